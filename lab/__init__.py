@@ -1,0 +1,5 @@
+"""The lab: a real control plane, engine and operator on this machine, with the hardware and the cloud simulated.
+
+Belongs here: building the lab's tools, starting and stopping its processes, and everything that is simulated.
+Does not belong here: anything that a real environment needs. `stacks/` and `components/` never import this package.
+"""
