@@ -1,0 +1,260 @@
+"""What a provider of the lab implements: one method for each thing the engine asks, on plain data.
+
+`server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at a time: a provider
+guards what it shares, and long waits watch `Provider.cancelled`.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lab.plugins.values import Properties
+
+
+class ProviderError(Exception):
+    """What the user did or met, in words for the user: shown as it is, without a stack."""
+
+
+class InitFailedError(ProviderError):
+    """The object is there but not as it should be: the engine records it, and the failure beside it.
+
+    Attributes:
+        resource_id: the object's id.
+        properties: the object's outputs, as a successful answer would have had them.
+        inputs: inputs to record with a read; none for creates and updates, where the engine has them.
+        reasons: one text for each thing that failed.
+    """
+
+    def __init__(
+        self, resource_id: str, properties: Properties, reasons: list[str], inputs: Properties | None = None
+    ) -> None:
+        super().__init__("; ".join(reasons))
+        self.resource_id = resource_id
+        self.properties = properties
+        self.inputs = inputs
+        self.reasons = reasons
+
+
+class Kind(IntEnum):
+    """How one property differs; the numbers are the protocol's."""
+
+    ADD = 0
+    ADD_REPLACE = 1
+    DELETE = 2
+    DELETE_REPLACE = 3
+    UPDATE = 4
+    UPDATE_REPLACE = 5
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the difference needs a new object."""
+        return self % 2 == 1
+
+    def as_replace(self) -> Kind:
+        """The same difference, needing a new object."""
+        return Kind(self | 1)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request about one resource."""
+
+    urn: str
+
+    @property
+    def type(self) -> str:
+        """The resource's type token, such as `kubernetes:core/v1:Namespace`."""
+        return self.urn.split("::")[2].split("$")[-1] if self.urn.count("::") >= 3 else ""  # noqa: PLR2004
+
+    @property
+    def name(self) -> str:
+        """The resource's name in the program."""
+        return self.urn.split("::", 3)[-1]
+
+
+@dataclass(frozen=True)
+class CheckRequest(_Request):
+    """Are these inputs good, and what are they with defaults filled in?
+
+    Attributes:
+        olds: the inputs recorded last time, empty for a new resource.
+        news: the program's inputs.
+        seed: random bytes, the same in the preview and the update of one run where the engine can.
+        proposed_name: the name that the project's own naming rule asks for, if it has one.
+        proposal_is_final: whether `proposed_name` must be used as it is.
+    """
+
+    olds: Properties
+    news: Properties
+    seed: bytes = b""
+    proposed_name: str = ""
+    proposal_is_final: bool = False
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Inputs to record, or why they are refused.
+
+    Attributes:
+        failures: pairs of a property path (empty for the whole) and a reason.
+    """
+
+    inputs: Properties
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class DiffRequest(_Request):
+    """What differs between what is recorded and what the program wants?"""
+
+    id: str
+    olds: Properties
+    old_inputs: Properties
+    news: Properties
+    ignore_changes: list[str]
+
+
+@dataclass(frozen=True)
+class DiffResult:
+    """The differences.
+
+    Attributes:
+        detailed: kind of difference by property path, such as `spec.ports[0].port`; empty when nothing differs.
+        delete_before_replace: a replacement has to delete the old object first (its name is taken).
+        input_diff: whether the paths speak of inputs rather than of the recorded outputs.
+    """
+
+    detailed: Mapping[str, Kind]
+    delete_before_replace: bool = False
+    input_diff: bool = False
+
+
+@dataclass(frozen=True)
+class CreateRequest(_Request):
+    """Make the object. In a preview, only say what it would be."""
+
+    properties: Properties
+    timeout: float
+    preview: bool
+
+
+@dataclass(frozen=True)
+class ReadRequest(_Request):
+    """What is there? With empty properties and inputs, it is an import."""
+
+    id: str
+    properties: Properties
+    inputs: Properties
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """What is there; an empty id says that the object is gone."""
+
+    id: str
+    properties: Properties = field(default_factory=dict)
+    inputs: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class UpdateRequest(_Request):
+    """Change the object in place. In a preview, only say what it would become."""
+
+    id: str
+    olds: Properties
+    old_inputs: Properties
+    news: Properties
+    timeout: float
+    ignore_changes: list[str]
+    preview: bool
+
+
+@dataclass(frozen=True)
+class DeleteRequest(_Request):
+    """Remove the object; that it is gone already is no error."""
+
+    id: str
+    properties: Properties
+    old_inputs: Properties
+    timeout: float
+
+
+class Engine(Protocol):
+    """How a provider speaks to the user while it works."""
+
+    def status(self, urn: str, message: str) -> None:
+        """A passing line beside the resource; the next one takes its place."""
+
+    def warn(self, urn: str, message: str) -> None:
+        """A warning that stays."""
+
+
+class Provider:
+    """Base of the lab's providers; every method may raise `ProviderError`.
+
+    Attributes:
+        engine: set before the first request.
+        program_directory: the folder of the user's program when the engine said so, else empty.
+        cancelled: set when the user interrupts: waits end at once, with what they have.
+    """
+
+    engine: Engine
+    program_directory: str = ""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def check_config(self, request: CheckRequest) -> CheckResult:
+        """Check the provider's own settings."""
+        return CheckResult(request.news)
+
+    def diff_config(self, request: DiffRequest) -> DiffResult:
+        """Compare the provider's own settings; a replacement replaces everything made with it."""
+        changed = {key for key in request.old_inputs.keys() | request.news.keys() if not key.startswith("__")}
+        kinds = {}
+        for key in sorted(changed):
+            if key not in request.news:
+                kinds[key] = Kind.DELETE
+            elif key not in request.old_inputs:
+                kinds[key] = Kind.ADD
+            elif request.old_inputs[key] != request.news[key]:
+                kinds[key] = Kind.UPDATE
+        return DiffResult(kinds, input_diff=True)
+
+    def configure(self, settings: Properties) -> None:
+        """Take the settings over; called once, before any resource."""
+
+    def check(self, request: CheckRequest) -> CheckResult:
+        """Fill in defaults and refuse what cannot work."""
+        raise NotImplementedError
+
+    def diff(self, request: DiffRequest) -> DiffResult:
+        """Compare."""
+        raise NotImplementedError
+
+    def create(self, request: CreateRequest) -> tuple[str, Properties]:
+        """Create; the answer is the new object's id and its outputs."""
+        raise NotImplementedError
+
+    def read(self, request: ReadRequest) -> ReadResult:
+        """Read."""
+        raise NotImplementedError
+
+    def update(self, request: UpdateRequest) -> Properties:
+        """Update; the answer is the object's outputs."""
+        raise NotImplementedError
+
+    def delete(self, request: DeleteRequest) -> None:
+        """Delete."""
+        raise NotImplementedError
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        """Run a function of the provider."""
+        del arguments
+        raise ProviderError(f"the function {token} is not part of the lab's stand-in for this provider")

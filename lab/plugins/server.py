@@ -1,0 +1,326 @@
+"""A `Provider` behind the engine's gRPC protocol, as a plugin process.
+
+The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads unknown values as
+strings and cannot report an object that was made but does not work. So the handful of calls a provider of resources
+needs is served here on the SDK's generated protocol, with plain errors.
+
+The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent is gone (a killed
+engine leaves no plugin behind). What nobody expected goes with its stack to `logs/plugin-<name>.log` of the lab that
+`BERTH_LAB` names, and as one line to the user.
+"""
+
+# ruff: noqa: N802, ARG002 (the names and arguments of the calls are the protocol's)
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import (
+    engine_pb2,
+    engine_pb2_grpc,
+    plugin_pb2,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
+
+from lab.plugins.provider import (
+    CheckRequest,
+    CheckResult,
+    CreateRequest,
+    DeleteRequest,
+    DiffRequest,
+    DiffResult,
+    InitFailedError,
+    Provider,
+    ProviderError,
+    ReadRequest,
+    UpdateRequest,
+)
+from lab.plugins.values import read_properties, write_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Waits hold a thread each, and the engine asks for as many resources at once as `--parallel` allows (4 a core unless
+# told otherwise); a hundred RayClusters wait at once. Threads start only when they are needed.
+_THREADS = 512
+
+# The largest message that the engine itself accepts.
+_OPTIONS = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
+
+_PARENT_CHECK_SECONDS = 1.0
+_CLOSE_SECONDS = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class _EngineLog:
+    """`provider.Engine` over the engine's log service."""
+
+    def __init__(self, address: str) -> None:
+        self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
+
+    def status(self, urn: str, message: str) -> None:
+        """See `Engine`."""
+        self._send(engine_pb2.INFO, urn, message, ephemeral=True)
+
+    def warn(self, urn: str, message: str) -> None:
+        """See `Engine`."""
+        self._send(engine_pb2.WARNING, urn, message, ephemeral=False)
+
+    def _send(self, severity: Any, urn: str, message: str, *, ephemeral: bool) -> None:
+        try:
+            self._stub.Log(
+                engine_pb2.LogRequest(severity=severity, urn=urn, message=message, ephemeral=ephemeral), timeout=5
+            )
+        except grpc.RpcError:
+            # A line that the user misses must not fail the work it speaks of.
+            _log.warning("not shown to the user: %s %s", urn, message)
+
+
+def _plainly(method: Callable[[Any, Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
+    """Errors of a provider as statuses that the engine shows as they are."""
+
+    def answer(servicer: _Servicer, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return method(servicer, request, context)
+        except InitFailedError as error:
+            _abort_init_failed(context, error)
+        except ProviderError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        except Exception as error:  # noqa: BLE001 (the last line of defence: logged with its stack)
+            urn = getattr(request, "urn", "")
+            _log.exception("%s %s", method.__name__, urn)
+            where = " (the log file has where)" if logging.getLogger().handlers else ""
+            context.abort(
+                grpc.StatusCode.INTERNAL,
+                f"{servicer.name} plugin, {method.__name__}: unexpected {type(error).__name__}: {error}{where}",
+            )
+        return None
+
+    return answer
+
+
+def _abort_init_failed(context: grpc.ServicerContext, error: InitFailedError) -> None:
+    detail = provider_pb2.ErrorResourceInitFailed(
+        id=error.resource_id,
+        properties=write_properties(error.properties),
+        reasons=error.reasons,
+        inputs=None if error.inputs is None else write_properties(error.inputs),
+    )
+    status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
+    status.details.add().Pack(detail)
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(grpc.StatusCode.UNKNOWN, str(error))
+
+
+class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    """The calls the engine makes, on a `Provider`."""
+
+    def __init__(self, provider: Provider, name: str, version: str) -> None:
+        self._provider = provider
+        self.name = name
+        self._version = version
+
+    def Handshake(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._provider.program_directory = request.program_directory
+        return provider_pb2.ProviderHandshakeResponse(
+            accept_secrets=True,
+            accept_resources=False,
+            accept_outputs=False,
+            supports_autonaming_configuration=True,
+        )
+
+    def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return plugin_pb2.PluginInfo(version=self._version)
+
+    def GetSchema(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return provider_pb2.GetSchemaResponse(schema=f'{{"name": "{self.name}", "version": "{self._version}"}}')
+
+    def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._provider.cancelled.set()
+        return empty_pb2.Empty()
+
+    @_plainly
+    def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return _check_response(self._provider.check_config(_check_request(request)))
+
+    @_plainly
+    def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return _diff_response(self._provider.diff_config(_diff_request(request)))
+
+    @_plainly
+    def Configure(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._provider.configure(read_properties(request.args))
+        return provider_pb2.ConfigureResponse(
+            acceptSecrets=True,
+            supportsPreview=True,
+            acceptResources=False,
+            acceptOutputs=False,
+            supports_autonaming_configuration=True,
+        )
+
+    @_plainly
+    def Check(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return _check_response(self._provider.check(_check_request(request)))
+
+    @_plainly
+    def Diff(self, request: Any, context: grpc.ServicerContext) -> Any:
+        return _diff_response(self._provider.diff(_diff_request(request)))
+
+    @_plainly
+    def Create(self, request: Any, context: grpc.ServicerContext) -> Any:
+        resource_id, properties = self._provider.create(
+            CreateRequest(request.urn, read_properties(request.properties), request.timeout, request.preview)
+        )
+        return provider_pb2.CreateResponse(id=resource_id, properties=write_properties(properties))
+
+    @_plainly
+    def Read(self, request: Any, context: grpc.ServicerContext) -> Any:
+        result = self._provider.read(
+            ReadRequest(request.urn, request.id, read_properties(request.properties), read_properties(request.inputs))
+        )
+        if not result.id:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(
+            id=result.id, properties=write_properties(result.properties), inputs=write_properties(result.inputs)
+        )
+
+    @_plainly
+    def Update(self, request: Any, context: grpc.ServicerContext) -> Any:
+        properties = self._provider.update(
+            UpdateRequest(
+                request.urn,
+                request.id,
+                read_properties(request.olds),
+                read_properties(request.old_inputs),
+                read_properties(request.news),
+                request.timeout,
+                list(request.ignoreChanges),
+                request.preview,
+            )
+        )
+        return provider_pb2.UpdateResponse(properties=write_properties(properties))
+
+    @_plainly
+    def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._provider.delete(
+            DeleteRequest(
+                request.urn,
+                request.id,
+                read_properties(request.properties),
+                read_properties(request.old_inputs),
+                request.timeout,
+            )
+        )
+        return empty_pb2.Empty()
+
+    @_plainly
+    def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:
+        answer = self._provider.invoke(request.tok, read_properties(request.args))
+        response: dict[str, Any] = {"return": write_properties(answer)}  # a word of Python's own
+        return provider_pb2.InvokeResponse(**response)
+
+
+def _check_request(request: Any) -> CheckRequest:
+    naming = request.autonaming if request.HasField("autonaming") else None
+    return CheckRequest(
+        request.urn,
+        read_properties(request.olds),
+        read_properties(request.news),
+        request.randomSeed,
+        naming.proposed_name if naming else "",
+        naming is not None and naming.mode == provider_pb2.CheckRequest.AutonamingOptions.ENFORCE,
+    )
+
+
+def _check_response(result: CheckResult) -> Any:
+    failures = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in result.failures]
+    return provider_pb2.CheckResponse(inputs=write_properties(result.inputs), failures=failures)
+
+
+def _diff_request(request: Any) -> DiffRequest:
+    return DiffRequest(
+        request.urn,
+        request.id,
+        read_properties(request.olds),
+        read_properties(request.old_inputs),
+        read_properties(request.news),
+        list(request.ignoreChanges),
+    )
+
+
+def _diff_response(result: DiffResult) -> Any:
+    replaces = [path for path, kind in result.detailed.items() if kind.replaces]
+    tops = {path.split(".")[0].split("[")[0]: None for path in result.detailed}
+    return provider_pb2.DiffResponse(
+        changes=provider_pb2.DiffResponse.DIFF_SOME if result.detailed else provider_pb2.DiffResponse.DIFF_NONE,
+        replaces=replaces,
+        diffs=list(tops),
+        detailedDiff={
+            path: provider_pb2.PropertyDiff(kind=int(kind), inputDiff=result.input_diff)  # type: ignore[arg-type]
+            for path, kind in result.detailed.items()
+        },
+        hasDetailedDiff=True,
+        deleteBeforeReplace=result.delete_before_replace,
+    )
+
+
+def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> NoReturn:
+    """Serve until the engine closes the process.
+
+    Args:
+        provider: what answers.
+        name: the plugin's name, such as `kubernetes`.
+        version: what `GetPluginInfo` reports.
+        arguments: the command line without the program: the engine's address, and flags, which are ignored.
+    """
+    addresses = [argument for argument in arguments if not argument.startswith("-")]
+    if len(addresses) != 1:
+        sys.stderr.write(f"pulumi-resource-{name}: started by the Pulumi engine, with the engine's address\n")
+        raise SystemExit(2)
+    _log_to_file(name)
+    provider.engine = _EngineLog(addresses[0])
+    server = grpc.server(ThreadPoolExecutor(_THREADS, thread_name_prefix=name), options=_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(_Servicer(provider, name, version), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+    parent = os.getppid()
+    while not stop.wait(_PARENT_CHECK_SECONDS) and os.getppid() == parent:
+        pass
+    provider.cancelled.set()
+    server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
+    logging.shutdown()
+    # Threads that hang in a system call must not keep the process: nobody waits for their answer any more.
+    os._exit(0)
+
+
+def _log_to_file(name: str) -> None:
+    home = os.environ.get("BERTH_LAB")
+    if not home:
+        return
+    folder = Path(home) / "logs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(folder / f"plugin-{name}.log", delay=True)
+    except OSError:
+        return
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.WARNING)

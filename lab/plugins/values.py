@@ -1,0 +1,202 @@
+"""Property values between the engine and a plugin: plain Python data with the few things JSON has no word for.
+
+The engine sends properties as protobuf structs in which a few signed objects stand for secrets, unknown values (known
+only after an update), files and outputs. Here they become plain dicts, lists, strings, booleans and numbers, and:
+
+- `Secret(value)`: the engine keeps it encrypted in the state;
+- `UNKNOWN`: known only once something it depends on has been created (previews only);
+- `pulumi.FileAsset`, `StringAsset`, `RemoteAsset` and the archives of the same kinds.
+
+The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import struct_pb2
+from pulumi import (
+    Archive,
+    Asset,
+    AssetArchive,
+    FileArchive,
+    FileAsset,
+    RemoteArchive,
+    RemoteAsset,
+    StringAsset,
+)
+
+# The signatures of the engine's wire format (sdk/go/common/resource in the pulumi repository).
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_ASSET = "c44067f5952c0a294b673a41bacd8c17"
+_ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7"
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (a signature of the wire format, not a password)
+_RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
+_OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+
+# One string for each type a value may have once it is known.
+_UNKNOWN_TEXT = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+_UNKNOWN_TEXTS = frozenset(
+    {
+        _UNKNOWN_TEXT,
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+        "030794c1-ac77-496b-92df-f27374a8bd58",
+        "e48ece36-62e2-4504-bad9-02848725956a",
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+    }
+)
+
+Properties = dict[str, Any]
+
+
+class Unknown:
+    """The type of `UNKNOWN`. It is true as a condition, so that `x or default` never replaces it."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that the engine encrypts in the state and hides on the terminal."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+def read_properties(struct: struct_pb2.Struct) -> Properties:
+    """Plain data of a property map that came from the engine."""
+    return {key: _read(value) for key, value in struct.fields.items()}
+
+
+def write_properties(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    """The engine's form of a property map.
+
+    Raises:
+        TypeError: for a value the engine has no form for.
+    """
+    return struct_pb2.Struct(fields={key: _write(value) for key, value in properties.items()})
+
+
+def reveal(value: Any) -> Any:
+    """The same data without `Secret` wrappers at any depth."""
+    if isinstance(value, Secret):
+        return reveal(value.value)
+    if isinstance(value, Mapping):
+        return {key: reveal(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [reveal(item) for item in value]
+    return value
+
+
+def has(value: Any, kind: type) -> bool:
+    """Whether a value of `kind` (`Secret`, `Unknown`) is in the data at any depth."""
+    if isinstance(value, kind):
+        return True
+    if isinstance(value, Secret):
+        return has(value.value, kind)
+    if isinstance(value, Mapping):
+        return any(has(item, kind) for item in value.values())
+    if isinstance(value, list):
+        return any(has(item, kind) for item in value)
+    return False
+
+
+def mark_secrets(value: Any, like: Any) -> Any:
+    """`value` with every part secret that is secret in `like` (matched by key and by position)."""
+    if isinstance(value, Secret):
+        return value
+    if isinstance(like, Secret):
+        return Secret(reveal(value))
+    if isinstance(value, Mapping) and isinstance(like, Mapping):
+        return {key: mark_secrets(item, like.get(key)) for key, item in value.items()}
+    if isinstance(value, list) and isinstance(like, list):
+        if len(value) != len(like) and has(like, Secret):
+            # Positions no longer correspond: hiding the list whole is the safe reading.
+            return Secret(reveal(value))
+        return [mark_secrets(item, other) for item, other in zip(value, like, strict=False)] + value[len(like) :]
+    return value
+
+
+def _read(value: struct_pb2.Value) -> Any:  # noqa: PLR0911 (one case for each kind of value)
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return UNKNOWN if value.string_value in _UNKNOWN_TEXTS else value.string_value
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "list_value":
+        return [_read(item) for item in value.list_value.values]
+    if kind == "struct_value":
+        fields = value.struct_value.fields
+        signature = fields[_SIGNATURE].string_value if _SIGNATURE in fields else ""
+        if not signature:
+            return read_properties(value.struct_value)
+        return _read_signed(signature, {key: item for key, item in fields.items() if key != _SIGNATURE})
+    return None
+
+
+def _read_signed(signature: str, fields: dict[str, struct_pb2.Value]) -> Any:
+    if signature == _SECRET:
+        return Secret(_read(fields["value"]))
+    if signature == _OUTPUT:
+        value = _read(fields["value"]) if "value" in fields else UNKNOWN
+        return Secret(value) if "secret" in fields and fields["secret"].bool_value else value
+    if signature == _RESOURCE:
+        # A provider that does not accept resource references gets the id; so do we.
+        return _read(fields["id"]) if "id" in fields else fields["urn"].string_value
+    if signature in {_ASSET, _ARCHIVE}:
+        for key, make in _MAKERS[signature].items():
+            if key in fields and (fields[key].string_value or key == "text"):
+                return make(fields[key].string_value)
+        if "assets" in fields:
+            return AssetArchive(_read(fields["assets"]))
+        if signature == _ASSET:
+            return StringAsset("")
+    msg = f"a property value with the unknown signature {signature}"
+    raise TypeError(msg)
+
+
+_MAKERS: dict[str, dict[str, Callable[[str], Any]]] = {
+    _ASSET: {"path": FileAsset, "uri": RemoteAsset, "text": StringAsset},
+    _ARCHIVE: {"path": FileArchive, "uri": RemoteArchive},
+}
+
+
+def _write(value: Any) -> struct_pb2.Value:  # noqa: PLR0911 (one case for each kind of value)
+    if value is None:
+        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    if isinstance(value, int | float):
+        return struct_pb2.Value(number_value=value)
+    if isinstance(value, str):
+        return struct_pb2.Value(string_value=value)
+    if isinstance(value, Unknown):
+        return struct_pb2.Value(string_value=_UNKNOWN_TEXT)
+    if isinstance(value, Mapping):
+        return struct_pb2.Value(struct_value=write_properties(value))
+    if isinstance(value, list | tuple):
+        return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_write(item) for item in value]))
+    if isinstance(value, Secret):
+        return _signed(_SECRET, {"value": value.value})
+    if isinstance(value, Asset | Archive):
+        content = {key: getattr(value, key) for key in ("path", "text", "uri", "assets") if hasattr(value, key)}
+        return _signed(_ASSET if isinstance(value, Asset) else _ARCHIVE, content)
+    msg = f"no property value for a {type(value).__name__}"
+    raise TypeError(msg)
+
+
+def _signed(signature: str, content: Mapping[str, Any]) -> struct_pb2.Value:
+    return struct_pb2.Value(struct_value=write_properties({_SIGNATURE: signature, **content}))
