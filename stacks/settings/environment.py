@@ -1,0 +1,153 @@
+"""An environment: a GKE cluster with its network, pools and operators, and the RayClusters on it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from stacks.settings import versions
+from stacks.settings.base import Settings
+from stacks.settings.machines import MACHINES, Machine
+from stacks.settings.nearest import did_you_mean
+from stacks.settings.ray import Count, RayShape, count_or_bounds
+from stacks.settings.types import IpRange, Name, NonEmpty, ProjectId, Zone
+
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?(-gke\.\d+)?")
+
+
+def _known_machine(name: str) -> str:
+    if name not in MACHINES:
+        raise ValueError(f"{name!r} is no machine type that berth knows{did_you_mean(name, MACHINES)}")
+    return name
+
+
+class NetworkSettings(Settings):
+    """The VPC network of the cluster. The ranges must not overlap."""
+
+    node_range: IpRange = "10.0.0.0/20"
+    """Addresses of nodes."""
+    pod_range: IpRange = "10.4.0.0/14"
+    """Addresses of pods."""
+    service_range: IpRange = "10.0.32.0/20"
+    """Addresses of Services."""
+
+
+class ClusterSettings(Settings):
+    """The GKE cluster."""
+
+    name: Name | None = None
+    """Name of the cluster and of what belongs to it. Default: the stack's name."""
+    release_channel: Literal["RAPID", "REGULAR", "STABLE"] = "REGULAR"
+    """GKE release channel."""
+    version: Annotated[str, Field(pattern=f"^{_VERSION.pattern}$", examples=["1.35"])] | None = None
+    """Minimum version of the control plane. Default: the channel's."""
+    deletion_protection: bool = True
+    """Refuse to delete the cluster until this is set to false and applied."""
+
+
+class PoolAutoscaling(Settings):
+    """Bounds for GKE's cluster autoscaler."""
+
+    min: Count = 0
+    """Nodes that are always there."""
+    max: Annotated[int, Field(ge=1, le=1000, strict=True)]
+    """Nodes at most."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> PoolAutoscaling:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
+        return self
+
+
+class Taint(Settings):
+    """A taint of every node of a pool."""
+
+    key: NonEmpty
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class PoolSettings(Settings):
+    """A node pool: nodes of one machine type."""
+
+    machine_type: Annotated[
+        str,
+        AfterValidator(_known_machine),
+        Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
+    ]
+    """Compute Engine machine type."""
+    nodes: Annotated[
+        Annotated[Count, Tag("count")] | Annotated[PoolAutoscaling, Tag("bounds")], Discriminator(count_or_bounds)
+    ]
+    """Number of nodes, or `{min, max}` for GKE's cluster autoscaler."""
+    labels: dict[NonEmpty, str] = {}
+    """Labels of every node, beside those that GKE sets."""
+    taints: list[Taint] = []
+    """Taints of every node, beside GKE's own for GPUs."""
+    disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
+    """Boot disk in GB: Ray images with CUDA take over 10."""
+
+    @property
+    def machine(self) -> Machine:
+        """What one node has."""
+        return MACHINES[self.machine_type]
+
+    @property
+    def nodes_at_most(self) -> int:
+        """Nodes that the pool can ever have."""
+        return self.nodes.max if isinstance(self.nodes, PoolAutoscaling) else self.nodes
+
+    @property
+    def gpus_at_most(self) -> int:
+        """GPUs that the pool can ever have."""
+        return self.nodes_at_most * self.machine.gpus
+
+
+class KubeRaySettings(Settings):
+    """The KubeRay operator."""
+
+    chart: NonEmpty = "kuberay-operator"
+    """A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
+    repository: NonEmpty | None = versions.KUBERAY_REPOSITORY
+    """Chart repository; unused for an OCI reference or a folder."""
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
+    """Version of chart and operator."""
+    namespace: Name = "kuberay-operator"
+    """Namespace that the operator runs in."""
+
+
+class OperatorsSettings(Settings):
+    """What is installed on the cluster, beside what GKE brings."""
+
+    kuberay: KubeRaySettings = KubeRaySettings()
+
+
+class EnvironmentSettings(Settings):
+    """One environment: `pulumi up` on its stack makes all of it."""
+
+    project: ProjectId
+    """Google Cloud project."""
+    zone: Zone
+    """Zone of the cluster and its nodes."""
+    network: NetworkSettings = NetworkSettings()
+    cluster: ClusterSettings = ClusterSettings()
+    pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
+    """Node pools by name."""
+    operators: OperatorsSettings = OperatorsSettings()
+    defaults: RayShape = RayShape()
+    """What berths and clusters have where they don't say otherwise."""
+    engineers: dict[Name, RayShape] = {}
+    """One berth for each engineer, by the engineer's id. `alice: {}` takes all defaults."""
+    clusters: dict[Name, RayShape] = {}
+    """Named RayClusters whose workers each take a whole node unless they say otherwise."""
+
+    @field_validator("engineers", "clusters", mode="before")
+    @classmethod
+    def _empty_entry(cls, value: object) -> object:
+        """`alice:` with nothing after it reads as null and means all defaults."""
+        if isinstance(value, dict):
+            return {key: {} if entry is None else entry for key, entry in value.items()}
+        return value

@@ -1,0 +1,24 @@
+"""The known name that is nearest to a misspelt one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'x'?"` where something near is known, else `"; known are …"` where that list is short, else `""`.
+
+    Args:
+        given: what was written.
+        known: what could have been meant.
+    """
+    names = sorted(known)
+    lowered = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {lowered[near[0]]!r}?"
+    if not names:
+        return ""
+    limit = 12
+    return f"; known are {', '.join(names[:limit])}{', …' if len(names) > limit else ''}"

@@ -1,0 +1,165 @@
+"""The shape of a RayCluster: as it is written in YAML (partial), and as it is after the defaults (complete)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from stacks.settings import versions
+from stacks.settings.base import Settings
+from stacks.settings.types import Duration, Name, NonEmpty, Quantity
+
+Count = Annotated[int, Field(ge=0, le=1000, strict=True)]
+"""How many of something; 1000 guards against a slip of the hand, GKE's own limits are elsewhere."""
+
+
+def count_or_bounds(value: Any) -> str:
+    """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
+    return "bounds" if isinstance(value, (dict, Settings)) else "count"
+
+
+class Autoscaling(Settings):
+    """Bounds for Ray's autoscaler."""
+
+    min: Count = 0
+    """Workers that are always there."""
+    max: Annotated[int, Field(ge=1, le=1000, strict=True)]
+    """Workers at most."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Autoscaling:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
+        return self
+
+
+class HeadShape(Settings):
+    """The head pod, which gets no GPU."""
+
+    pool: Name | None = None
+    """Node pool that the head runs on. Default: the environment's only pool without GPUs."""
+    cpu: Quantity | None = None
+    """Cores, request and limit alike. Default: 2."""
+    memory: Quantity | None = None
+    """Memory, request and limit alike. Default: 8Gi."""
+
+
+class WorkerShape(Settings):
+    """One worker pod."""
+
+    pool: Name | None = None
+    """Node pool that the workers run on. Default: the environment's only pool with GPUs."""
+    gpus: Annotated[int, Field(ge=0, le=16, strict=True)] | None = None
+    """GPUs of one worker. Default: 1; for a named cluster all GPUs of a node."""
+    cpu: Quantity | None = None
+    """Cores of one worker, request and limit alike. Default: 4; for a named cluster nine tenths of a node."""
+    memory: Quantity | None = None
+    """Memory of one worker, request and limit alike. Default: 16Gi; for a named cluster four fifths of a node."""
+
+
+class Wait(Settings):
+    """What `pulumi up` waits for."""
+
+    until: Literal["ready", "submitted"] | None = None
+    """`ready`: every pod of the RayCluster runs (default). `submitted`: the API server took it; for pools that start
+    at 0 nodes or queue for capacity."""
+    timeout: Duration | None = None
+    """How long to wait for `ready` before the update fails and says why. Default: 10m."""
+
+
+class RayShape(Settings):
+    """A RayCluster as it is written in YAML: what is left out comes from `defaults`, then from berth."""
+
+    workers: (
+        Annotated[
+            Annotated[Count, Tag("count")] | Annotated[Autoscaling, Tag("bounds")], Discriminator(count_or_bounds)
+        ]
+        | None
+    ) = None
+    """Number of worker pods, or `{min, max}` for Ray's autoscaler. Default: 1."""
+    worker: WorkerShape = WorkerShape()
+    """One worker pod."""
+    head: HeadShape = HeadShape()
+    """The head pod."""
+    image: NonEmpty | None = None
+    """Container image of head and workers. Its Ray version must be `rayVersion`."""
+    ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] | None = None
+    """Ray's version in the image."""
+    env: dict[NonEmpty, str] | None = None
+    """Environment variables of head and workers."""
+    wait: Wait = Wait()
+    """What `pulumi up` waits for."""
+
+    def over(self, defaults: RayShape) -> RayShape:
+        """This shape, with what it leaves out taken from `defaults`."""
+        return RayShape.model_validate(_merge(_written(defaults), _written(self)))
+
+
+def _written(shape: RayShape) -> dict[str, Any]:
+    return shape.model_dump(exclude_none=True)
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """`above` over `below`, key by key in nested models; `workers` is one value, replaced whole."""
+    merged = dict(below)
+    for key, value in above.items():
+        under = below.get(key)
+        nested = isinstance(value, dict) and isinstance(under, dict) and key != "workers"
+        merged[key] = _merge(under, value) if nested and isinstance(under, dict) else value
+    return merged
+
+
+class Head(Settings):
+    """The head pod, complete."""
+
+    pool: Name
+    cpu: Quantity
+    memory: Quantity
+
+
+class Worker(Settings):
+    """One worker pod, complete."""
+
+    pool: Name
+    gpus: int
+    cpu: Quantity
+    memory: Quantity
+
+
+class RayClusterSettings(Settings):
+    """A RayCluster, complete: what components/ray makes a manifest of."""
+
+    name: Name
+    workers: int | Autoscaling
+    worker: Worker
+    head: Head
+    image: str
+    ray_version: str
+    env: dict[str, str]
+    wait_until: Literal["ready", "submitted"]
+    wait_timeout: Duration
+
+    @property
+    def workers_at_start(self) -> int:
+        """Worker pods that the cluster starts with: what capacity is checked against."""
+        return self.workers.min if isinstance(self.workers, Autoscaling) else self.workers
+
+    @property
+    def workers_at_most(self) -> int:
+        """Worker pods that the cluster can ever have."""
+        return self.workers.max if isinstance(self.workers, Autoscaling) else self.workers
+
+
+BUILT_IN = RayShape.model_validate(
+    {
+        "workers": 1,
+        "worker": {"gpus": 1, "cpu": "4", "memory": "16Gi"},
+        "head": {"cpu": "2", "memory": "8Gi"},
+        "image": versions.RAY_IMAGE,
+        "rayVersion": versions.RAY,
+        "env": {},
+        "wait": {"until": "ready", "timeout": "10m"},
+    }
+)
+"""What a berth has where neither it nor the environment's `defaults` says otherwise."""

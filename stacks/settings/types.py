@@ -1,0 +1,136 @@
+"""Constrained types, named once. Each one's error says what is allowed and gives an example."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"(\d+)([smh])")
+_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]")
+_PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
+
+# A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and KubeRay refuses a
+# RayCluster name over 53 characters (kuberay v1.6.2, ray-operator/controllers/ray/utils/validation.go).
+NAME_LIMIT = 50
+
+
+def parse_quantity(text: str) -> Decimal:
+    """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory.
+
+    Raises:
+        ValueError: the text is no quantity.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is no Kubernetes quantity; write for example 8, 500m or 64Gi")
+    number, unit = Decimal(match[1]), match[2] or ""
+    if unit == "m":
+        return number / 1000
+    return number * (_BINARY.get(unit) or _DECIMAL[unit])
+
+
+def parse_duration(text: str) -> int:
+    """The seconds that a duration such as 90s, 10m or 2h stands for.
+
+    Raises:
+        ValueError: the text is no duration, or it is zero.
+    """
+    match = _DURATION.fullmatch(text)
+    if not match or int(match[1]) == 0:
+        raise ValueError(f"{text!r} is no duration; write for example 90s, 10m or 2h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _number_to_text(value: Any) -> Any:
+    """YAML reads `cpu: 8` as a number; Kubernetes takes quantities as text."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    return value
+
+
+def _check_quantity(text: str) -> str:
+    if parse_quantity(text) == 0:
+        raise ValueError("must be more than 0")
+    return text
+
+
+def _check_duration(text: str) -> str:
+    parse_duration(text)
+    return text
+
+
+def _check_name(text: str) -> str:
+    if len(text) > NAME_LIMIT:
+        raise ValueError(f"{text!r} has {len(text)} characters; Kubernetes and KubeRay leave room for {NAME_LIMIT}")
+    if not _DNS_LABEL.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a letter"
+            " and end with a letter or digit, for example alice or team-a"
+        )
+    return text
+
+
+def _check_zone(text: str) -> str:
+    if not _ZONE.fullmatch(text):
+        raise ValueError(f"{text!r} is no zone; write for example us-central1-b")
+    return text
+
+
+def _check_project(text: str) -> str:
+    if not _PROJECT.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
+        )
+    return text
+
+
+def _check_range(text: str) -> str:
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no IPv4 range ({error}); write for example 10.0.0.0/20") from None
+    if not network.is_private:
+        raise ValueError(f"{text!r} is not a private range; take one from 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""A name that Kubernetes and KubeRay accept, with room for what they add to it."""
+
+Zone = Annotated[str, AfterValidator(_check_zone)]
+"""A Compute Engine zone such as us-central1-b."""
+
+ProjectId = Annotated[str, AfterValidator(_check_project)]
+"""A Google Cloud project id."""
+
+IpRange = Annotated[str, AfterValidator(_check_range)]
+"""A private IPv4 range in CIDR notation."""
+
+Quantity = Annotated[
+    str,
+    BeforeValidator(_number_to_text),
+    AfterValidator(_check_quantity),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}, {"type": "number"}]}),
+]
+"""A Kubernetes quantity as text: cores (8, 500m) or bytes (64Gi)."""
+
+Duration = Annotated[
+    str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})
+]
+"""A time span such as 90s, 10m or 2h."""
+
+NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""Text that is not blank."""

@@ -1,0 +1,21 @@
+"""Every version of a chart or image that berth installs by default: change it here and nowhere else.
+
+The lab's tools have their own pins in lab/tools/*/go.mod; a test holds the two together where they must agree.
+"""
+
+from __future__ import annotations
+
+KUBERAY = "1.6.2"
+"""KubeRay operator and chart: the newest whose source the lab can build, so that what ships is what is tested."""
+
+KUBERAY_REPOSITORY = "https://ray-project.github.io/kuberay-helm/"
+"""Where the chart kuberay-operator is published (https://docs.ray.io/en/latest/cluster/kubernetes/getting-started)."""
+
+RAY = "2.60.0"
+"""Ray in the default image. Token authentication needs 2.52 or newer (KubeRay's authOptions)."""
+
+RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
+"""Python 3.11; CUDA 12.8 is the first that knows the B200 (compute capability 10.0)."""
+
+RAY_TOKEN_AUTH_SINCE = (2, 52, 0)
+"""The first Ray with token authentication."""

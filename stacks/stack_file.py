@@ -1,0 +1,105 @@
+"""A stack's config file: its `berth:` settings, and the line that each of them stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from stacks.settings.problems import Path as SettingsPath
+
+PROJECT = Path(__file__).resolve().parent.parent
+FOLDER = PROJECT / "stacks"
+NAMESPACE = "berth"
+_PREFIX, _SUFFIX = "Pulumi.", ".yaml"
+
+
+class StackFileError(Exception):
+    """A stack's file is missing or is no YAML. The text names file and line."""
+
+
+@dataclass(frozen=True)
+class StackFile:
+    """A parsed `Pulumi.<stack>.yaml`.
+
+    Attributes:
+        path: the file.
+        settings: what stands under `config`, keys in the `berth:` namespace only, without that prefix.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+    _config: CommentedMap
+
+    @property
+    def shown_path(self) -> str:
+        """The path as a user in the project's folder would write it."""
+        return str(self.path.relative_to(PROJECT)) if self.path.is_relative_to(PROJECT) else str(self.path)
+
+    def line(self, path: SettingsPath) -> int | None:
+        """The line, from 1, of a setting; of its nearest parent where it is not written in the file."""
+        if not path:
+            return None
+        node: Any = self._config
+        line: int | None = None
+        for part in (f"{NAMESPACE}:{path[0]}", *path[1:]):
+            if isinstance(node, CommentedMap) and part in node:
+                line = int(node.lc.key(part)[0]) + 1
+            elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+                line = int(node.lc.item(part)[0]) + 1
+            else:
+                break
+            node = node[part]
+        return line
+
+
+def stack_path(stack: str) -> Path:
+    """Where a stack's config file is, by Pulumi.yaml's `stackConfigDir`."""
+    return FOLDER / f"{_PREFIX}{stack}{_SUFFIX}"
+
+
+def stack_names() -> list[str]:
+    """Every stack that has a config file."""
+    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in FOLDER.glob(f"{_PREFIX}*{_SUFFIX}"))
+
+
+def read(path: Path) -> StackFile:
+    """Read a stack's config file.
+
+    Raises:
+        StackFileError: it is missing, unreadable, or not the YAML that Pulumi takes.
+    """
+    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
+    try:
+        document = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StackFileError(f"{shown}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StackFileError(f"{shown}: cannot be read: {error}") from None
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        problem = (error.problem or "is no YAML").replace("\n", " ")
+        raise StackFileError(f"{shown}{line}: {problem}") from None
+    except YAMLError as error:
+        raise StackFileError(f"{shown}: is no YAML: {error}") from None
+    config = document.get("config") if isinstance(document, CommentedMap) else None
+    if not isinstance(config, CommentedMap):
+        raise StackFileError(
+            f"{shown}: has no `config:`; write `config:` and under it `{NAMESPACE}:environment:` or"
+            f" `{NAMESPACE}:engineer:`"
+        )
+    prefix = f"{NAMESPACE}:"
+    settings = {str(key)[len(prefix) :]: _plain(value) for key, value in config.items() if str(key).startswith(prefix)}
+    return StackFile(path, settings, config)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, CommentedMap):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, CommentedSeq):
+        return [_plain(inner) for inner in value]
+    return value
