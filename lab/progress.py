@@ -1,0 +1,65 @@
+"""How the lab reports work that takes a while: one line a step, with a running clock on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them: `0.4 s`, `34 s`, `2 min 50 s`."""
+    if seconds < 10:  # noqa: PLR2004 - below ten seconds, tenths are news
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class Progress:
+    """Lines about work, written to stderr so that stdout stays usable by other programs.
+
+    Attributes:
+        console: where the lines go.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """One plain line."""
+        self.console.print(text, markup=False)
+
+    def heading(self, text: str) -> None:
+        """One line that begins a group of lines."""
+        self.console.print(f"[bold]{text}[/bold]")
+
+    @contextlib.contextmanager
+    def step(self, doing: str, done: str) -> Iterator[None]:
+        """Work with a beginning and an end.
+
+        On a terminal one line with a spinner and the elapsed time becomes the final line; elsewhere there is a line
+        when it begins and one when it ends. A step that fails leaves no final line: the error says what happened.
+
+        Args:
+            doing: what is being done, for the line that is there meanwhile.
+            done: what was done; the elapsed time is added to it.
+        """
+        begin = time.monotonic()
+        if self.console.is_terminal:
+            from rich.progress import Progress as Bar  # noqa: PLC0415 - only on terminals; it takes a while to load
+            from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+            columns = (TextColumn(" "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            with Bar(*columns, console=self.console, transient=True) as bar:
+                bar.add_task(doing, total=None)
+                yield
+        else:
+            self.say(f"  … {doing}")
+            yield
+        elapsed = duration(time.monotonic() - begin)
+        self.console.print(f"  [green]✓[/green] {done} [dim]({elapsed})[/dim]")

