@@ -1,0 +1,93 @@
+"""A berth: one engineer's namespace with a RayCluster in it. A named cluster is the same without an engineer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+
+from components.manifest import MANAGED_BY, KubernetesObject, Manifest
+from components.ray.manifest import ray_cluster
+from stacks.settings.environment import PoolSettings
+from stacks.settings.ray import Autoscaling, RayClusterSettings
+from stacks.settings.resolve import namespace_of
+
+ENVIRONMENT_LABEL = "berth/environment"
+STACK_LABEL = "berth/stack"
+OWNER_LABELS = {"engineer": "berth/engineer", "cluster": "berth/cluster"}
+
+
+@dataclass(frozen=True)
+class BerthInputs:
+    """What a berth needs to know.
+
+    Attributes:
+        settings: its RayCluster.
+        pools: the environment's node pools by name.
+        environment: name of the environment.
+        stack: the stack that makes it: the environment's own or the engineer's.
+        kind: an engineer's berth or a named cluster.
+    """
+
+    settings: RayClusterSettings
+    pools: Mapping[str, PoolSettings]
+    environment: str
+    stack: str
+    kind: Literal["engineer", "cluster"]
+
+
+class Berth(pulumi.ComponentResource):
+    """Namespace and RayCluster."""
+
+    settings: RayClusterSettings
+    """The RayCluster's settings."""
+    namespace: str
+    """The namespace's name."""
+    ray_cluster: KubernetesObject
+    """The RayCluster."""
+
+    def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Make the berth.
+
+        Args:
+            name: the engineer's id or the cluster's name.
+            inputs: what it consists of.
+            opts: must carry the kubernetes provider.
+        """
+        super().__init__("berth:index:Berth", name, None, opts)
+        self.settings = inputs.settings
+        self.namespace = namespace_of(inputs.settings.name)
+        labels = berth_labels(inputs)
+        namespace = KubernetesObject(
+            name, namespace_manifest(self.namespace, labels), pulumi.ResourceOptions(parent=self)
+        )
+        self.ray_cluster = KubernetesObject(
+            name,
+            ray_cluster(inputs.settings, inputs.pools, self.namespace, labels),
+            pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[namespace],
+                # Ray's autoscaler owns the number of replicas then; Pulumi would set it back.
+                ignore_changes=(
+                    ["spec.workerGroupSpecs[*].replicas"] if isinstance(inputs.settings.workers, Autoscaling) else []
+                ),
+            ),
+        )
+        self.register_outputs({"namespace": self.namespace, "rayCluster": inputs.settings.name})
+
+
+def berth_labels(inputs: BerthInputs) -> dict[str, str]:
+    """The labels of all that belongs to a berth, its pods included."""
+    return {
+        **MANAGED_BY,
+        ENVIRONMENT_LABEL: inputs.environment,
+        STACK_LABEL: inputs.stack,
+        OWNER_LABELS[inputs.kind]: inputs.settings.name,
+    }
+
+
+def namespace_manifest(name: str, labels: dict[str, str]) -> Manifest:
+    """A berth's namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

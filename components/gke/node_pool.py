@@ -1,0 +1,98 @@
+"""A GKE node pool, with or without GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi_gcp import container
+
+from stacks.settings.environment import PoolAutoscaling, PoolSettings
+
+_TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+
+
+@dataclass(frozen=True)
+class NodePoolInputs:
+    """What a node pool needs to know.
+
+    Attributes:
+        settings: machine type, size, labels, taints.
+        cluster: name of the cluster.
+        zone: zone of the nodes.
+    """
+
+    settings: PoolSettings
+    cluster: pulumi.Input[str]
+    zone: str
+
+
+class NodePool(pulumi.ComponentResource):
+    """Nodes of one machine type, their driver and device plugin left to GKE."""
+
+    def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Make the pool.
+
+        Args:
+            name: the pool's name.
+            inputs: settings and the cluster that it belongs to.
+            opts: Pulumi's options.
+        """
+        super().__init__("berth:gke:NodePool", name, None, opts)
+        settings = inputs.settings
+        container.NodePool(
+            name,
+            name=name,
+            cluster=inputs.cluster,
+            location=inputs.zone,
+            node_config=container.NodePoolNodeConfigArgs(
+                machine_type=settings.machine_type,
+                image_type="COS_CONTAINERD",
+                disk_size_gb=settings.disk_size_gb,
+                labels=settings.labels,
+                taints=[
+                    container.NodePoolNodeConfigTaintArgs(
+                        key=taint.key, value=taint.value, effect=_TAINT_EFFECTS[taint.effect]
+                    )
+                    for taint in settings.taints
+                ],
+                guest_accelerators=_accelerators(settings),
+                gvnic=container.NodePoolNodeConfigGvnicArgs(enabled=True),
+                workload_metadata_config=container.NodePoolNodeConfigWorkloadMetadataConfigArgs(mode="GKE_METADATA"),
+                shielded_instance_config=container.NodePoolNodeConfigShieldedInstanceConfigArgs(
+                    enable_secure_boot=True, enable_integrity_monitoring=True
+                ),
+                oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+            **_size(settings),
+        )
+        self.register_outputs({})
+
+
+def _size(settings: PoolSettings) -> dict[str, Any]:
+    if isinstance(settings.nodes, PoolAutoscaling):
+        bounds = settings.nodes
+        return {
+            "initial_node_count": bounds.min,
+            "autoscaling": container.NodePoolAutoscalingArgs(
+                total_min_node_count=bounds.min, total_max_node_count=bounds.max, location_policy="ANY"
+            ),
+        }
+    return {"node_count": settings.nodes}
+
+
+def _accelerators(settings: PoolSettings) -> list[container.NodePoolNodeConfigGuestAcceleratorArgs]:
+    machine = settings.machine
+    if not machine.gpus:
+        return []
+    return [
+        container.NodePoolNodeConfigGuestAcceleratorArgs(
+            type=machine.accelerator,
+            count=machine.gpus,
+            gpu_driver_installation_config=container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
+                gpu_driver_version="DEFAULT"
+            ),
+        )
+    ]

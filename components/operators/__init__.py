@@ -1,0 +1,1 @@
+"""What is installed on the cluster with Helm, through one helper (helm.py)."""

@@ -1,0 +1,31 @@
+"""The KubeRay operator, which makes pods of RayClusters."""
+
+from __future__ import annotations
+
+import pulumi
+
+from components.operators.helm import Chart, release
+from stacks.settings.environment import KubeRaySettings
+
+
+class KubeRay(pulumi.ComponentResource):
+    """KubeRay by its Helm chart. The chart brings the CRDs, and leaves them behind when it is removed."""
+
+    def __init__(self, name: str, settings: KubeRaySettings, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Install the operator.
+
+        Args:
+            name: name of the Helm release.
+            settings: chart, version, namespace.
+            opts: must carry the kubernetes provider.
+        """
+        super().__init__("berth:operators:KubeRay", name, None, opts)
+        chart = Chart(
+            chart=settings.chart,
+            repository=settings.repository,
+            version=settings.version,
+            namespace=settings.namespace,
+            values={"image": {"tag": f"v{settings.version}"}},
+        )
+        release(name, chart, pulumi.ResourceOptions(parent=self))
+        self.register_outputs({})

@@ -1,0 +1,115 @@
+"""What can be told of a RayCluster from the API server's objects: pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+"""A Kubernetes object as the API server gives it."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A RayCluster's condition.
+
+    Attributes:
+        state: KubeRay's state: `ready`, `suspended`, `failed`; `unknown` before the operator has seen it.
+        head_ready: the head pod is ready.
+        workers_ready: worker pods that are ready.
+        workers_desired: worker pods that there should be.
+        seen: the operator has seen the newest edit.
+    """
+
+    state: str
+    head_ready: bool
+    workers_ready: int
+    workers_desired: int
+    seen: bool
+
+    @property
+    def ready(self) -> bool:
+        """Every pod is there and ready, or the cluster is suspended, when there are to be none."""
+        if not self.seen:
+            return False
+        if self.state == "suspended":
+            return True
+        return self.state == "ready" and self.head_ready and self.workers_ready >= self.workers_desired
+
+    def __str__(self) -> str:
+        if not self.seen:
+            return "the operator has not seen it yet"
+        head = "head ready" if self.head_ready else "head not ready"
+        return f"{head}, {self.workers_ready}/{self.workers_desired} workers ready"
+
+
+def condition_of(cluster: Object) -> Condition:
+    """The condition that a RayCluster's status tells."""
+    status = cluster.get("status") or {}
+    conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
+    generation = cluster["metadata"].get("generation", 0)
+    wanted = sum(group.get("replicas") or 0 for group in cluster["spec"].get("workerGroupSpecs") or [])
+    suspended = status.get("state") == "suspended"
+    return Condition(
+        state=status.get("state") or "unknown",
+        head_ready=conditions.get("HeadPodReady") == "True",
+        workers_ready=status.get("readyWorkerReplicas") or 0,
+        workers_desired=0 if suspended else max(status.get("desiredWorkerReplicas") or 0, wanted),
+        seen=(status.get("observedGeneration") or 0) >= generation,
+    )
+
+
+def reasons_not_ready(cluster: Object, pods: Iterable[Object], events: Iterable[Object]) -> list[str]:
+    """Why a RayCluster is not ready, in one line a distinct reason.
+
+    Args:
+        cluster: the RayCluster.
+        pods: its pods.
+        events: warnings about the RayCluster itself.
+    """
+    condition = condition_of(cluster)
+    if condition.ready:
+        return []
+    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod)))
+    reasons = [f"{count} pods: {reason}" if count > 1 else reason for reason, count in counted.items()]
+    if not reasons:
+        reasons = list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
+    if not reasons and (reason := (cluster.get("status") or {}).get("reason")):
+        reasons = [str(reason)]
+    if not reasons and not condition.seen:
+        reasons = ["the KubeRay operator has not looked at it: is it running?"]
+    return reasons or [str(condition)]
+
+
+def _why_pod_not_ready(pod: Object) -> str | None:
+    status = pod.get("status") or {}
+    kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "pod")
+    conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
+    if conditions.get("Ready", {}).get("status") == "True":
+        return None
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        return f"{kind} pod cannot be scheduled: {scheduled.get('message') or scheduled.get('reason')}"
+    if status.get("phase") == "Failed":
+        return f"{kind} pod failed: {status.get('message') or status.get('reason') or 'no reason given'}"
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (container.get("state") or {}).get("waiting")
+        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return (
+                f"{kind} pod, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(
+                    ": "
+                )
+            )
+    return f"{kind} pod is not ready yet (phase {status.get('phase', 'unknown')})"
+
+
+def gpus_of(cluster: Object) -> int:
+    """GPUs that a RayCluster's workers ask for, with all desired workers there."""
+    total = 0
+    for group in cluster["spec"].get("workerGroupSpecs") or []:
+        for container in group["template"]["spec"]["containers"]:
+            limits = (container.get("resources") or {}).get("limits") or {}
+            total += (group.get("replicas") or 0) * int(limits.get("nvidia.com/gpu", 0))
+    return total

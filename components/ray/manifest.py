@@ -1,0 +1,124 @@
+"""The manifest of a RayCluster: a pure function of its settings and its pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.manifest import Manifest
+from stacks.settings.environment import PoolSettings
+from stacks.settings.ray import Autoscaling, Head, RayClusterSettings, Worker
+
+GPU = "nvidia.com/gpu"
+"""The resource name under which GKE's device plugin advertises whole GPUs."""
+
+WORKER_GROUP = "workers"
+
+
+def ray_cluster(
+    settings: RayClusterSettings, pools: Mapping[str, PoolSettings], namespace: str, labels: dict[str, str]
+) -> Manifest:
+    """A RayCluster of one head without GPUs and one group of workers.
+
+    Args:
+        settings: its complete settings.
+        pools: the environment's node pools by name, those of head and workers among them.
+        namespace: where it lives.
+        labels: labels of the RayCluster and of its pods.
+    """
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": settings.name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "rayVersion": settings.ray_version,
+            # Without the mode KubeRay makes the token's Secret and uses it nowhere.
+            "authOptions": {"mode": "token"},
+            # An edit of the pods' template reaches the running pods; by default KubeRay would ignore it.
+            "upgradeStrategy": {"type": "Recreate"},
+            **_autoscaling(settings),
+            "headGroupSpec": {
+                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; the Service is ClusterIP
+                "template": _template(settings, "ray-head", settings.head, pools[settings.head.pool], labels),
+            },
+            "workerGroupSpecs": [
+                {
+                    "groupName": WORKER_GROUP,
+                    **_replicas(settings),
+                    "rayStartParams": {},
+                    "template": _template(settings, "ray-worker", settings.worker, pools[settings.worker.pool], labels),
+                }
+            ],
+        },
+    }
+
+
+def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
+    if not isinstance(settings.workers, Autoscaling):
+        return {}
+    return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
+
+
+def _replicas(settings: RayClusterSettings) -> dict[str, int]:
+    if isinstance(settings.workers, Autoscaling):
+        return {
+            "replicas": settings.workers.min,
+            "minReplicas": settings.workers.min,
+            "maxReplicas": settings.workers.max,
+        }
+    count = settings.workers
+    # KubeRay refuses a maximum of 0 where the minimum is not smaller.
+    return {"replicas": count, "minReplicas": count, "maxReplicas": max(count, 1)}
+
+
+def _template(
+    settings: RayClusterSettings, container: str, pod: Head | Worker, pool: PoolSettings, labels: dict[str, str]
+) -> dict[str, Any]:
+    gpus = pod.gpus if isinstance(pod, Worker) else 0
+    resources = {"cpu": pod.cpu, "memory": pod.memory} | ({GPU: str(gpus)} if gpus else {})
+    return {
+        "metadata": {"labels": labels},
+        "spec": {
+            "nodeSelector": {"cloud.google.com/gke-nodepool": pod.pool},
+            "tolerations": _tolerations(pool),
+            "containers": [
+                {
+                    "name": container,
+                    "image": settings.image,
+                    "env": _environment(settings.env, gpus=gpus),
+                    "resources": {"limits": resources, "requests": dict(resources)},
+                    **({"ports": _HEAD_PORTS} if container == "ray-head" else {}),
+                }
+            ],
+        },
+    }
+
+
+_HEAD_PORTS = [
+    {"name": "gcs-server", "containerPort": 6379},
+    {"name": "dashboard", "containerPort": 8265},
+    {"name": "client", "containerPort": 10001},
+]
+
+
+def _environment(env: dict[str, str], *, gpus: int) -> list[dict[str, str]]:
+    variables = dict(env)
+    if not gpus:
+        # Where it is unset NVIDIA's runtime takes it for "all", and a pod without GPUs would see those of its node.
+        variables["NVIDIA_VISIBLE_DEVICES"] = "void"
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def _tolerations(pool: PoolSettings) -> list[dict[str, str]]:
+    tolerations = [
+        {
+            "key": taint.key,
+            "operator": "Equal",
+            "value": taint.value,
+            "effect": taint.effect,
+        }
+        for taint in pool.taints
+    ]
+    if pool.machine.gpus:
+        tolerations.append({"key": GPU, "operator": "Exists", "effect": "NoSchedule"})
+    return tolerations

@@ -1,0 +1,77 @@
+"""The program of an engineer's own stack: one berth on an environment that another stack made.
+
+It imports no pulumi_gcp, and its cost does not grow with the number of engineers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes
+from pydantic import ValidationError
+
+from components.berth import Berth, BerthInputs
+from stacks.load import berth_on
+from stacks.settings.engineer import EngineerSettings
+from stacks.settings.resolve import EnvironmentContract
+from stacks.stack_file import StackFile
+from stacks.waiting import wait_until_ready
+
+
+async def engineer(stack: str, settings: EngineerSettings, file: StackFile | None) -> None:
+    """Make an engineer's berth.
+
+    Args:
+        stack: the stack's name.
+        settings: checked settings.
+        file: where they were written, for lines in errors.
+
+    Raises:
+        SettingsError: the berth doesn't fit on its environment.
+        RunError: there is no such environment.
+        NotReadyError: the RayCluster is not ready in time.
+    """
+    reference = pulumi.StackReference(full_name(settings.environment))
+    contract = read_contract((await reference.get_output_details("environment")).value, settings.environment)
+    berth_settings = berth_on(stack, settings, contract, file).berths[0]
+    kubeconfig = reference.require_output("kubeconfig")
+    kubernetes = pulumi_kubernetes.Provider(
+        "cluster",
+        kubeconfig=kubeconfig,
+        cluster_identifier=reference.require_output("clusterId"),
+        enable_server_side_apply=True,
+    )
+    berth = Berth(
+        berth_settings.name,
+        BerthInputs(berth_settings, contract.pools, environment=contract.name, stack=stack, kind="engineer"),
+        pulumi.ResourceOptions(providers={"kubernetes": kubernetes}),
+    )
+    pulumi.export("namespace", berth.namespace)
+    pulumi.export("rayCluster", berth_settings.name)
+    await wait_until_ready(stack, kubeconfig, [berth])
+
+
+def full_name(environment: str) -> str:
+    """The name by which Pulumi knows an environment's stack: `organization/project/stack`."""
+    if "/" in environment:
+        return environment
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment}"
+
+
+def read_contract(value: Any, environment: str) -> EnvironmentContract:
+    """What the environment's stack says of itself.
+
+    Raises:
+        RunError: it says nothing, or not what this version of berth reads.
+    """
+    if value is None:
+        raise pulumi.RunError(
+            f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"
+        )
+    try:
+        return EnvironmentContract.model_validate(value)
+    except ValidationError:
+        raise pulumi.RunError(
+            f"environment {environment!r} was made by another version of berth; bring it up to date: pulumi up -s {environment}"
+        ) from None

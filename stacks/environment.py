@@ -1,0 +1,66 @@
+"""The program of an environment's stack: network, cluster, pools, operators, berths, named clusters."""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_gcp
+import pulumi_kubernetes
+
+from components.berth import Berth, BerthInputs
+from components.gke.cluster import Cluster, ClusterInputs
+from components.gke.network import Network, NetworkInputs
+from components.gke.node_pool import NodePool, NodePoolInputs
+from components.operators.kuberay import KubeRay
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import contract_of, resolve_environment
+from stacks.waiting import wait_until_ready
+
+
+async def environment(stack: str, settings: EnvironmentSettings) -> None:
+    """Make an environment.
+
+    Args:
+        stack: the stack's name, and the environment's.
+        settings: checked settings.
+
+    Raises:
+        NotReadyError: a RayCluster is not ready in time.
+    """
+    resolved = resolve_environment(settings)
+    name = settings.cluster.name or stack
+    google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
+    on_google = pulumi.ResourceOptions(providers={"gcp": google})
+    network = Network(name, NetworkInputs(settings.network, region=settings.zone.rsplit("-", 1)[0]), on_google)
+    cluster = Cluster(name, ClusterInputs(settings.cluster, settings.project, settings.zone, network), on_google)
+    pools = {
+        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone), on_google)
+        for pool, its in settings.pools.items()
+    }
+    kubernetes = pulumi_kubernetes.Provider(
+        "cluster",
+        kubeconfig=cluster.kubeconfig,
+        # Without it a new address of the control plane would look like another cluster, and all would be replaced.
+        cluster_identifier=cluster.id,
+        enable_server_side_apply=True,
+    )
+    operator = KubeRay(
+        "kuberay-operator",
+        settings.operators.kuberay,
+        pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(pools.values())),
+    )
+    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[operator])
+    inputs = [
+        *(BerthInputs(its, settings.pools, environment=stack, stack=stack, kind="engineer") for its in resolved.berths),
+        *(
+            BerthInputs(its, settings.pools, environment=stack, stack=stack, kind="cluster")
+            for its in resolved.clusters
+        ),
+    ]
+    berths = [Berth(each.settings.name, each, on_cluster) for each in inputs]
+    contract = contract_of(settings, stack, resolved)
+    pulumi.export("environment", json.loads(contract.model_dump_json(by_alias=True, exclude_none=True)))
+    pulumi.export("clusterId", cluster.id)
+    pulumi.export("kubeconfig", cluster.kubeconfig)
+    await wait_until_ready(stack, cluster.kubeconfig, berths)
