@@ -9,7 +9,6 @@ import pulumi
 
 from components.berth import STACK_LABEL, Berth
 from components.ray.condition import Condition
-from components.ray.readiness import ClusterUnreachableError, Key, Wait
 from stacks.settings.types import parse_duration
 
 
@@ -30,8 +29,12 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     await asyncio.gather(*(berth.ray_cluster.id.future() for berth in waited.values()))
     loop = asyncio.get_running_loop()
 
-    def report(key: Key, condition: Condition) -> None:
+    def report(key: tuple[str, str], condition: Condition) -> None:
         loop.call_soon_threadsafe(_say, str(condition), waited[key])
+
+    # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
+    from components.cluster_api import ClusterError  # noqa: PLC0415
+    from components.ray.readiness import Wait  # noqa: PLC0415
 
     wait = Wait(
         kubeconfig=str(await kubeconfig.future()),
@@ -41,7 +44,7 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     )
     try:
         failed = await asyncio.to_thread(wait.run)
-    except ClusterUnreachableError as error:
+    except ClusterError as error:
         raise pulumi.RunError(f"cannot tell whether the RayClusters are ready: {error}") from None
     finally:
         wait.stop.set()

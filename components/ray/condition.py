@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 Object = dict[str, Any]
-"""A Kubernetes object as the API server gives it."""
 
 
 @dataclass(frozen=True)

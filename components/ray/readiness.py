@@ -6,26 +6,20 @@ was not met in time, and since one watch serves a hundred clusters.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from components.ray.condition import Condition, Object, condition_of, reasons_not_ready
+from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.ray.condition import Condition, condition_of, reasons_not_ready
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster."""
 
-_API = ("ray.io", "v1", "rayclusters")
 # A watch is asked to end after this many seconds, so that deadlines and a stop are noticed.
 _WATCH_SECONDS = 5
 _RETRY_SECONDS = 1.0
-
-
-class ClusterUnreachableError(Exception):
-    """The API server does not answer, or refuses; the text says which and why."""
 
 
 @dataclass
@@ -53,30 +47,30 @@ class Wait:
             Those that are not ready in time, with the reasons.
 
         Raises:
-            ClusterUnreachableError: the API server could not be asked until the last deadline.
+            ClusterError: the API server could not be asked until the last deadline.
         """
-        client = _Client(self.kubeconfig)
+        api = ClusterApi(self.kubeconfig)
         start = time.monotonic()
         waiting = {key: start + seconds for key, seconds in self.deadlines.items()}
         seen: dict[Key, Condition] = {}
         failed: dict[Key, list[str]] = {}
         while waiting and not self.stop.is_set():
             try:
-                clusters, version = client.find(self.selector)
+                clusters, version = api.list(RAY_CLUSTERS, labelSelector=self.selector)
                 self._sort_out(clusters, waiting, seen)
                 if waiting:
                     seconds = min(_WATCH_SECONDS, max(1, min(waiting.values()) - time.monotonic()))
-                    for cluster in client.watch(self.selector, version, int(seconds)):
+                    for cluster in api.watch(RAY_CLUSTERS, version, int(seconds), labelSelector=self.selector):
                         self._sort_out([cluster], waiting, seen)
                         if not waiting or self.stop.is_set():
                             break
-            except ClusterUnreachableError:
+            except ClusterError:
                 if time.monotonic() >= max(waiting.values()):
                     raise
                 self.stop.wait(_RETRY_SECONDS)
             for key in [key for key, deadline in waiting.items() if time.monotonic() >= deadline]:
                 del waiting[key]
-                failed[key] = client.reasons(key)
+                failed[key] = _reasons_or_why_not(api, key)
         # What got ready while the reasons were looked up has none.
         return {key: reasons for key, reasons in failed.items() if reasons}
 
@@ -93,61 +87,30 @@ class Wait:
                 del waiting[key]
 
 
-class _Client:
-    """The few calls that a wait needs."""
+def _reasons_or_why_not(api: ClusterApi, key: Key) -> list[str]:
+    try:
+        return reasons_of(api, key)
+    except ClusterError as error:
+        return [str(error)]
 
-    def __init__(self, kubeconfig: str) -> None:
-        # Imported here: only a wait needs it, and a preview or `berth check` doesn't wait.
-        from kubernetes import client, config  # noqa: PLC0415
 
-        self._api = config.new_client_from_config_dict(json.loads(kubeconfig))
-        self._custom, self._core = client.CustomObjectsApi(self._api), client.CoreV1Api(self._api)
+def reasons_of(api: ClusterApi, key: Key) -> list[str]:
+    """Why a RayCluster is not ready, from its pods and events; empty if it is ready by now.
 
-    def find(self, selector: str) -> tuple[list[Object], str]:
-        found = self._call(self._custom.list_cluster_custom_object, *_API, label_selector=selector)
-        return found["items"], found["metadata"]["resourceVersion"]
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    namespace, name = key
+    clusters, _ = api.list(_in(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+    if not clusters:
+        return ["it is gone"]
+    pods, _ = api.list(_in(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+    about = f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning"
+    events, _ = api.list(_in(namespace, EVENTS), fieldSelector=about)
+    return reasons_not_ready(clusters[0], pods, events)
 
-    def watch(self, selector: str, version: str, seconds: int) -> Iterable[Object]:
-        from kubernetes import watch  # noqa: PLC0415
-        from kubernetes.client import ApiException  # noqa: PLC0415
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-        stream = watch.Watch().stream(
-            self._custom.list_cluster_custom_object,
-            *_API,
-            label_selector=selector,
-            resource_version=version,
-            timeout_seconds=seconds,
-        )
-        try:
-            for event in stream:
-                if event["type"] in ("ADDED", "MODIFIED"):
-                    yield event["object"]
-        except (ApiException, HTTPError) as error:
-            raise ClusterUnreachableError(str(error)) from None
-
-    def reasons(self, key: Key) -> list[str]:
-        namespace, name = key
-        try:
-            cluster = self._call(self._custom.get_namespaced_custom_object, *_API[:2], namespace, _API[2], name)
-        except ClusterUnreachableError as error:
-            return [str(error)]
-        pods = self._call(self._core.list_namespaced_pod, namespace, label_selector=f"ray.io/cluster={name}")
-        events = self._call(
-            self._core.list_namespaced_event,
-            namespace,
-            field_selector=f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning",
-        )
-        plain = self._api.sanitize_for_serialization
-        return reasons_not_ready(cluster, plain(pods)["items"], plain(events)["items"])
-
-    def _call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        from kubernetes.client import ApiException  # noqa: PLC0415
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-        try:
-            return function(*args, **kwargs, _request_timeout=30)
-        except ApiException as error:
-            raise ClusterUnreachableError(f"the API server refused: {error.status} {error.reason}") from None
-        except HTTPError as error:
-            raise ClusterUnreachableError(f"the API server does not answer: {error}") from None
+def _in(namespace: str, path: str) -> str:
+    """A collection's path in one namespace."""
+    group, kind = path.rsplit("/", 1)
+    return f"{group}/namespaces/{namespace}/{kind}"

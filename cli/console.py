@@ -1,0 +1,35 @@
+"""The two streams: what was asked for goes to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+BAD_INPUT = 2
+"""Exit code where the input is wrong and nothing was done."""
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print a value for programs: JSON, whatever the terminal."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say on stderr what is wrong and end.
+
+    Raises:
+        Exit: always.
+    """
+    err.print(f"[bold red]error:[/] {_escape(message)}")
+    raise typer.Exit(code)
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", r"\[")

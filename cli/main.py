@@ -1,0 +1,99 @@
+"""The `berth` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli import lab
+from cli.console import BAD_INPUT, err, fail, out, print_json
+
+app = typer.Typer(
+    name="berth",
+    help="Every engineer gets a berth on shared GPUs. `pulumi up -s STACK` makes things; berth checks and shows them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(lab.app, name="lab")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command()
+def check(
+    stacks: Annotated[
+        list[str] | None, typer.Argument(help="Stacks to check; all that have a file, if none is named.")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check settings without Pulumi: every problem at once, with file and line.
+
+    Exit code 0 if all is well, 2 if not. Nothing is contacted and nothing is changed.
+    """
+    from cli.check import check as check_stack  # noqa: PLC0415
+    from stacks.stack_file import stack_names  # noqa: PLC0415
+
+    found = [check_stack(stack) for stack in stacks or stack_names()]
+    bad = [each for each in found if each.lines]
+    if as_json:
+        print_json([{"stack": each.stack, "kind": each.kind, "problems": each.lines} for each in found])
+    else:
+        for each in found:
+            if each.lines:
+                err.print(f"[bold red]✗[/] {each.stack}")
+                for line in each.lines:
+                    err.print(f"  {line}", markup=False)
+            else:
+                out.print(f"[green]✓[/] {each.stack} ({each.kind})")
+        if not found:
+            fail("there is no stack: stacks/ holds no Pulumi.<stack>.yaml", BAD_INPUT)
+    if bad:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a stack's config file, for editors."""
+    import sys  # noqa: PLC0415
+
+    from cli.check import schema_text  # noqa: PLC0415
+
+    sys.stdout.write(schema_text())
+
+
+@app.command()
+def status(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of the environment, or an engineer's on it.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Show what is there: node pools, berths, clusters, with state and counts from the API server.
+
+    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a wrong stack.
+    """
+    from cli import status as verb  # noqa: PLC0415
+
+    try:
+        fleet = verb.fleet_of(stack)
+    except verb.NoSuchStackError as error:
+        fail(str(error), BAD_INPUT)
+    except verb.StatusError as error:
+        fail(str(error), 1)
+    if as_json:
+        print_json(fleet.as_json())
+    else:
+        out.print(verb.table(fleet))
+    if not fleet.ready:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command; Ctrl-C ends it without a traceback, with the shell's exit code for it."""
+    try:
+        app(prog_name="berth")
+    except KeyboardInterrupt:
+        err.print("interrupted")
+        raise SystemExit(130) from None

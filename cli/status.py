@@ -1,0 +1,278 @@
+"""`berth status`: the fleet of an environment, from its stack's outputs and its API server."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.ray.condition import condition_of, gpus_of
+from components.ray.manifest import GPU
+from components.ray.readiness import reasons_of
+from stacks import stack_file
+from stacks.settings.nearest import did_you_mean
+from stacks.settings.resolve import EnvironmentContract
+
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+
+
+class StatusError(Exception):
+    """The state or the cluster can't be asked; the text says why and what mends it."""
+
+
+class NoSuchStackError(StatusError):
+    """There is no such stack."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A node pool.
+
+    Attributes:
+        name: the pool.
+        machine_type: its nodes' machine type.
+        nodes: nodes that are there.
+        nodes_ready: those that are ready.
+        gpus: GPUs that the nodes offer to pods.
+        gpus_in_use: GPUs that pods on them hold.
+    """
+
+    name: str
+    machine_type: str
+    nodes: int
+    nodes_ready: int
+    gpus: int
+    gpus_in_use: int
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A berth or a named cluster.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        namespace: where it is.
+        ray_cluster: name of its RayCluster.
+        stack: the stack that made it.
+        pool: the node pool of its workers.
+        state: KubeRay's state.
+        ready: head and all workers are ready, or it is suspended.
+        workers_ready: workers that are ready.
+        workers_desired: workers that there should be.
+        gpus: GPUs that its workers ask for.
+        reasons: why it is not ready.
+    """
+
+    name: str
+    namespace: str
+    ray_cluster: str
+    stack: str
+    pool: str
+    state: str
+    ready: bool
+    workers_ready: int
+    workers_desired: int
+    gpus: int
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All that is there of one environment."""
+
+    stack: str
+    environment: str
+    pools: list[Pool]
+    berths: list[Ray]
+    clusters: list[Ray]
+
+    @property
+    def ready(self) -> bool:
+        """Every RayCluster is ready."""
+        return all(each.ready for each in (*self.berths, *self.clusters))
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs, with camelCase keys."""
+        return {to_camel(key): _camel(value) for key, value in asdict(self).items()}
+
+
+def fleet_of(stack: str) -> Fleet:
+    """The fleet of an environment's stack; of an engineer's stack the environment's pools and that berth.
+
+    Raises:
+        NoSuchStackError: no such stack.
+        StatusError: it was never brought up, or Pulumi or the API server can't be asked.
+    """
+    environment = _environment_of(stack)
+    outputs = _outputs(environment)
+    if "environment" not in outputs or "kubeconfig" not in outputs:
+        raise StatusError(f"stack {environment} has not been brought up; run: pulumi up -s {environment}")
+    contract = EnvironmentContract.model_validate(outputs["environment"])
+    try:
+        fleet = observe(ClusterApi(outputs["kubeconfig"]), stack, contract)
+    except ClusterError as error:
+        raise StatusError(f"stack {environment}: {error}") from None
+    if environment == stack:
+        return fleet
+    return replace(fleet, berths=[berth for berth in fleet.berths if berth.stack == stack], clusters=[])
+
+
+def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet:
+    """The fleet as the API server has it.
+
+    Raises:
+        ClusterError: it can't be asked.
+    """
+    nodes, _ = api.list(NODES)
+    pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
+    found, _ = api.list(RAY_CLUSTERS, labelSelector=f"{ENVIRONMENT_LABEL}={contract.name}")
+    rays = {
+        kind: [_ray(api, each, label) for each in found if label in each["metadata"]["labels"]]
+        for kind, label in OWNER_LABELS.items()
+    }
+    return Fleet(
+        stack=stack,
+        environment=contract.name,
+        pools=[_pool(name, pool.machine_type, nodes, pods) for name, pool in contract.pools.items()],
+        berths=rays["engineer"],
+        clusters=rays["cluster"],
+    )
+
+
+def _pool(name: str, machine_type: str, nodes: Iterable[Object], pods: Iterable[Object]) -> Pool:
+    mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == name]
+    names = {node["metadata"]["name"] for node in mine}
+    return Pool(
+        name=name,
+        machine_type=machine_type,
+        nodes=len(mine),
+        nodes_ready=sum(_is_ready(node) for node in mine),
+        gpus=sum(int((node["status"].get("allocatable") or {}).get(GPU, 0)) for node in mine),
+        gpus_in_use=sum(_pod_gpus(pod) for pod in pods if pod["spec"].get("nodeName") in names),
+    )
+
+
+def _is_ready(node: Object) -> bool:
+    conditions = node["status"].get("conditions") or []
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def _pod_gpus(pod: Object) -> int:
+    return sum(
+        int(((container.get("resources") or {}).get("limits") or {}).get(GPU, 0))
+        for container in pod["spec"]["containers"]
+    )
+
+
+def _ray(api: ClusterApi, cluster: Object, owner_label: str) -> Ray:
+    metadata, condition = cluster["metadata"], condition_of(cluster)
+    group = cluster["spec"]["workerGroupSpecs"][0]
+    return Ray(
+        name=metadata["labels"][owner_label],
+        namespace=metadata["namespace"],
+        ray_cluster=metadata["name"],
+        stack=metadata["labels"][STACK_LABEL],
+        pool=group["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        state=condition.state,
+        ready=condition.ready,
+        workers_ready=condition.workers_ready,
+        workers_desired=condition.workers_desired,
+        gpus=gpus_of(cluster),
+        reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
+    )
+
+
+def _environment_of(stack: str) -> str:
+    """The environment's stack: the stack itself, or the one that an engineer's stack names."""
+    path = stack_file.stack_path(stack)
+    if not path.exists():
+        known = did_you_mean(stack, stack_file.stack_names())
+        raise NoSuchStackError(f"there is no stack {stack!r}: stacks/{path.name} does not exist{known}")
+    try:
+        settings = stack_file.read(path).settings
+    except stack_file.StackFileError as error:
+        raise NoSuchStackError(str(error)) from None
+    engineer = settings.get("engineer")
+    return str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
+
+
+def _outputs(stack: str) -> dict[str, Any]:
+    program = shutil.which("pulumi")
+    if program is None:
+        raise StatusError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
+    done = subprocess.run(
+        [program, "stack", "output", "--json", "--show-secrets", "--stack", stack],
+        cwd=stack_file.PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        text = done.stderr.strip().removeprefix("error: ") or f"pulumi ended with {done.returncode}"
+        raise StatusError(f"stack {stack}: {text}")
+    return dict(json.loads(done.stdout))
+
+
+def table(fleet: Fleet) -> Group:
+    """The fleet for people."""
+    pools = Table(
+        "pool", "machine type", "nodes", "GPUs in use", box=box.SIMPLE_HEAD, title="pools", title_justify="left"
+    )
+    for pool in fleet.pools:
+        gpus = f"{pool.gpus_in_use}/{pool.gpus}" if pool.gpus else "–"
+        nodes = str(pool.nodes) if pool.nodes == pool.nodes_ready else f"{pool.nodes_ready}/{pool.nodes} ready"
+        pools.add_row(pool.name, pool.machine_type, nodes, gpus)
+    parts: list[Table | Text] = [pools]
+    for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
+        if rays:
+            parts.append(_rays(title, first, rays))
+    waiting = [ray for ray in (*fleet.berths, *fleet.clusters) if not ray.ready]
+    parts += [Text(f"{ray.name} is not ready: {'; '.join(ray.reasons)}", style="yellow") for ray in waiting]
+    return Group(*parts)
+
+
+def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
+    grid = Table(
+        first,
+        "namespace",
+        "RayCluster",
+        "workers ready",
+        "GPUs",
+        "pool",
+        "stack",
+        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+    )
+    for ray in rays:
+        style = "green" if ray.ready else "yellow"
+        state = Text(ray.state, style=style)
+        grid.add_row(
+            ray.name,
+            ray.namespace,
+            state,
+            f"{ray.workers_ready}/{ray.workers_desired}",
+            str(ray.gpus),
+            ray.pool,
+            ray.stack,
+        )
+    return grid
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {to_camel(key): _camel(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_camel(inner) for inner in value]
+    return value
