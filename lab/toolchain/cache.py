@@ -7,7 +7,6 @@ leaves nothing that looks like an entry. Every use compares the entry with its m
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -17,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab.locking import exclusive
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 MANIFEST = "manifest.json"
 
@@ -78,17 +79,6 @@ def defect(folder: Path) -> str | None:
     return None
 
 
-@contextlib.contextmanager
-def _exclusive(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # Closing the file gives the lock back, and so does the end of this process.
-
-
 @dataclass(frozen=True)
 class Cache:
     """Entries by name and key.
@@ -122,7 +112,7 @@ class Cache:
             return path
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = self.folder / f".{path.name}.lock"
-        with _exclusive(lock, lambda: self.say(f"{name}: waiting for another build of the same thing")):
+        with exclusive(lock, lambda: self.say(f"{name}: waiting for another build of the same thing")):
             if path.exists():
                 problem = defect(path)
                 if problem is None:

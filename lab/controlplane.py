@@ -1,0 +1,261 @@
+"""The lab's Kubernetes control plane: laid out by kwokctl, run as processes of the lab.
+
+kwokctl knows the certificates and flags with which these components make a cluster; that is used. Starting and stopping
+is left to `lab.processes`: kwokctl keeps bare pids, which a later process may have, and ends etcd without warning it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import random
+import socket
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.errors import LabError
+from lab.probes import Probe
+from lab.processes import MARK, Process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.home import Home
+    from lab.processes import Supervisor
+
+CLUSTER = "berth"
+FAKE_NODE = "kwok.x-k8s.io/node=fake"
+"""Annotation of the nodes that KWOK plays; it leaves all others alone."""
+
+PORTS = range(20000, 30000)
+"""Where ports are chosen: below the range from which the kernel takes those of outgoing connections."""
+
+PURPOSES = {
+    "etcd": "the cluster's database",
+    "kube-apiserver": "the Kubernetes API",
+    "kube-controller-manager": "jobs, services, garbage collection",
+    "kube-scheduler": "puts pods on nodes",
+    "kwok-controller": "simulates the nodes' kubelets and their pods",
+}
+
+HEALTH = {
+    "etcd": "http://127.0.0.1:{etcdPort}/health",
+    "kube-apiserver": "https://127.0.0.1:{kubeApiserverPort}/readyz",
+    "kube-controller-manager": "https://127.0.0.1:{kubeControllerManagerPort}/healthz",
+    "kube-scheduler": "https://127.0.0.1:{kubeSchedulerPort}/readyz",
+    "kwok-controller": "http://127.0.0.1:{kwokControllerPort}/healthz",
+}
+
+PORT_NAMES = {
+    "etcd": ("etcdPort", "etcdPeerPort"),
+    "kube-apiserver": ("kubeApiserverPort",),
+    "kube-controller-manager": ("kubeControllerManagerPort",),
+    "kube-scheduler": ("kubeSchedulerPort",),
+    "kwok-controller": ("kwokControllerPort",),
+}
+
+CONTROLLER_PORT = "labControllerPort"
+
+LAYOUT_GRACE = 1.0
+"""Seconds for kwokctl's first start to end; nothing but the database's empty files is kept of it."""
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """A laid-out cluster.
+
+    Attributes:
+        processes: its components.
+        ports: loopback ports by kwokctl's name for them, and the lab controller's.
+        folder: kwokctl's folder of the cluster, with `pki`.
+    """
+
+    processes: tuple[Process, ...]
+    ports: dict[str, int]
+    folder: Path
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return f"https://127.0.0.1:{self.ports['kubeApiserverPort']}"
+
+    def certificate(self, name: str) -> bytes:
+        """A PEM file of the cluster: `ca.crt`, `admin.crt` or `admin.key`."""
+        return (self.folder / "pki" / name).read_bytes()
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """The administrator's kubeconfig, certificates included."""
+
+        def data(name: str) -> str:
+            return base64.b64encode(self.certificate(name)).decode()
+
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {"name": "lab", "cluster": {"server": self.server, "certificate-authority-data": data("ca.crt")}}
+            ],
+            "users": [
+                {
+                    "name": "lab-admin",
+                    "user": {"client-certificate-data": data("admin.crt"), "client-key-data": data("admin.key")},
+                }
+            ],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab-admin"}}],
+            "current-context": "lab",
+        }
+
+
+def _free(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as candidate:
+        try:
+            candidate.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(seed: str) -> dict[str, int]:
+    """Free loopback ports, one for each listener; other labs on this machine get others.
+
+    Args:
+        seed: the lab's folder: the same lab gets the same ports again where they are free.
+
+    Raises:
+        LabError: hardly any port is free.
+    """
+    names = [name for names in PORT_NAMES.values() for name in names] + [CONTROLLER_PORT]
+    chooser = random.Random(seed)  # noqa: S311 - spreads labs over ports; nothing secret
+    for _ in range(1000):
+        first = chooser.randrange(PORTS.start, PORTS.stop - len(names), 10)
+        ports = range(first, first + len(names))
+        if all(map(_free, ports)):
+            return dict(zip(names, ports, strict=True))
+    raise LabError(
+        f"no {len(names)} free ports in a row between {PORTS.start} and {PORTS.stop} on 127.0.0.1",
+        "end some of the programs that listen there (`ss -ltn` lists them), then run `make lab` again",
+    )
+
+
+def _configuration(home: Home) -> dict[str, Any]:
+    def program(name: str) -> str:
+        return str((home.bin / name).absolute())
+
+    def arguments(component: str, *, override: bool = False, **values: str) -> dict[str, Any]:
+        named = [{"key": key.replace("_", "-"), "value": value, "override": override} for key, value in values.items()]
+        return {"name": component, "extraArgs": named}
+
+    return {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokctlConfiguration",
+        "options": {
+            "runtime": "binary",
+            "bindAddress": "127.0.0.1",  # kwokctl's default is every address of the machine
+            "etcdBinary": program("etcd"),
+            "kubeApiserverBinary": program("kube-apiserver"),
+            "kubeControllerManagerBinary": program("kube-controller-manager"),
+            "kubeSchedulerBinary": program("kube-scheduler"),
+            "kwokControllerBinary": program("kwok"),
+            "kubectlBinary": program("kubectl"),
+        },
+        "componentsPatches": [
+            # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be on loopback.
+            arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
+            arguments("kwok-controller", override=True, manage_all_nodes="false"),
+            arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
+        ],
+    }
+
+
+def _signature(home: Home) -> str:
+    text = json.dumps([str(home.root.absolute()), _configuration(home), HEALTH], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _folder(home: Home) -> Path:
+    return home.root.absolute() / "kwok" / "clusters" / CLUSTER
+
+
+def load(home: Home) -> ControlPlane | None:
+    """The layout as it was finished by `lay_out`, or None: never, only half, for another folder or other flags."""
+    folder = _folder(home)
+    try:
+        layout = json.loads((folder / "layout.json").read_text())
+        if layout["signature"] != _signature(home):
+            return None
+        ports: dict[str, int] = layout["ports"]
+        processes = tuple(_process(home, component, ports) for component in layout["components"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    plane = ControlPlane(processes, ports, folder)
+    needed = [folder / "kwok.yaml", *(folder / "pki" / name for name in ("ca.crt", "admin.crt", "admin.key"))]
+    return plane if all(path.is_file() for path in needed) else None
+
+
+def _process(home: Home, component: dict[str, Any], ports: dict[str, int]) -> Process:
+    name = component["name"]
+    return Process(
+        name=name,
+        argv=(str((home.bin / component["command"][0]).absolute()), *component["args"]),
+        purpose=PURPOSES[name],
+        needs=tuple(component.get("links", ())),
+        ports=tuple(ports[port] for port in PORT_NAMES[name]),
+        probe=Probe(HEALTH[name].format(**ports)),
+    )
+
+
+def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
+    """Have kwokctl make certificates and flags; a database and certificates that are there already are kept.
+
+    Raises:
+        LabError: kwokctl failed; the text quotes it.
+    """
+    supervisor.stop_all()
+    folder = _folder(home)
+    for name in ("kwok.yaml", "layout.json"):
+        (folder / name).unlink(missing_ok=True)
+    ports = choose_ports(str(home.root.absolute()))
+    configuration = _configuration(home)
+    configuration["options"] |= {name: port for name, port in ports.items() if name != CONTROLLER_PORT}
+    request = home.root / "kwokctl.yaml"
+    request.write_text(yaml.safe_dump(configuration))
+    environment = os.environ | {
+        "KWOK_WORKDIR": str(home.root.absolute() / "kwok"),
+        MARK: f"{home.root.resolve()}:kwokctl",
+    }
+    command = [
+        str(home.bin / "kwokctl"),
+        "create",
+        "cluster",
+        f"--name={CLUSTER}",
+        f"--config={request}",
+        "--timeout=90s",
+    ]
+    try:
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        # kwokctl can't lay out without starting; an API server that has only begun to start takes its time to end.
+        supervisor.stop_all(grace=LAYOUT_GRACE)
+    if result.returncode != 0 or not (folder / "kwok.yaml").is_file():
+        lines = "\n".join(f"    {line[:300]}" for line in (result.stderr + result.stdout).splitlines()[-8:])
+        raise LabError(
+            f"kwokctl could not lay out the control plane:\n{lines}",
+            "run `make lab` again; `make lab-clean` makes a new lab",
+        )
+    first = next(yaml.safe_load_all((folder / "kwok.yaml").read_text()))
+    components = [
+        {key: item.get(key, []) for key in ("name", "command", "args", "links")} for item in first["components"]
+    ]
+    partial = folder / "layout.partial"
+    partial.write_text(json.dumps({"signature": _signature(home), "ports": ports, "components": components}, indent=1))
+    partial.replace(folder / "layout.json")
+    plane = load(home)
+    if plane is None:
+        raise LabError(f"the control plane's layout in {folder} is incomplete", "run `make lab-clean`, then `make lab`")
+    return plane

@@ -1,0 +1,207 @@
+"""A lab's life: up, down, clean. Each can be repeated, and interrupted, at any point."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab import controlplane, environment, programs
+from lab.errors import USAGE, LabError
+from lab.locking import exclusive
+from lab.probes import Probe
+from lab.processes import Process, Supervisor
+from lab.toolchain.ensure import ensure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.controlplane import ControlPlane
+    from lab.home import Home
+    from lab.progress import Progress
+
+SIGN = "berth-lab"
+"""A file that tells a lab's folder from any other: nothing else is ever filled or removed."""
+
+LOCK = ".lock"
+
+CONTROLLER = "lab-controller"
+IDENTITY_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A lab that is up.
+
+    Attributes:
+        plane: its control plane.
+        plugin: the installed kubernetes provider plugin that it uses, or None for the stand-in.
+        started: names of the processes that had to be started.
+        forgotten: the cluster's database is another one than at the last `up`, so what Pulumi remembers is gone.
+    """
+
+    plane: ControlPlane
+    plugin: Path | None
+    started: tuple[str, ...]
+    forgotten: bool
+
+
+def _is_lab(home: Home) -> bool:
+    return (home.root / SIGN).is_file()
+
+
+@contextlib.contextmanager
+def _alone(home: Home, progress: Progress) -> Iterator[None]:
+    """Keep other commands from changing the same lab meanwhile."""
+    with exclusive(home.root / LOCK, lambda: progress.say("waiting for another command that is changing this lab")):
+        yield
+
+
+def _claim(home: Home) -> None:
+    if home.root.exists() and not _is_lab(home) and any(path.name != LOCK for path in home.root.iterdir()):
+        raise LabError(
+            f"{home.root} is not a lab's folder, and not empty: nothing was changed",
+            "name another folder with --home or BERTH_LAB",
+            code=USAGE,
+        )
+    home.root.mkdir(parents=True, exist_ok=True)
+    (home.root / SIGN).write_text("A lab of berth. `berth lab clean` removes this folder.\n")
+
+
+def _controller(home: Home, plane: ControlPlane) -> Process:
+    port = plane.ports[controlplane.CONTROLLER_PORT]
+    liveness = f"http://127.0.0.1:{port}/healthz"
+    return Process(
+        name=CONTROLLER,
+        argv=(sys.executable, "-m", "lab.devices", f"--liveness={liveness}"),
+        purpose="simulates GKE's device plugin, runs the KubeRay operator",
+        needs=("kube-apiserver",),
+        ports=(port,),
+        environment=environment.complete(home),
+        probe=Probe(liveness),
+    )
+
+
+def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
+    """Every process of a lab."""
+    if importlib.util.find_spec("lab.devices.__main__") is None:
+        return plane.processes
+    return (*plane.processes, _controller(home, plane))
+
+
+def _identity(home: Home) -> str:
+    """What tells this cluster's database from any other: the uid of its first namespace."""
+    command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), "get", "namespace", "kube-system"]
+    deadline = time.monotonic() + IDENTITY_SECONDS
+    while True:
+        result = subprocess.run(
+            [*command, "-o", "jsonpath={.metadata.uid}"], capture_output=True, text=True, check=False
+        )
+        if result.returncode == 0 and result.stdout:
+            return result.stdout
+        if time.monotonic() > deadline:
+            raise LabError(
+                f"the lab's API server does not answer as it should: {result.stderr.strip()}",
+                "run `make lab` again; `make lab-clean` makes a new lab",
+            )
+        time.sleep(0.1)
+
+
+def stacks(home: Home) -> list[str]:
+    """Names of the stacks with a state in the lab's Pulumi backend."""
+    return sorted(path.stem for path in home.backend.glob(".pulumi/stacks/*/*.json"))
+
+
+def _database_is_new(home: Home) -> bool:
+    """Note which database this is; whether Pulumi has states that tell of another one."""
+    note = home.root / "identity.json"
+    identity = _identity(home)
+    try:
+        known = json.loads(note.read_text())["cluster"]
+    except (OSError, ValueError, KeyError, TypeError):
+        known = None
+    if known != identity:
+        note.write_text(json.dumps({"cluster": identity}))
+    return known != identity and bool(stacks(home))
+
+
+def up(home: Home, progress: Progress) -> Running:
+    """Bring a lab to work, from whatever state it is in; what works already is left alone.
+
+    Raises:
+        LabError: a tool can't be built, or a process doesn't come up.
+    """
+    _claim(home)
+    with _alone(home, progress):
+        _claim(home)  # again: a `clean` that we waited for removed it
+        tools = ensure(home, progress)
+        plugin = programs.write_bin(home, tools)
+        programs.write_charts(home, tools)
+        home.backend.mkdir(exist_ok=True)
+        home.cloud.mkdir(exist_ok=True)
+        supervisor = Supervisor(home)
+        plane = controlplane.load(home)
+        if plane is None:
+            with progress.step("laying out the control plane", "control plane laid out: certificates, ports, flags"):
+                plane = controlplane.lay_out(home, supervisor)
+        else:
+            supervisor.end_strays()
+        programs.write_credentials(home, plane)
+        wanted = processes(home, plane)
+        unwell = [process.name for process in wanted if supervisor.problem(process) is not None]
+        if unwell:
+            names = ", ".join(unwell)
+            with progress.step(f"starting {names}", f"started {names}"):
+                supervisor.start(wanted)
+        return Running(plane, plugin, tuple(unwell), _database_is_new(home))
+
+
+def is_up(home: Home) -> bool:
+    """Whether every process of the lab runs (whether each works, `lab.report` tells)."""
+    plane = controlplane.load(home)
+    if plane is None:
+        return False
+    supervisor = Supervisor(home)
+    return all(supervisor.running(process.name) is not None for process in processes(home, plane))
+
+
+def down(home: Home, progress: Progress) -> list[str]:
+    """End every process of a lab; its state stays.
+
+    Returns:
+        The names of the processes that ran.
+    """
+    if not _is_lab(home):
+        return []
+    with _alone(home, progress):
+        return Supervisor(home).stop_all()
+
+
+def clean(home: Home, progress: Progress) -> bool:
+    """End every process of a lab and remove its folder.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        LabError: the folder is not a lab's.
+    """
+    if not home.root.exists():
+        return False
+    if not _is_lab(home):
+        raise LabError(
+            f"{home.root} is not a lab's folder: nothing was removed",
+            "name the lab's folder with --home or BERTH_LAB",
+            code=USAGE,
+        )
+    with _alone(home, progress):
+        Supervisor(home).stop_all()
+        shutil.rmtree(home.root)
+    return True

@@ -1,0 +1,41 @@
+"""One at a time, across processes: a lock that ends with whoever holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file, across processes, while the block runs.
+
+    Args:
+        path: the lock file; made if need be, never removed.
+        waiting: called once if another process holds it and we have to wait.
+    """
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not _still_there(path, file.fileno()):
+                continue  # Whoever held it removed the folder: the next one locks a new file.
+            yield  # Closing the file gives the lock back, and so does the end of this process.
+            return
+
+
+def _still_there(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

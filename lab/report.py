@@ -1,0 +1,95 @@
+"""What runs in a lab, for people and programs."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from lab import controlplane, lifecycle
+from lab.processes import Supervisor
+
+if TYPE_CHECKING:
+    from lab.home import Home
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class State:
+    """One process of a lab.
+
+    Attributes:
+        name: its name.
+        purpose: what it is.
+        problem: why it has to be started again, or None.
+        pid: its process id while it runs.
+        memory: resident bytes, of its children too.
+        ports: loopback ports.
+        log: its log file.
+    """
+
+    name: str
+    purpose: str
+    problem: str | None
+    pid: int | None
+    memory: int
+    ports: tuple[int, ...]
+    log: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def states(home: Home) -> list[State]:
+    """Every process of a lab, in the order in which they start; empty where there is no lab."""
+    plane = controlplane.load(home)
+    if plane is None:
+        return []
+    supervisor = Supervisor(home)
+    found = []
+    for process in lifecycle.processes(home, plane):
+        running = supervisor.running(process.name)
+        memory = 0
+        if running is not None:
+            for member in [running, *running.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    memory += member.memory_info().rss
+        found.append(
+            State(
+                name=process.name,
+                purpose=process.purpose,
+                problem=supervisor.problem(process, patience=0),
+                pid=running.pid if running is not None else None,
+                memory=memory,
+                ports=process.ports,
+                log=str(supervisor.log(process.name)),
+            )
+        )
+    return found
+
+
+def show(found: list[State]) -> None:
+    """Print them as a table to stdout."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for heading in ("process", "what", "state", "pid", "MiB", "ports"):
+        table.add_column(heading, justify="right" if heading in {"pid", "MiB"} else "left")
+    for state in found:
+        table.add_row(
+            state.name,
+            state.purpose,
+            f"[red]{state.problem}[/red]" if state.problem else "[green]works[/green]",
+            str(state.pid or ""),
+            str(state.memory // MIB),
+            ", ".join(map(str, state.ports)),
+        )
+    total = sum(state.memory for state in found) // MIB
+    console = Console()
+    console.print(table)
+    console.print(f"{total} MiB resident in all")
