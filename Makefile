@@ -1,0 +1,61 @@
+# Everything runs in .venv; what a target needs is made first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
+UV := uv==0.13.8
+
+.DEFAULT_GOAL := help
+.PHONY: help lab lab-down lab-clean venv test lint types check bench requirements
+
+help: ## show these targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
+		|| sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1: \2/p' $(MAKEFILE_LIST)
+
+lab: $(INSTALLED) ## bring the lab and its fleet up (again: repair it, or change nothing)
+	@$(BIN)/berth lab up
+
+lab-down: $(INSTALLED) ## end every process of the lab; its state stays
+	@$(BIN)/berth lab down
+
+lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
+	@$(BIN)/berth lab clean
+
+venv: $(INSTALLED) ## the virtual environment, with everything in it
+
+test: $(INSTALLED) ## unit, golden and lab tests
+	@$(BIN)/pytest
+
+lint: $(INSTALLED) ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## mypy, strict
+	@$(BIN)/mypy
+
+check: lint types test ## all that a change has to pass
+
+bench: $(INSTALLED) ## measure, as ratios within one run
+	@$(BIN)/python -m bench
+
+requirements: ## write requirements.txt anew from pyproject.toml (needs the package index)
+	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'
+	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile pyproject.toml --quiet --upgrade \
+		--universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--output-file requirements.txt
+
+# The editable install needs no network and no isolation: setuptools is among the pinned requirements.
+$(INSTALLED): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo 'error: berth needs Python 3.11 or newer as $(PYTHON)' >&2; \
+		echo 'install it, or name another one: make PYTHON=python3.12 $(MAKECMDGOALS)' >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo 'error: this Python cannot make virtual environments: its venv module is missing' >&2; \
+		echo 'on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
+	@test -x $(BIN)/pip || { echo 'Making the virtual environment'; $(PYTHON) -m venv --clear $(VENV); }
+	@echo 'Installing the Python packages that requirements.txt pins'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt || { \
+		echo 'error: the Python packages could not be installed (see above)' >&2; \
+		echo 'check the network connection and the disk space, then run it again' >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
