@@ -70,8 +70,19 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
             f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"
         )
     try:
-        return EnvironmentContract.model_validate(value)
+        return EnvironmentContract.model_validate(_whole_numbers(value))
     except ValidationError:
         raise pulumi.RunError(
             f"environment {environment!r} was made by another version of berth; bring it up to date: pulumi up -s {environment}"
         ) from None
+
+
+def _whole_numbers(value: Any) -> Any:
+    """The engine's wire format knows only floats: 8 comes back as 8.0."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

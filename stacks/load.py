@@ -6,10 +6,10 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.environment import EnvironmentSettings, FleetSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Path, Problem, from_validation
 from stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
@@ -26,8 +26,9 @@ class SettingsError(Exception):
     """Settings are wrong. The text has one line for each problem, with its file and line where there is a file."""
 
     def __init__(self, stack: str, problems: list[Problem], file: StackFile | None) -> None:
-        self.problems = problems
-        self.lines = [_located(problem, file) for problem in problems]
+        line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
+        self.problems = sorted(problems, key=lambda problem: line_of[problem])
+        self.lines = [_located(problem, file) for problem in self.problems]
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__("\n".join([f"stack {stack}: {count} in its settings; nothing is changed", *self.lines]))
 
@@ -72,7 +73,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         settings = KINDS[kind].model_validate({} if value is None else value, by_alias=True, by_name=False)
     except ValidationError as error:
         problems += from_validation(error, KINDS[kind], (kind,))
-        problems += _problems_across_the_rest(KINDS[kind], value, problems)
+        if kind == "environment":
+            problems += _problems_across_the_rest(value, problems)
         raise SettingsError(stack, problems, file) from None
     if isinstance(settings, EnvironmentSettings):
         problems += resolve_environment(settings).problems
@@ -81,22 +83,23 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     return settings
 
 
-def _problems_across_the_rest(model: type[BaseModel], value: Any, found: list[Problem]) -> list[Problem]:
-    """What is wrong across the settings that are valid by themselves, so that all problems come at once."""
-    rest, broken = copy.deepcopy(value), [problem.path[1:] for problem in found]
+def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]:
+    """What is wrong across an environment's settings that are valid by themselves, so that all problems come at once."""
+    if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
+        return []
+    known = {field.alias or name for name, field in FleetSettings.model_fields.items()}
+    rest = copy.deepcopy({key: part for key, part in value.items() if key in known})
+    broken = [problem.path[1:] for problem in found]
     for _ in range(_ROUNDS):
         for path in sorted(broken, key=len, reverse=True):
             _remove(rest, path)
         try:
-            settings = model.model_validate(rest, by_alias=True, by_name=False)
+            settings = FleetSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
             # Without its broken part an entry may lack what it needs: then the entry goes.
-            broken = [problem.path[:-1] for problem in from_validation(error, model, ())]
+            broken = [problem.path[:-1] for problem in from_validation(error, FleetSettings, ())]
             continue
-        if not isinstance(settings, EnvironmentSettings):
-            return []
-        pools = value.get("pools")
-        lost = frozenset(pools) - frozenset(settings.pools) if isinstance(pools, dict) else frozenset()
+        lost = frozenset(value["pools"]) - frozenset(settings.pools)
         return resolve_environment(settings, unknown_pools=lost).problems
     return []
 

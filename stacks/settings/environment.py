@@ -125,18 +125,12 @@ class OperatorsSettings(Settings):
     kuberay: KubeRaySettings = KubeRaySettings()
 
 
-class EnvironmentSettings(Settings):
-    """One environment: `pulumi up` on its stack makes all of it."""
+class FleetSettings(Settings):
+    """What of an environment refers to one another: checked as a whole, wherever it is."""
 
-    project: ProjectId
-    """Google Cloud project."""
-    zone: Zone
-    """Zone of the cluster and its nodes."""
     network: NetworkSettings = NetworkSettings()
-    cluster: ClusterSettings = ClusterSettings()
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
     """Node pools by name."""
-    operators: OperatorsSettings = OperatorsSettings()
     defaults: RayShape = RayShape()
     """What berths and clusters have where they don't say otherwise."""
     engineers: dict[Name, RayShape] = {}
@@ -151,3 +145,14 @@ class EnvironmentSettings(Settings):
         if isinstance(value, dict):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
+
+
+class EnvironmentSettings(FleetSettings):
+    """One environment: `pulumi up` on its stack makes all of it."""
+
+    project: ProjectId
+    """Google Cloud project."""
+    zone: Zone
+    """Zone of the cluster and its nodes."""
+    cluster: ClusterSettings = ClusterSettings()
+    operators: OperatorsSettings = OperatorsSettings()

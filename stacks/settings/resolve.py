@@ -12,7 +12,7 @@ from decimal import Decimal
 from stacks.settings import versions
 from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings, NetworkSettings, PoolSettings
+from stacks.settings.environment import FleetSettings, NetworkSettings, PoolSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Path, Problem
 from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
@@ -69,7 +69,7 @@ class Resolved:
     """Pools that are named but whose own settings are wrong: nothing can be said about what runs on them."""
 
 
-def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
+def resolve_environment(settings: FleetSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
     """All RayClusters of an environment, and every problem across its settings."""
     resolved = Resolved(unknown_pools=unknown_pools)
     resolved.problems += _network_problems(settings.network)
@@ -110,7 +110,7 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     return resolved
 
 
-def contract_of(settings: EnvironmentSettings, stack: str, resolved: Resolved) -> EnvironmentContract:
+def contract_of(settings: FleetSettings, stack: str, resolved: Resolved) -> EnvironmentContract:
     """What an environment's stack tells the engineers' stacks."""
     return EnvironmentContract(
         name=stack,

@@ -1,0 +1,33 @@
+"""What all tests share: golden files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden anew from what the code makes now"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
+    """Compare a value with tests/golden/<name>.yaml, or write that file with --update-golden."""
+
+    def compare(name: str, value: Any) -> None:
+        path = GOLDEN / f"{name}.yaml"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(yaml.safe_dump(value, sort_keys=True, allow_unicode=True), encoding="utf-8")
+        assert path.exists(), f"{path} is missing; read what the code makes and keep it with --update-golden"
+        assert value == yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    return compare

@@ -1,0 +1,64 @@
+"""Runs a Pulumi program without an engine and records every registration as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One resource as the program registered it."""
+
+    type: str
+    name: str
+    inputs: dict[str, Any]
+
+
+@dataclass
+class Recorder(pulumi.runtime.Mocks):
+    """Answers as an engine would that makes everything at once."""
+
+    registrations: list[Registration] = field(default_factory=list)
+    references: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Outputs of other stacks by full name."""
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        inputs = dict(args.inputs)
+        self.registrations.append(Registration(args.typ, args.name, inputs))
+        if args.typ == "pulumi:pulumi:StackReference":
+            return args.name, {
+                "name": args.name,
+                "outputs": self.references.get(args.name, {}),
+                "secretOutputNames": [],
+            }
+        outputs = inputs | {
+            "selfLink": f"self/{args.name}",
+            "endpoint": "203.0.113.1",
+            "masterAuth": {"clusterCaCertificate": "Y2E="},
+        }
+        return f"{args.name}-id", outputs
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+        return dict(args.args)
+
+    def of_type(self, resource_type: str) -> list[Registration]:
+        return [each for each in self.registrations if each.type == resource_type]
+
+
+def run(
+    program: Callable[[], Coroutine[Any, Any, None]], stack: str, references: dict[str, dict[str, Any]] | None = None
+) -> Recorder:
+    """Run a program as a preview of `stack` and return what it registered; what it raises is raised."""
+    recorder = Recorder(references=references or {})
+    pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
+
+    @pulumi.runtime.test
+    def body() -> Any:
+        return program()
+
+    body()
+    return recorder
