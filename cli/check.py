@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from stacks import stack_file
@@ -36,7 +35,7 @@ def check(stack: str) -> Checked:
     path = stack_file.stack_path(stack)
     if not path.exists():
         known = did_you_mean(stack, stack_file.stack_names())
-        return Checked(stack, None, [f"there is no stack {stack!r}: {_shown(path)} does not exist{known}"])
+        return Checked(stack, None, [f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}"])
     try:
         file = stack_file.read(path)
     except StackFileError as error:
@@ -91,10 +90,6 @@ def _environments() -> list[str]:
         except StackFileError:
             continue
     return names
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(stack_file.PROJECT))
 
 
 def schema() -> dict[str, Any]:

@@ -198,7 +198,7 @@ def _environment_of(stack: str) -> str:
     path = stack_file.stack_path(stack)
     if not path.exists():
         known = did_you_mean(stack, stack_file.stack_names())
-        raise NoSuchStackError(f"there is no stack {stack!r}: stacks/{path.name} does not exist{known}")
+        raise NoSuchStackError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
     try:
         settings = stack_file.read(path).settings
     except stack_file.StackFileError as error:
@@ -213,7 +213,7 @@ def _outputs(stack: str) -> dict[str, Any]:
         raise StatusError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
     done = subprocess.run(
         [program, "stack", "output", "--json", "--show-secrets", "--stack", stack],
-        cwd=stack_file.PROJECT,
+        cwd=stack_file.project(),
         capture_output=True,
         text=True,
         check=False,

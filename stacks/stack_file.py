@@ -12,10 +12,22 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stacks.settings.problems import Path as SettingsPath
 
-PROJECT = Path(__file__).resolve().parent.parent
-FOLDER = PROJECT / "stacks"
 NAMESPACE = "berth"
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
+
+
+def project() -> Path:
+    """The Pulumi project's folder: the nearest one with a Pulumi.yaml from here upwards, else berth's own clone."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    return Path(__file__).resolve().parent.parent
+
+
+def shown(path: Path) -> str:
+    """A path as a user in the project's folder would write it."""
+    return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)
 
 
 class StackFileError(Exception):
@@ -38,7 +50,7 @@ class StackFile:
     @property
     def shown_path(self) -> str:
         """The path as a user in the project's folder would write it."""
-        return str(self.path.relative_to(PROJECT)) if self.path.is_relative_to(PROJECT) else str(self.path)
+        return shown(self.path)
 
     def line(self, path: SettingsPath) -> int | None:
         """The line, from 1, of a setting; of its nearest parent where it is not written in the file."""
@@ -57,14 +69,19 @@ class StackFile:
         return line
 
 
+def _folder() -> Path:
+    """Pulumi.yaml's `stackConfigDir`."""
+    return project() / "stacks"
+
+
 def stack_path(stack: str) -> Path:
     """Where a stack's config file is, by Pulumi.yaml's `stackConfigDir`."""
-    return FOLDER / f"{_PREFIX}{stack}{_SUFFIX}"
+    return _folder() / f"{_PREFIX}{stack}{_SUFFIX}"
 
 
 def stack_names() -> list[str]:
     """Every stack that has a config file."""
-    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in FOLDER.glob(f"{_PREFIX}*{_SUFFIX}"))
+    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in _folder().glob(f"{_PREFIX}*{_SUFFIX}"))
 
 
 def read(path: Path) -> StackFile:
@@ -73,23 +90,23 @@ def read(path: Path) -> StackFile:
     Raises:
         StackFileError: it is missing, unreadable, or not the YAML that Pulumi takes.
     """
-    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
+    name = shown(path)
     try:
         document = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StackFileError(f"{shown}: there is no such file") from None
+        raise StackFileError(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise StackFileError(f"{shown}: cannot be read: {error}") from None
+        raise StackFileError(f"{name}: cannot be read: {error}") from None
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         problem = (error.problem or "is no YAML").replace("\n", " ")
-        raise StackFileError(f"{shown}{line}: {problem}") from None
+        raise StackFileError(f"{name}{line}: {problem}") from None
     except YAMLError as error:
-        raise StackFileError(f"{shown}: is no YAML: {error}") from None
+        raise StackFileError(f"{name}: is no YAML: {error}") from None
     config = document.get("config") if isinstance(document, CommentedMap) else None
     if not isinstance(config, CommentedMap):
         raise StackFileError(
-            f"{shown}: has no `config:`; write `config:` and under it `{NAMESPACE}:environment:` or"
+            f"{name}: has no `config:`; write `config:` and under it `{NAMESPACE}:environment:` or"
             f" `{NAMESPACE}:engineer:`"
         )
     prefix = f"{NAMESPACE}:"

@@ -149,7 +149,7 @@ def test_an_engineers_program_imports_no_pulumi_gcp() -> None:
             "-c",
             "import stacks.program, stacks.engineer, sys; print([m for m in sys.modules if m.startswith(('pulumi_gcp', 'lab'))])",
             stdout=asyncio.subprocess.PIPE,
-            cwd=stack_file.PROJECT,
+            cwd=stack_file.project(),
         )
         output, _ = await process.communicate()
         return output.decode().strip()
