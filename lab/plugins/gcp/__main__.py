@@ -1,0 +1,18 @@
+"""`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process."""
+
+from __future__ import annotations
+
+import sys
+
+from lab.home import Home
+from lab.plugins.gcp.fleet import Fleet
+from lab.plugins.gcp.provider import SimulatedGoogleCloud
+from lab.plugins.gcp.store import Store
+from lab.plugins.server import serve
+
+# The release of the real plugin that this stands in for.
+VERSION = "10.2.0"
+
+if __name__ == "__main__":
+    home = Home.current()
+    serve(SimulatedGoogleCloud(Store(home.cloud), Fleet(home.kubeconfig)), "gcp", VERSION, sys.argv[1:])

@@ -1,0 +1,118 @@
+"""How much of a machine Kubernetes sees, and how much of that pods may ask for.
+
+The reservations are those of the GKE page "Plan GKE Standard node sizes". What the kernel keeps for itself, and what
+the file system of a disk costs, follow the estimates that the cluster autoscaler's GCE provider makes for
+Container-Optimized OS (kubernetes/autoscaler, `cloudprovider/gce/gce_reserved.go`): GKE's own autoscaler has to know
+a node before there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from lab.plugins.gcp.machines import LOCAL_SSD_GIB, Machine
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+# Rates that apply from a size on: (from, share of what is above).
+_CPU_RATES = ((0, 0.06), (1000, 0.01), (2000, 0.005), (4000, 0.0025))
+_MEMORY_RATES = ((0, 0.25), (4 * GIB, 0.20), (8 * GIB, 0.10), (16 * GIB, 0.06), (128 * GIB, 0.02))
+_SMALL_MEMORY = GIB
+_SMALL_MEMORY_RESERVED = 255 * MIB
+_MEMORY_EVICTION = 100 * MIB
+_DISK_EVICTION = 0.1
+
+# File system overhead of Local SSDs as one volume, in KiB, by number of disks; measured figures of the autoscaler.
+_LOCAL_SSD_OVERHEAD_KIB = {
+    1: 7289472,
+    2: 13725224,
+    3: 20031312,
+    4: 26332924,
+    5: 32634536,
+    6: 38946604,
+    7: 45254008,
+    8: 51556096,
+    16: 52837800,
+    24: 78686620,
+}
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """CPU in millicores, memory and ephemeral storage in bytes."""
+
+    cpu_millis: int
+    memory: int
+    storage: int
+
+    def resources(self, pods: int) -> dict[str, str]:
+        """As quantities of a node's `status`."""
+        cpu = f"{self.cpu_millis}m" if self.cpu_millis % 1000 else str(self.cpu_millis // 1000)
+        return {
+            "cpu": cpu,
+            "ephemeral-storage": f"{self.storage // 1024}Ki",
+            "memory": f"{self.memory // 1024}Ki",
+            "pods": str(pods),
+        }
+
+
+def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
+    """What the kubelet reports as a node's capacity.
+
+    Args:
+        machine: the machine type.
+        disk_gib: size of the boot disk; it holds ephemeral storage where no Local SSD does.
+        ephemeral_ssds: Local SSDs that hold ephemeral storage.
+    """
+    physical = int(machine.memory_gib * GIB)
+    return Amounts(machine.cpu * 1000, physical - _kernel(physical), _storage(disk_gib, ephemeral_ssds))
+
+
+def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
+    """What is left of `capacity` for pods once GKE has reserved its share."""
+    whole = capacity(machine, disk_gib, ephemeral_ssds)
+    cpu = machine.allocatable_cpu_millis or whole.cpu_millis - int(_by_rates(whole.cpu_millis, _CPU_RATES))
+    memory = whole.memory - _kube_memory(int(machine.memory_gib * GIB)) - _MEMORY_EVICTION
+    storage = whole.storage - _kube_storage(disk_gib, ephemeral_ssds) - int(whole.storage * _DISK_EVICTION)
+    return Amounts(cpu, memory, max(storage, 0))
+
+
+def _by_rates(amount: float, rates: tuple[tuple[float, float], ...]) -> float:
+    """The sum of each rate over the part of the amount that it applies to."""
+    ends = [start for start, _ in rates[1:]] + [amount]
+    return sum(max(min(amount, end) - start, 0) * rate for (start, rate), end in zip(rates, ends, strict=True))
+
+
+def _kernel(physical: int) -> int:
+    """What Linux keeps of the memory: page tables, the software IO TLB, and a measured correction."""
+    reserved = physical // 64 + 16 * MIB
+    if physical > 3 * GIB:
+        reserved += 64 * MIB
+    if physical <= 8 * GIB:
+        reserved += 8 * MIB
+    return reserved + int(min(0.00175 * physical, 248 * MIB))
+
+
+def _kube_memory(physical: int) -> int:
+    if physical < _SMALL_MEMORY:
+        return _SMALL_MEMORY_RESERVED
+    # GKE rounds to MiB.
+    return int(_by_rates(physical, _MEMORY_RATES) / MIB) * MIB
+
+
+def _storage(disk_gib: int, ephemeral_ssds: int) -> int:
+    if ephemeral_ssds:
+        measured = next((count for count in _LOCAL_SSD_OVERHEAD_KIB if count >= ephemeral_ssds), 24)
+        return ephemeral_ssds * LOCAL_SSD_GIB * GIB - _LOCAL_SSD_OVERHEAD_KIB[measured] * 1024
+    disk = disk_gib * GIB
+    partitions = ceil(0.015635 * disk) + ceil(4.148 * GIB)
+    return max(disk - partitions - int(min(100 * MIB, ceil(0.001 * disk))), 0)
+
+
+def _kube_storage(disk_gib: int, ephemeral_ssds: int) -> int:
+    if ephemeral_ssds:
+        return {1: 50, 2: 75}.get(ephemeral_ssds, 100) * GIB
+    disk = disk_gib * GIB
+    return int(min(0.5 * disk, 6 * GIB + 0.35 * disk, 100 * GIB))

@@ -1,0 +1,218 @@
+"""GKE clusters: one for each lab, since there is one control plane to be it.
+
+Replacement rules: the `ForceNew` fields of google/services/container/resource_container_cluster.go in
+hashicorp/terraform-provider-google (August 2026).
+"""
+
+# ruff: noqa: D102 (the contract of each method is that of ResourceType)
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lab.plugins.gcp.compute import find_network, rdma_zone
+from lab.plugins.gcp.errors import GoogleApiError, bad_request
+from lab.plugins.gcp.locations import region_of
+from lab.plugins.gcp.node_pool_rules import check_zones
+from lab.plugins.gcp.nodes import resize
+from lab.plugins.gcp.pools import Pool, cluster_zones
+from lab.plugins.gcp.resource import (
+    Cloud,
+    ResourceType,
+    last_part,
+    location_problems,
+    name_problems,
+    number_of,
+    one_of,
+)
+from lab.plugins.gcp.store import Record
+from lab.plugins.provider import ProviderError
+
+if TYPE_CHECKING:
+    from lab.plugins.gcp.store import Store
+
+NAME_LENGTH = 40
+DEFAULT_POOL = "default-pool"
+
+# Options of the cluster that a simulation of Standard clusters cannot grant.
+_REFUSED = {"enableAutopilot": "Autopilot clusters", "enableKubernetesAlpha": "alpha clusters", "enableTpu": "TPUs"}
+
+
+def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
+    """The cluster that a node pool names, by name or path.
+
+    Raises:
+        GoogleApiError: 404 when there is none.
+    """
+    path = reference if "/" in reference else f"projects/{project}/locations/{location}/clusters/{reference}"
+    cluster = store.get(path)
+    if cluster is None:
+        raise GoogleApiError(404, f"Not found: {path}.", "notFound")
+    return cluster
+
+
+def pools_of(store: Store, cluster: Record) -> list[Record]:
+    """The cluster's node pools."""
+    return [pool for pool in store.list("nodePools", cluster.project) if pool.id.startswith(f"{cluster.id}/")]
+
+
+class Cluster(ResourceType):
+    """`gcp:container/cluster:Cluster`."""
+
+    token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
+    title = "Cluster"
+    located = "location"
+    replaces: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("name", "location", "project", "description", "network", "subnetwork", "networkingMode"),
+            *("clusterIpv4Cidr", "defaultMaxPodsPerNode", "datapathProvider", "dataplaneOptimizationMode"),
+            *("enableAutopilot", "enableKubernetesAlpha", "enableTpu", "initialNodeCount", "nodePools"),
+            *("clusterAutoscaling.autoProvisioningDefaults.bootDiskKmsKey", "confidentialNodes"),
+            *("ipAllocationPolicy", "masterAuth.clientCertificateConfig"),
+            *("privateClusterConfig.masterIpv4CidrBlock", "privateClusterConfig.privateEndpointSubnetwork"),
+            *("userManagedKeysConfig.clusterCa", "userManagedKeysConfig.etcdApiCa"),
+            *("userManagedKeysConfig.etcdPeerCa", "userManagedKeysConfig.aggregationCa"),
+        }
+    )
+    computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
+
+    def id(self, inputs: dict[str, Any]) -> str:
+        return f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{inputs['name']}"
+
+    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+        return [
+            *name_problems(inputs.get("name"), NAME_LENGTH),
+            *location_problems("location", inputs.get("location")),
+            *one_of(
+                "datapathProvider",
+                inputs.get("datapathProvider"),
+                ("DATAPATH_PROVIDER_UNSPECIFIED", "LEGACY_DATAPATH", "ADVANCED_DATAPATH"),
+            ),
+            *one_of("networkingMode", inputs.get("networkingMode"), ("VPC_NATIVE", "ROUTES")),
+        ]
+
+    def create(self, cloud: Cloud, record: Record) -> None:
+        inputs = record.inputs
+        for other in cloud.store.list("clusters"):
+            raise ProviderError(
+                f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. "
+                "Destroy that one first, or start another lab (BERTH_LAB names its folder)"
+            )
+        self._check(cloud, record)
+        with_default_pool = not inputs.get("removeDefaultNodePool")
+        if not inputs.get("nodePools") and int(inputs.get("initialNodeCount") or 0) < 1:
+            raise bad_request("Cluster.initial_node_count must be greater than zero.")
+        if inputs.get("nodePools"):
+            raise bad_request("the simulated GKE takes node pools as resources of their own: leave nodePools out")
+        cloud.say("adopting the lab's control plane")
+        endpoint, authority = cloud.fleet.endpoint()
+        version = cloud.fleet.version()
+        self._check_version(inputs.get("minMasterVersion"), version)
+        record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": version}
+        if with_default_pool:
+            pool = Record(
+                f"{record.id}/nodePools/{DEFAULT_POOL}",
+                {
+                    "name": DEFAULT_POOL,
+                    "project": inputs["project"],
+                    "location": inputs["location"],
+                    "cluster": inputs["name"],
+                    "initialNodeCount": inputs["initialNodeCount"],
+                    "nodeConfig": inputs.get("nodeConfig") or {},
+                },
+                {"created": record.state["created"]},
+            )
+            resize(pool, Pool(pool.inputs).start_sizes(cluster_zones(inputs)))
+            cloud.store.put(pool)
+            cloud.fleet.reconcile(pool)
+
+    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+        self._check(cloud, record)
+        del old
+
+    def _check(self, cloud: Cloud, record: Record) -> None:
+        inputs = record.inputs
+        for key, what in _REFUSED.items():
+            if inputs.get(key):
+                raise ProviderError(f"{key}: the simulated GKE has Standard clusters, no {what}")
+        check_zones(cluster_zones(inputs), str(inputs["location"]))
+        network = inputs.get("network")
+        if network is None:
+            raise bad_request('Network "default" does not exist.')
+        try:
+            found = find_network(cloud, network, record.project)
+        except GoogleApiError:
+            raise bad_request(f'Network "{last_part(network)}" does not exist.') from None
+        if rdma_zone(found):
+            raise bad_request(f'Network "{found.name}" has a network profile and cannot be a cluster\'s network.')
+        self._check_subnetwork(cloud, record, found)
+        pool = (inputs.get("workloadIdentityConfig") or {}).get("workloadPool")
+        if pool and pool != f"{record.project}.svc.id.goog":
+            raise bad_request(
+                f'Invalid value for field "workload_identity_config.workload_pool": currently, the only supported '
+                f'value is "{record.project}.svc.id.goog".'
+            )
+        if inputs.get("enableMultiNetworking") and inputs.get("datapathProvider") != "ADVANCED_DATAPATH":
+            raise bad_request("Multi-networking requires Dataplane V2 (datapath_provider ADVANCED_DATAPATH).")
+
+    @staticmethod
+    def _check_subnetwork(cloud: Cloud, record: Record, network: Record) -> None:
+        reference = record.inputs.get("subnetwork")
+        if reference is None:
+            raise bad_request(f'Network "{network.name}" requires a subnetwork to be specified.')
+        region = region_of(str(record.inputs["location"]))
+        path = f"projects/{record.project}/regions/{region}/subnetworks/{last_part(reference)}"
+        subnetwork = cloud.store.get(path)
+        if subnetwork is None or last_part(subnetwork.inputs["network"]) != network.name:
+            raise bad_request(f'Subnetwork "{path}" is not valid for Network "{network.name}".')
+        there = {item["rangeName"] for item in subnetwork.inputs.get("secondaryIpRanges") or []}
+        policy = record.inputs.get("ipAllocationPolicy") or {}
+        for key in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
+            if policy.get(key) and policy[key] not in there:
+                raise bad_request(
+                    f'Pod/services secondary range "{policy[key]}" does not exist in subnetwork "{subnetwork.name}".'
+                )
+
+    @staticmethod
+    def _check_version(wanted: object, version: str) -> None:
+        """GKE has versions up to a point: the lab has the one of its API server."""
+        if not wanted or wanted in {"latest", "-"}:
+            return
+        asked = [int(number) for number in re.findall(r"\d+", str(wanted))[:2]]
+        if asked > [int(number) for number in re.findall(r"\d+", version)[:2]]:
+            raise bad_request(f'Master version "{wanted}" is unsupported.')
+
+    def delete(self, cloud: Cloud, record: Record) -> None:
+        if record.inputs.get("deletionProtection", True):
+            raise ProviderError(
+                "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with "
+                "cluster deletion."
+            )
+        for pool in pools_of(cloud.store, record):
+            cloud.say(f"removing the nodes of {pool.name}")
+            cloud.fleet.remove(list(cloud.fleet.nodes(pool.name)))
+            cloud.store.remove(pool.id)
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        version = f"{str(record.state['version']).removeprefix('v')}-gke.1000"
+        authority = {"clusterCaCertificate": record.state["clusterCaCertificate"]}
+        labels = {str(key): str(value) for key, value in (record.inputs.get("resourceLabels") or {}).items()}
+        return {
+            "deletionProtection": True,
+            "datapathProvider": "LEGACY_DATAPATH",
+            "networkingMode": "VPC_NATIVE",
+            "loggingService": "logging.googleapis.com/kubernetes",
+            "monitoringService": "monitoring.googleapis.com/kubernetes",
+            "defaultMaxPodsPerNode": 110,
+            **record.inputs,
+            "effectiveLabels": labels,
+            "endpoint": record.state["endpoint"],
+            "labelFingerprint": number_of(repr(sorted(labels.items())))[:8],
+            "masterAuth": {**(record.inputs.get("masterAuth") or {}), **authority},
+            "masterVersion": version,
+            "nodeVersion": version,
+            "nodeLocations": [zone for zone in cluster_zones(record.inputs) if zone != record.inputs["location"]],
+            "selfLink": f"https://container.googleapis.com/v1/{record.id}",
+            "servicesIpv4Cidr": "10.0.0.0/16",
+        }

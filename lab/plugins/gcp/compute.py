@@ -1,0 +1,302 @@
+"""Networks, subnetworks and firewalls of the simulated cloud.
+
+Replacement rules: the `ForceNew` fields of hashicorp/terraform-provider-google (google/services/compute, August 2026),
+from which the real Pulumi provider is made. RDMA networks: "RDMA network profiles" of Google's VPC pages.
+"""
+
+# ruff: noqa: D102 (the contract of each method is that of ResourceType)
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
+from lab.plugins.gcp.locations import REGIONS, ZONES
+from lab.plugins.gcp.resource import (
+    Cloud,
+    ResourceType,
+    check_name,
+    compute_link,
+    last_part,
+    number_of,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from lab.plugins.gcp.store import Record
+
+_PROFILE = re.compile(r"(?P<zone>[a-z]+-[a-z]+[0-9]+-[a-z])-vpc-(?P<kind>roce|falcon|roce-metal)")
+_MTU_LEAST, _MTU_MOST = 1300, 8896
+_MTU_DEFAULT = 1460
+
+
+def rdma_zone(network: Record) -> str:
+    """The zone of an RDMA network's profile; empty for an ordinary network."""
+    match = _PROFILE.fullmatch(last_part(network.inputs.get("networkProfile") or ""))
+    return match["zone"] if match else ""
+
+
+def find_network(cloud: Cloud, reference: object, project: str) -> Record:
+    """The network that another resource names, by name, path or self link.
+
+    Raises:
+        GoogleApiError: 404 when there is none.
+    """
+    path = f"projects/{project}/global/networks/{last_part(reference)}"
+    network = cloud.store.get(path)
+    if network is None:
+        raise not_found(path)
+    return network
+
+
+def _users(cloud: Cloud, network: Record) -> list[Record]:
+    """What needs a network."""
+    return [
+        record
+        for collection in ("subnetworks", "firewalls", "clusters")
+        for record in cloud.store.list(collection, network.project)
+        if last_part(record.inputs.get("network", "")) == network.name
+    ]
+
+
+class Network(ResourceType):
+    """`gcp:compute/network:Network`."""
+
+    token = "gcp:compute/network:Network"  # noqa: S105 (a type token)
+    title = "Network"
+    replaces: ClassVar[frozenset[str]] = frozenset(
+        {"name", "autoCreateSubnetworks", "description", "internalIpv6Range", "networkProfile", "params", "project"}
+    )
+    computed = ("selfLink", "numericId", "networkId", "gatewayIpv4")
+
+    def id(self, inputs: dict[str, Any]) -> str:
+        return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
+
+    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+        return one_of("routingMode", inputs.get("routingMode"), ("REGIONAL", "GLOBAL"))
+
+    def create(self, cloud: Cloud, record: Record) -> None:
+        del cloud
+        inputs = record.inputs
+        check_name(inputs["name"])
+        _check_mtu(inputs)
+        profile = inputs.get("networkProfile")
+        if profile:
+            match = _PROFILE.fullmatch(last_part(profile))
+            if match is None or match["zone"] not in ZONES:
+                raise not_found(f"projects/{inputs['project']}/global/networkProfiles/{last_part(profile)}")
+            if inputs.get("autoCreateSubnetworks", True):
+                raise bad_request(
+                    f"Invalid value for field 'resource.autoCreateSubnetworks': a network with the network profile "
+                    f"{last_part(profile)} must be a custom mode network"
+                )
+        if inputs.get("autoCreateSubnetworks", True):
+            raise bad_request(
+                "the simulated cloud has no auto mode networks: set autoCreateSubnetworks to false and make the "
+                "subnetworks"
+            )
+
+    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+        del cloud, old
+        _check_mtu(record.inputs)
+
+    def delete(self, cloud: Cloud, record: Record) -> None:
+        for user in _users(cloud, record):
+            raise in_use("network", record.id, user.id)
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        default_mtu = _MTU_MOST if record.inputs.get("networkProfile") else _MTU_DEFAULT
+        return {
+            "autoCreateSubnetworks": True,
+            "deleteDefaultRoutesOnCreate": False,
+            "mtu": default_mtu,
+            "routingMode": "REGIONAL",
+            "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL",
+            **record.inputs,
+            "gatewayIpv4": "",
+            "numericId": number_of(record.id),
+            "networkId": number_of(record.id),
+            "selfLink": compute_link(record.id),
+        }
+
+
+def _check_mtu(inputs: dict[str, Any]) -> None:
+    mtu = inputs.get("mtu")
+    if mtu and not _MTU_LEAST <= mtu <= _MTU_MOST:
+        raise invalid_value(
+            "resource.mtu", mtu, f"Must be greater than or equal to {_MTU_LEAST} and less than or equal to {_MTU_MOST}"
+        )
+
+
+class Subnetwork(ResourceType):
+    """`gcp:compute/subnetwork:Subnetwork`."""
+
+    token = "gcp:compute/subnetwork:Subnetwork"  # noqa: S105 (a type token)
+    title = "Subnetwork"
+    located = "region"
+    replaces: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("name", "network", "description", "externalIpv6Prefix", "internalIpv6Prefix", "params", "region"),
+            *("reservedInternalRange", "resolveSubnetMask", "project"),
+        }
+    )
+    computed = ("selfLink", "gatewayAddress", "creationTimestamp", "subnetworkId", "fingerprint")
+
+    def id(self, inputs: dict[str, Any]) -> str:
+        return f"projects/{inputs['project']}/regions/{inputs['region']}/subnetworks/{inputs['name']}"
+
+    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+        region = inputs.get("region")
+        found = []
+        if isinstance(region, str) and region not in REGIONS:
+            found.append(("region", f"{region!r} is no region of Google Cloud that the lab knows"))
+        if not inputs.get("ipCidrRange"):
+            found.append(("ipCidrRange", "a subnetwork needs a range"))
+        return found
+
+    def also_replaces(self, old: dict[str, Any], new: dict[str, Any]) -> frozenset[str]:
+        try:
+            before, after = (_range("ipCidrRange", inputs["ipCidrRange"]) for inputs in (old, new))
+        except GoogleApiError:
+            return frozenset()
+        # A range can grow in place, and not shrink or move.
+        return frozenset() if before.subnet_of(after) else frozenset({"ipCidrRange"})
+
+    def create(self, cloud: Cloud, record: Record) -> None:
+        check_name(record.inputs["name"])
+        network = find_network(cloud, record.inputs["network"], record.project)
+        zone = rdma_zone(network)
+        if zone and record.inputs["region"] != ZONES[zone]:
+            raise bad_request(
+                f"Invalid value for field 'resource.region': '{record.inputs['region']}'. Subnetworks of the network "
+                f"'{network.id}' must be in the region of its network profile's zone {zone}"
+            )
+        self._check_ranges(cloud, record)
+
+    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+        before = _range("resource.ipCidrRange", old.inputs["ipCidrRange"])
+        after = _range("resource.ipCidrRange", record.inputs["ipCidrRange"])
+        if not before.subnet_of(after):
+            raise invalid_value("resource.ipCidrRange", after, f"Must contain the present range {before}")
+        self._check_ranges(cloud, record)
+
+    @staticmethod
+    def _check_ranges(cloud: Cloud, record: Record) -> None:
+        """No range may overlap another one of the network, or of the subnetwork itself."""
+        network = last_part(record.inputs["network"])
+        taken = []
+        for other in cloud.store.list("subnetworks", record.project):
+            if other.id != record.id and last_part(other.inputs["network"]) == network:
+                taken += [(item, other.name, other.inputs["region"]) for item in _ranges(other)]
+        for item in _ranges(record):
+            for used, name, region in taken:
+                if item.overlaps(used):
+                    raise GoogleApiError(
+                        400,
+                        f"Invalid IPCidrRange: {item} conflicts with existing subnetwork '{name}' in region '{region}'",
+                        "invalid",
+                    )
+            taken.append((item, record.name, record.inputs["region"]))
+
+    def delete(self, cloud: Cloud, record: Record) -> None:
+        for user in cloud.store.list("clusters", record.project):
+            if last_part(user.inputs.get("subnetwork", "")) == record.name:
+                raise in_use("subnetwork", record.id, user.id)
+        for pool in cloud.store.list("nodePools", record.project):
+            network_config = pool.inputs.get("networkConfig") or {}
+            for extra in network_config.get("additionalNodeNetworkConfigs") or []:
+                if last_part(extra.get("subnetwork", "")) == record.name:
+                    raise in_use("subnetwork", record.id, pool.id)
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        first = _range("resource.ipCidrRange", record.inputs["ipCidrRange"])
+        return {
+            "privateIpGoogleAccess": False,
+            "purpose": "PRIVATE",
+            "stackType": "IPV4_ONLY",
+            **record.inputs,
+            "creationTimestamp": record.state["created"],
+            "fingerprint": number_of(repr(sorted(record.inputs.items()))),
+            "gatewayAddress": str(first[1]),
+            "subnetworkId": int(number_of(record.id)) % 10**15,
+            "selfLink": compute_link(record.id),
+        }
+
+
+def _range(field: str, value: object) -> ipaddress.IPv4Network:
+    try:
+        return ipaddress.IPv4Network(str(value))
+    except ValueError:
+        raise invalid_value(field, value, "Must be a CIDR address range that is contained in a valid subnet") from None
+
+
+def _ranges(record: Record) -> list[ipaddress.IPv4Network]:
+    secondary = record.inputs.get("secondaryIpRanges") or []
+    return [
+        _range("resource.ipCidrRange", record.inputs["ipCidrRange"]),
+        *(
+            _range(f"resource.secondaryIpRanges[{i}].ipCidrRange", item["ipCidrRange"])
+            for i, item in enumerate(secondary)
+        ),
+    ]
+
+
+class Firewall(ResourceType):
+    """`gcp:compute/firewall:Firewall`."""
+
+    token = "gcp:compute/firewall:Firewall"  # noqa: S105 (a type token)
+    title = "Firewall"
+    # `network` is no ForceNew field of the provider, but the API refuses to change it.
+    replaces: ClassVar[frozenset[str]] = frozenset({"name", "direction", "params", "project"})
+    computed = ("selfLink", "creationTimestamp")
+
+    def id(self, inputs: dict[str, Any]) -> str:
+        return f"projects/{inputs['project']}/global/firewalls/{inputs['name']}"
+
+    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+        found = one_of("direction", inputs.get("direction"), ("INGRESS", "EGRESS"))
+        sources = ("sourceRanges", "sourceTags", "sourceServiceAccounts")
+        if inputs.get("direction") != "EGRESS" and not any(key in inputs for key in sources):
+            found.append(
+                ("", "one of source_tags, source_ranges, or source_service_accounts must be defined on an INGRESS rule")
+            )
+        if not inputs.get("allows") and not inputs.get("denies"):
+            found.append(("", "one of `allow,deny` must be specified"))
+        return found
+
+    def create(self, cloud: Cloud, record: Record) -> None:
+        check_name(record.inputs["name"])
+        self._check(cloud, record)
+
+    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+        if last_part(old.inputs["network"]) != last_part(record.inputs["network"]):
+            raise invalid_value(
+                "resource.network", record.inputs["network"], "Cannot change network for a firewall rule."
+            )
+        self._check(cloud, record)
+
+    @staticmethod
+    def _check(cloud: Cloud, record: Record) -> None:
+        network = find_network(cloud, record.inputs["network"], record.project)
+        if rdma_zone(network):
+            raise bad_request(
+                f"The network '{network.id}' has the network profile "
+                f"'{last_part(network.inputs['networkProfile'])}', which does not allow firewall rules: its traffic is "
+                "always allowed"
+            )
+        for key in ("sourceRanges", "destinationRanges"):
+            for index, item in enumerate(record.inputs.get(key) or []):
+                _range(f"resource.{key}[{index}]", item)
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        return {
+            "direction": "INGRESS",
+            "priority": 1000,
+            "destinationRanges": [],
+            "sourceRanges": [],
+            **record.inputs,
+            "creationTimestamp": record.state["created"],
+            "selfLink": compute_link(record.id),
+        }

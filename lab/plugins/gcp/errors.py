@@ -1,0 +1,50 @@
+"""Refusals in the words of Google's API, as the real provider passes them on."""
+
+from __future__ import annotations
+
+from lab.plugins.provider import ProviderError
+
+
+class GoogleApiError(ProviderError):
+    """An answer of the API other than 2xx.
+
+    Attributes:
+        code: the HTTP status.
+        message: what the API says.
+        reason: the API's short word for it, such as `notFound`.
+    """
+
+    def __init__(self, code: int, message: str, reason: str) -> None:
+        super().__init__(f"googleapi: Error {code}: {message}, {reason}")
+        self.code = code
+        self.message = message
+        self.reason = reason
+
+
+def bad_request(message: str) -> GoogleApiError:
+    """400: the request cannot be granted as it is."""
+    return GoogleApiError(400, message, "badRequest")
+
+
+def invalid_value(field: str, value: object, why: str) -> GoogleApiError:
+    """400 of the compute API for one field."""
+    return GoogleApiError(400, f"Invalid value for field '{field}': '{value}'. {why}", "invalid")
+
+
+def in_use(kind: str, resource: str, user: str) -> GoogleApiError:
+    """400: something else needs what should be deleted."""
+    return GoogleApiError(
+        400,
+        f"The {kind} resource '{resource}' is already being used by '{user}'",
+        "resourceInUseByAnotherResource",
+    )
+
+
+def not_found(resource: str) -> GoogleApiError:
+    """404."""
+    return GoogleApiError(404, f"The resource '{resource}' was not found", "notFound")
+
+
+def already_exists(resource: str) -> GoogleApiError:
+    """409."""
+    return GoogleApiError(409, f"The resource '{resource}' already exists", "alreadyExists")

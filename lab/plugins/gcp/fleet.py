@@ -1,0 +1,175 @@
+"""Nodes in the lab's API server: made, changed and removed so that a pool has what its record says."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.plugins.gcp.nodes import (
+    LABELS_ANNOTATION,
+    POOL_LABEL,
+    TAINTS_ANNOTATION,
+    applied,
+    expected,
+    labels,
+    manifest,
+    taint_key,
+    taints,
+)
+from lab.plugins.provider import ProviderError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.plugins.gcp.store import Record
+
+_TIMEOUT_SECONDS = 20
+_NOT_FOUND = 404
+_CONFLICT = 409
+
+
+class Fleet:
+    """The lab's API server, as the cloud sees it.
+
+    Args:
+        kubeconfig: the administrator's kubeconfig of the lab.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._lock = threading.Lock()
+
+    def endpoint(self) -> tuple[str, str]:
+        """The API server's `host:port` and its CA certificate (base64 of PEM).
+
+        Raises:
+            ProviderError: when the lab has no kubeconfig.
+        """
+        try:
+            config = yaml.safe_load(self._kubeconfig.read_text())
+            cluster = config["clusters"][0]["cluster"]
+            server = str(cluster["server"])
+            data = cluster.get("certificate-authority-data")
+            if not data:
+                data = base64.b64encode((self._kubeconfig.parent / cluster["certificate-authority"]).read_bytes())
+        except (OSError, KeyError, IndexError, TypeError, yaml.YAMLError) as error:
+            raise ProviderError(
+                f"the lab's control plane is not there: {self._kubeconfig} cannot be read ({error}); "
+                "`berth lab up` starts it"
+            ) from None
+        text = data.decode() if isinstance(data, bytes) else str(data)
+        return server.removeprefix("https://").rstrip("/"), text
+
+    @cached_property
+    def _core(self) -> Any:
+        # Costs half a second: only who deals with nodes pays it.
+        from kubernetes import client, config  # noqa: PLC0415
+
+        self.endpoint()
+        settings = client.Configuration()
+        config.load_kube_config(str(self._kubeconfig), client_configuration=settings)
+        settings.retries = 1
+        return client.CoreV1Api(client.ApiClient(settings))
+
+    def _call(self, method: str, *arguments: Any, missing_is_fine: bool = False, **options: Any) -> Any:
+        from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        with self._lock:
+            core = self._core
+        try:
+            return getattr(core, method)(*arguments, _request_timeout=_TIMEOUT_SECONDS, **options)
+        except ApiException as error:
+            if missing_is_fine and error.status == _NOT_FOUND:
+                return None
+            if method == "create_node" and error.status == _CONFLICT:
+                return None
+            raise ProviderError(f"the lab's API server refused {method}: {error.status} {error.body}") from None
+        except (HTTPError, OSError) as error:
+            raise ProviderError(
+                f"the lab's API server at {self.endpoint()[0]} does not answer ({type(error).__name__}); "
+                "`berth lab up` starts it again"
+            ) from None
+
+    def version(self) -> str:
+        """The API server's version, such as `v1.36.3`."""
+        from kubernetes import client  # noqa: PLC0415
+
+        with self._lock:
+            api = self._core.api_client
+        try:
+            return str(client.VersionApi(api).get_code(_request_timeout=_TIMEOUT_SECONDS).git_version)
+        except Exception as error:  # noqa: BLE001 (anything here says the same: it does not answer)
+            raise ProviderError(
+                f"the lab's API server at {self.endpoint()[0]} does not answer ({type(error).__name__}); "
+                "`berth lab up` starts it again"
+            ) from None
+
+    def nodes(self, pool: str) -> dict[str, Any]:
+        """The nodes that carry a pool's label, by name."""
+        answer = self._call("list_node", label_selector=f"{POOL_LABEL}={pool}")
+        return {node.metadata.name: node for node in answer.items}
+
+    def reconcile(self, pool: Record) -> None:
+        """Make a pool's nodes be what its record says: missing ones made, others removed, labels and taints set."""
+        wanted = expected(pool)
+        there = self.nodes(pool.name)
+        self.remove([name for name in there if name not in wanted])
+        version = self.version() if any(name not in there for name in wanted) else ""
+        for name, (zone, number) in wanted.items():
+            if name not in there:
+                self._call("create_node", manifest(pool, zone, number, version))
+            else:
+                self._adjust(there[name], pool, zone)
+
+    def _adjust(self, node: Any, pool: Record, zone: str) -> None:
+        """Bring a node's labels and taints to what the pool's record says; those that others gave it stay."""
+        name = node.metadata.name
+        annotations = node.metadata.annotations or {}
+        now = node.metadata.labels or {}
+        wanted = labels(pool, zone, name)
+        given = [pair.split("=", 1)[0] for pair in annotations.get(LABELS_ANNOTATION, "").split(",") if pair]
+        changes: dict[str, str | None] = {key: value for key, value in wanted.items() if now.get(key) != value}
+        changes |= {key: None for key in given if key not in wanted and key in now}
+
+        before = [
+            {"key": taint.key, "value": taint.value or "", "effect": taint.effect} for taint in node.spec.taints or []
+        ]
+        ours = {*annotations.get(TAINTS_ANNOTATION, "").split(","), *(taint_key(taint) for taint in taints(pool))}
+        after = [*taints(pool), *(taint for taint in before if taint_key(taint) not in ours)]
+
+        body: dict[str, Any] = {}
+        if changes:
+            body["metadata"] = {"labels": changes, "annotations": applied(pool)}
+        if sorted(map(taint_key, after)) != sorted(map(taint_key, before)):
+            body["metadata"] = {"labels": changes, "annotations": applied(pool)}
+            body["spec"] = {"taints": after}
+        if body:
+            self._call("patch_node", name, body, missing_is_fine=True)
+
+    def remove(self, names: list[str]) -> None:
+        """Take nodes away with the pods on them, as a deleted machine does.
+
+        They are closed first, so that what replaces their pods goes elsewhere.
+        """
+        for name in names:
+            self._call("patch_node", name, {"spec": {"unschedulable": True}}, missing_is_fine=True)
+        for name in names:
+            self._delete_pods(name)
+            self._call("delete_node", name, missing_is_fine=True)
+            self._delete_pods(name)
+
+    def _delete_pods(self, node: str) -> None:
+        pods = self._call("list_pod_for_all_namespaces", field_selector=f"spec.nodeName={node}")
+        for pod in pods.items:
+            self._call(
+                "delete_namespaced_pod",
+                pod.metadata.name,
+                pod.metadata.namespace,
+                grace_period_seconds=0,
+                missing_is_fine=True,
+            )

@@ -1,0 +1,210 @@
+"""The nodes of a node pool: names and manifests, from the records of the pool and its cluster alone.
+
+Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start", "Spot VMs") and
+that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from lab.plugins.gcp.capacity import allocatable, capacity
+from lab.plugins.gcp.locations import region_of
+from lab.plugins.gcp.pools import Pool
+
+if TYPE_CHECKING:
+    from lab.plugins.gcp.store import Record
+
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+
+# On each node: what the pool gave it, so that a change of the pool takes away just that.
+LABELS_ANNOTATION = "node.gke.io/last-applied-node-labels"
+TAINTS_ANNOTATION = "node.gke.io/last-applied-node-taints"
+
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+_NAME_LENGTH = 63
+_ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
+_DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
+
+
+def group_name(pool: Record, zone: str) -> str:
+    """The managed instance group of a pool in one zone: the nodes' common prefix, without `-grp`."""
+    cluster = pool.id.split("/")[5]
+    digest = hashlib.sha256(f"{pool.id}@{zone}#{pool.state.get('generation', 0)}".encode()).hexdigest()[:8]
+    prefix = f"gke-{cluster}-{pool.name}"[: _NAME_LENGTH - 14].rstrip("-")
+    return f"{prefix}-{digest}"
+
+
+def node_name(pool: Record, zone: str, number: int) -> str:
+    """The name of a pool's node, the same whenever it is asked for."""
+    group = group_name(pool, zone)
+    digest = hashlib.sha256(f"{group}/{number}".encode()).digest()
+    return f"{group}-{''.join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:4])}"
+
+
+def expected(pool: Record) -> dict[str, tuple[str, int]]:
+    """Zone and number of each node that the pool should have, by the node's name, oldest first in each zone."""
+    instances: dict[str, list[int]] = pool.state.get("instances") or {}
+    return {node_name(pool, zone, number): (zone, number) for zone, numbers in instances.items() for number in numbers}
+
+
+def resize(pool: Record, sizes: dict[str, int]) -> None:
+    """Change the pool's instances to these sizes: new ones get the lowest free number, the newest go first."""
+    instances: dict[str, list[int]] = pool.state.setdefault("instances", {})
+    for zone in [zone for zone in instances if zone not in sizes]:
+        del instances[zone]
+    for zone, size in sizes.items():
+        numbers = instances.setdefault(zone, [])
+        del numbers[size:]
+        free = (number for number in range(size + len(numbers)) if number not in numbers)
+        numbers.extend(next(free) for _ in range(size - len(numbers)))
+
+
+def sizes_of(pool: Record) -> dict[str, int]:
+    """Instances by zone."""
+    return {zone: len(numbers) for zone, numbers in (pool.state.get("instances") or {}).items()}
+
+
+def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
+    """The labels of one node: Kubernetes' and GKE's, then the pool's own."""
+    read = Pool(pool.inputs)
+    machine = read.machine
+    result = {
+        "cloud.google.com/gke-boot-disk": read.disk_type,
+        "cloud.google.com/gke-container-runtime": "containerd",
+        POOL_LABEL: pool.name,
+        "cloud.google.com/gke-os-distribution": "cos",
+        "cloud.google.com/machine-family": machine.family,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": machine.name,
+        "topology.gke.io/zone": zone,
+        "topology.kubernetes.io/region": region_of(zone),
+        "topology.kubernetes.io/zone": zone,
+    }
+    if machine.accelerators:
+        result["cloud.google.com/gke-accelerator"] = machine.accelerator
+        result["cloud.google.com/gke-accelerator-count"] = str(machine.accelerators)
+        if read.driver_version in _DRIVER_LABELS:
+            result["cloud.google.com/gke-gpu-driver-version"] = _DRIVER_LABELS[read.driver_version]
+        result |= _sharing_labels(read.accelerator)
+    if read.ephemeral_ssds:
+        result["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+    result |= _provisioning_labels(read)
+    return result | {key: str(value) for key, value in (read.config.get("labels") or {}).items()}
+
+
+def _sharing_labels(accelerator: dict[str, Any]) -> dict[str, str]:
+    """GKE's own GPU sharing and partitions (not the GPU Operator's)."""
+    sharing = accelerator.get("gpuSharingConfig") or {}
+    result = {}
+    if sharing:
+        strategy = str(sharing.get("gpuSharingStrategy", "TIME_SHARING")).lower().replace("_", "-")
+        result["cloud.google.com/gke-gpu-sharing-strategy"] = strategy
+        result["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.get("maxSharedClientsPerGpu", 2))
+    if accelerator.get("gpuPartitionSize"):
+        result["cloud.google.com/gke-gpu-partition-size"] = str(accelerator["gpuPartitionSize"])
+    return result
+
+
+def _provisioning_labels(read: Pool) -> dict[str, str]:
+    result = {}
+    if read.spot:
+        result["cloud.google.com/gke-spot"] = "true"
+        result["cloud.google.com/gke-provisioning"] = "spot"
+    elif read.config.get("preemptible"):
+        result["cloud.google.com/gke-preemptible"] = "true"
+        result["cloud.google.com/gke-provisioning"] = "preemptible"
+    else:
+        result["cloud.google.com/gke-provisioning"] = "standard"
+    if read.flex_start:
+        result["cloud.google.com/gke-flex-start"] = "true"
+    if read.queued:
+        result["cloud.google.com/gke-queued"] = "true"
+    return result
+
+
+def taints(pool: Record) -> list[dict[str, str]]:
+    """The taints of the pool's nodes: its own, and GKE's.
+
+    GKE taints GPU nodes where the cluster has a pool without GPUs; here they are always tainted. A pool that brings
+    the same taint keeps its own.
+    """
+    read = Pool(pool.inputs)
+    result = [
+        {"key": taint["key"], "value": str(taint.get("value", "")), "effect": _EFFECTS[taint["effect"]]}
+        for taint in read.config.get("taints") or []
+    ]
+    if read.queued:
+        result.append({"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"})
+    if read.machine.accelerators and not any(
+        taint["key"] == GPU_TAINT["key"] and taint["effect"] == GPU_TAINT["effect"] for taint in result
+    ):
+        result.append(dict(GPU_TAINT))
+    return result
+
+
+def applied(pool: Record) -> dict[str, str]:
+    """The annotations that say which labels and taints came from the pool."""
+    own = Pool(pool.inputs).config.get("labels") or {}
+    return {
+        LABELS_ANNOTATION: ",".join(f"{key}={value}" for key, value in sorted(own.items())),
+        TAINTS_ANNOTATION: ",".join(sorted(taint_key(taint) for taint in taints(pool))),
+    }
+
+
+def taint_key(taint: dict[str, str]) -> str:
+    """A taint as text, as `kubectl` writes it."""
+    return f"{taint['key']}={taint['value']}:{taint['effect']}"
+
+
+def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, Any]:
+    """One node as the cloud makes it: no `nvidia.com/gpu` yet, that is the device plugin's to say.
+
+    Args:
+        pool: the pool's record.
+        zone: the node's zone.
+        number: the node's number in its zone.
+        version: the control plane's version, such as `v1.36.3`.
+    """
+    name = node_name(pool, zone, number)
+    read = Pool(pool.inputs)
+    sizes = (read.machine, read.disk_gib, read.ephemeral_ssds)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {
+                # The node and its pods are KWOK's to play.
+                "kwok.x-k8s.io/node": "fake",
+                **applied(pool),
+            },
+            "labels": labels(pool, zone, name),
+        },
+        "spec": {"providerID": f"gce://{pool.project}/{zone}/{name}", "taints": taints(pool)},
+        "status": {
+            "allocatable": allocatable(*sizes).resources(read.max_pods),
+            "capacity": capacity(*sizes).resources(read.max_pods),
+            "nodeInfo": {
+                "architecture": "amd64",
+                "bootID": "",
+                "containerRuntimeVersion": "kwok",
+                "kernelVersion": "kwok",
+                "kubeProxyVersion": version,
+                "kubeletVersion": version,
+                "machineID": "",
+                "operatingSystem": "linux",
+                "osImage": "Container-Optimized OS from Google (simulated by KWOK)",
+                "systemUUID": "",
+            },
+        },
+    }

@@ -1,0 +1,181 @@
+"""What a node pool's inputs mean: machine, GPUs, disks, zones and sizes, read once for everybody.
+
+Inputs are as the engine sends them: camel case, and plain data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.plugins.gcp.locations import ZONES, default_zones
+from lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES, Machine
+
+if TYPE_CHECKING:
+    from lab.plugins.gcp.store import Record
+
+# GKE's defaults.
+DEFAULT_DISK_GIB = 100
+DEFAULT_MAX_PODS = 110
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far the autoscaler may go.
+
+    Attributes:
+        least: fewest nodes.
+        most: most nodes.
+        per_zone: whether the two count for each zone, rather than for the whole pool.
+    """
+
+    least: int
+    most: int
+    per_zone: bool
+
+
+def cluster_zones(inputs: dict[str, Any]) -> list[str]:
+    """The zones of a cluster's nodes.
+
+    A zonal cluster's own zone always is one of them, and `nodeLocations` are the others; a regional cluster has the
+    zones that it names, else three.
+    """
+    location = str(inputs["location"])
+    others = [str(zone) for zone in inputs.get("nodeLocations") or []]
+    if location in ZONES:
+        return list(dict.fromkeys([location, *others]))
+    return others or default_zones(location)
+
+
+class Pool:
+    """A node pool's inputs, read.
+
+    Attributes:
+        inputs: the pool's inputs.
+        config: its `nodeConfig`.
+    """
+
+    def __init__(self, inputs: dict[str, Any]) -> None:
+        self.inputs = inputs
+        self.config: dict[str, Any] = inputs.get("nodeConfig") or {}
+
+    @property
+    def machine_name(self) -> str:
+        """The machine type asked for."""
+        return str(self.config.get("machineType") or DEFAULT_MACHINE)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine type.
+
+        Raises:
+            KeyError: when there is none of that name.
+        """
+        return MACHINES[self.machine_name]
+
+    @property
+    def accelerator(self) -> dict[str, Any]:
+        """The first (and for GPUs only) guest accelerator, or nothing."""
+        accelerators = self.config.get("guestAccelerators") or [{}]
+        return dict(accelerators[0] or {})
+
+    @property
+    def driver_version(self) -> str:
+        """`DEFAULT`, `LATEST` or `INSTALLATION_DISABLED`; GKE installs its default driver when nobody says."""
+        installation = self.accelerator.get("gpuDriverInstallationConfig") or {}
+        return str(installation.get("gpuDriverVersion") or "DEFAULT")
+
+    @property
+    def disk_gib(self) -> int:
+        """Size of the boot disk."""
+        boot = self.config.get("bootDisk") or {}
+        return int(boot.get("sizeGb") or self.config.get("diskSizeGb") or DEFAULT_DISK_GIB)
+
+    @property
+    def disk_type(self) -> str:
+        """Type of the boot disk; by default the machine's first."""
+        boot = self.config.get("bootDisk") or {}
+        return str(boot.get("diskType") or self.config.get("diskType") or self.machine.boot_disks[0])
+
+    @property
+    def ephemeral_ssds(self) -> int:
+        """Local SSDs that hold ephemeral storage.
+
+        Bundled ones do, unless they are asked for as raw block devices (GKE's page "Provision ephemeral storage with
+        Local SSDs").
+        """
+        ephemeral = self.config.get("ephemeralStorageLocalSsdConfig") or {}
+        if ephemeral.get("localSsdCount"):
+            return int(ephemeral["localSsdCount"])
+        if self.config.get("localNvmeSsdBlockConfig"):
+            return 0
+        return self.machine.bundled_ssds
+
+    @property
+    def max_pods(self) -> int:
+        """Most pods on a node."""
+        return int(self.inputs.get("maxPodsPerNode") or DEFAULT_MAX_PODS)
+
+    @property
+    def queued(self) -> bool:
+        """Whether nodes come by queued provisioning."""
+        return bool((self.inputs.get("queuedProvisioning") or {}).get("enabled"))
+
+    @property
+    def flex_start(self) -> bool:
+        """Whether nodes come by flex-start."""
+        return bool(self.config.get("flexStart"))
+
+    @property
+    def spot(self) -> bool:
+        """Whether nodes are Spot VMs."""
+        return bool(self.config.get("spot"))
+
+    @property
+    def reservation(self) -> str:
+        """The reservation affinity's type; empty when none is given."""
+        return str((self.config.get("reservationAffinity") or {}).get("consumeReservationType") or "")
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The autoscaler's bounds, or nothing without an autoscaler."""
+        scaling = self.inputs.get("autoscaling")
+        if not scaling:
+            return None
+        if "totalMaxNodeCount" in scaling or "totalMinNodeCount" in scaling:
+            return Bounds(
+                int(scaling.get("totalMinNodeCount") or 0), int(scaling.get("totalMaxNodeCount") or 0), per_zone=False
+            )
+        return Bounds(int(scaling.get("minNodeCount") or 0), int(scaling.get("maxNodeCount") or 0), per_zone=True)
+
+    def zones(self, cluster: Record) -> list[str]:
+        """The zones of the pool's nodes: its own, else the cluster's."""
+        if self.inputs.get("nodeLocations"):
+            return [str(zone) for zone in self.inputs["nodeLocations"]]
+        return cluster_zones(cluster.inputs)
+
+    def start_sizes(self, zones: list[str]) -> dict[str, int]:
+        """How many nodes each zone of a new pool has.
+
+        `nodeCount` and `initialNodeCount` are for each zone; an autoscaler then brings the pool up to its minimum.
+        """
+        count = self.inputs.get("nodeCount")
+        if count is None:
+            count = self.inputs.get("initialNodeCount") or 0
+        return self.within_bounds(dict.fromkeys(zones, int(count)))
+
+    def within_bounds(self, sizes: dict[str, int]) -> dict[str, int]:
+        """Sizes raised to the autoscaler's minimum; unchanged without one.
+
+        GKE never shrinks a pool to its maximum at once: the autoscaler just adds no more.
+        """
+        bounds = self.bounds
+        if bounds is None:
+            return sizes
+        if bounds.per_zone:
+            return {zone: max(size, bounds.least) for zone, size in sizes.items()}
+        sizes = dict(sizes)
+        while sizes and sum(sizes.values()) < bounds.least:
+            smallest = min(sizes, key=lambda zone: sizes[zone])
+            sizes[smallest] += 1
+        return sizes

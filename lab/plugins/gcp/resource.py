@@ -1,0 +1,153 @@
+"""What each resource type of the simulated cloud brings: how it is named, checked, made, changed and removed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lab.plugins.gcp.errors import invalid_value
+from lab.plugins.gcp.locations import REGIONS, ZONES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lab.plugins.gcp.fleet import Fleet
+    from lab.plugins.gcp.store import Record, Store
+
+# RFC 1035 names, as compute and container resources have them.
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NAME_LENGTH = 63
+NAME_RULE = "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """What a resource is made of and in.
+
+    Attributes:
+        store: the records.
+        fleet: the lab's API server.
+        say: shows the user what is being done to a resource, until the next line.
+    """
+
+    store: Store
+    fleet: Fleet
+    say: Callable[[str], None]
+
+
+class ResourceType:
+    """One type; a subclass for each. Methods that change something run inside the store's lock.
+
+    Attributes:
+        token: the engine's type token.
+        title: what error messages call it.
+        replaces: input paths (without list indices) whose change needs a new resource, with all below them.
+        computed: outputs that are known only once the resource is there.
+        located: the input that says where it is (`region`, `location`), or nothing for global resources.
+    """
+
+    token: ClassVar[str]
+    title: ClassVar[str]
+    replaces: ClassVar[frozenset[str]]
+    computed: ClassVar[tuple[str, ...]]
+    located: ClassVar[str] = ""
+
+    def id(self, inputs: dict[str, Any]) -> str:
+        """The resource's path."""
+        raise NotImplementedError
+
+    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+        """What the provider itself refuses before anything is sent: pairs of a path and a reason."""
+        del inputs
+        return []
+
+    def also_replaces(self, old: dict[str, Any], new: dict[str, Any]) -> frozenset[str]:
+        """Further paths that need a new resource for this very change; values may be unknown."""
+        del old, new
+        return frozenset()
+
+    def create(self, cloud: Cloud, record: Record) -> None:
+        """Check that the new record may be, and fill in its state; the caller stores it.
+
+        Raises:
+            ProviderError: when Google would refuse it.
+        """
+        raise NotImplementedError
+
+    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
+        """Check that `old` may become `record`, and bring its state to what is asked for; the caller stores it.
+
+        Raises:
+            ProviderError: when Google would refuse it.
+        """
+        del cloud, old, record
+
+    def delete(self, cloud: Cloud, record: Record) -> None:
+        """Check that the resource may go, and remove what it consists of; the caller removes the record.
+
+        Raises:
+            ProviderError: when something still needs it.
+        """
+        del cloud, record
+
+    def settle(self, cloud: Cloud, record: Record) -> None:
+        """After the record is stored: make what it says be there."""
+        del cloud, record
+
+    def observe(self, cloud: Cloud, record: Record) -> Record:
+        """The record as it really is: what others changed is drift."""
+        del cloud
+        return record
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        """The resource's outputs in the provider's shape."""
+        raise NotImplementedError
+
+
+def check_name(name: str, longest: int = _NAME_LENGTH) -> None:
+    """Refuse what is no name.
+
+    Raises:
+        GoogleApiError: saying the rule.
+    """
+    if len(name) > longest or not _NAME.fullmatch(name):
+        raise invalid_value("resource.name", name, NAME_RULE)
+
+
+def name_problems(name: object, longest: int) -> list[tuple[str, str]]:
+    """The same for names that the provider itself checks, before anything is sent."""
+    if not isinstance(name, str) or (len(name) <= longest and _NAME.fullmatch(name)):
+        return []
+    rule = f"lower case letters, digits and '-', first a letter, not ending in '-', at most {longest} characters"
+    return [("name", f"{name!r} is no name: {rule}")]
+
+
+def one_of(path: str, value: object, allowed: tuple[str, ...]) -> list[tuple[str, str]]:
+    """A problem when a known value is none of those allowed."""
+    if not isinstance(value, str) or value in allowed:
+        return []
+    return [(path, f"expected {path} to be one of {list(allowed)}, got {value}")]
+
+
+def location_problems(path: str, value: object) -> list[tuple[str, str]]:
+    """A problem when Google has no such region or zone (the API answers 403 or 404 there)."""
+    if not isinstance(value, str) or value in REGIONS or value in ZONES:
+        return []
+    return [(path, f"{value!r} is neither a region nor a zone of Google Cloud that the lab knows")]
+
+
+def last_part(reference: object) -> str:
+    """The name in a reference: a name itself, a path or a self link."""
+    return str(reference).rstrip("/").rsplit("/", 1)[-1]
+
+
+def number_of(resource: str) -> str:
+    """A number as Google gives resources, the same for the same path."""
+    return str(int(hashlib.sha256(resource.encode()).hexdigest()[:15], 16) + 10**17)
+
+
+def compute_link(resource: str) -> str:
+    """The self link of a compute resource."""
+    return f"https://www.googleapis.com/compute/v1/{resource}"

@@ -1,0 +1,113 @@
+"""The simulated cloud's memory: one JSON file for each resource, under `cloud/<project>/<collection>/` of the lab.
+
+The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what its file says.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.plugins.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass
+class Record:
+    """One resource.
+
+    Attributes:
+        id: its path, such as `projects/berth/global/networks/gpu`.
+        inputs: what was asked for, with defaults.
+        state: what the cloud adds: numbers, addresses, the instances of a pool.
+    """
+
+    id: str
+    inputs: dict[str, Any]
+    state: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.id.rsplit("/", 1)[-1]
+
+    @property
+    def project(self) -> str:
+        """The project that the resource belongs to."""
+        return self.id.split("/")[1]
+
+
+class Store:
+    """Records on disk. Changes belong inside `locked`, together with the checks that they rest on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep all other threads and processes of this lab out; not reentrant."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def get(self, resource: str) -> Record | None:
+        """The record at this path, or nothing."""
+        return self._read(self._path(resource))
+
+    def list(self, collection: str, project: str = "*") -> list[Record]:
+        """All records of a collection, such as `networks`, by name of their files."""
+        records = [self._read(path) for path in sorted(self._folder.glob(f"{project}/{collection}/*.json"))]
+        return [record for record in records if record]
+
+    def put(self, record: Record) -> None:
+        """Write a record whole or not at all."""
+        path = self._path(record.id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"id": record.id, "inputs": record.inputs, "state": record.state}, indent=2, sort_keys=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text + "\n")
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def remove(self, resource: str) -> None:
+        """Forget a record; one that is not there is no error."""
+        path = self._path(resource)
+        path.unlink(missing_ok=True)
+        for folder in (path.parent, path.parent.parent):
+            try:
+                folder.rmdir()
+            except OSError:
+                return  # not empty, or never made
+
+    def _path(self, resource: str) -> Path:
+        parts = resource.split("/")
+        # projects/P/<kind>/<name>/…: the names between the project and the collection keep files apart.
+        collection = parts[-2]
+        names = [part for part in parts[3:-2:2] if part] + [parts[-1]] if "global" not in parts else [parts[-1]]
+        return self._folder / parts[1] / collection / f"{'.'.join(names)}.json"
+
+    @staticmethod
+    def _read(path: Path) -> Record | None:
+        try:
+            data = json.loads(path.read_text())
+            return Record(data["id"], data["inputs"], data["state"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise ProviderError(
+                f"{path} of the simulated cloud is not readable ({error}); mend the file, or delete it: the resource "
+                "is then gone and the next `pulumi refresh` says so"
+            ) from None
