@@ -276,8 +276,12 @@ class Supervisor:
             "run `make lab` again; `make lab-clean` makes a new lab",
         )
 
-    def stop(self, names: Iterable[str]) -> list[str]:
+    def stop(self, names: Iterable[str], grace: float = STOP_SECONDS) -> list[str]:
         """End these processes, those that need others first; what doesn't run is left alone.
+
+        Args:
+            names: which ones.
+            grace: seconds that each has to end by itself.
 
         Returns:
             The names of those that ran.
@@ -287,7 +291,7 @@ class Supervisor:
         stopped = []
         for group in reversed(start_order({name: record.needs for name, record in chosen.items()})):
             ending = {name: process for name in group if (process := self._process(chosen[name])) is not None}
-            self._end(ending.values())
+            self._end(ending.values(), grace)
             stopped += list(ending)
             for name in group:
                 (self.home.run / f"{name}.json").unlink(missing_ok=True)
@@ -302,7 +306,7 @@ class Supervisor:
         Returns:
             The names of those that ran; `unrecorded` for each that only the mark gave away.
         """
-        stopped = self.stop(self.records())
+        stopped = self.stop(self.records(), grace)
         strays = self.strays()
         self._end(strays, grace)
         for path in self.home.run.glob("*.json"):  # unreadable records

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from lab.progress import Progress
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), soft_wrap=True))

