@@ -33,7 +33,21 @@ class KubernetesObject(pulumi.CustomResource):
             opts: must carry the kubernetes provider, itself or through the parent.
         """
         self.manifest = manifest
-        super().__init__(resource_type(manifest), name, dict(manifest), opts)
+        super().__init__(resource_type(manifest), name, owned(manifest, pulumi.get_stack()), opts)
+
+
+def owned(manifest: Manifest, stack: str) -> Manifest:
+    """The manifest with its stack named as the owner of the fields that it sets.
+
+    A stack that runs again is the same owner and conflicts with nothing; two stacks that make one object are two owners,
+    and the API server names the fields that they disagree on.
+    """
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), _FIELD_MANAGER: f"berth-{stack}"}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+_FIELD_MANAGER = "pulumi.com/patchFieldManager"
 
 
 def resource_type(manifest: Manifest) -> str:

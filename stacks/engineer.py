@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes
 from pydantic import ValidationError
 
 from components.berth import Berth, BerthInputs
+from components.kubernetes_provider import kubernetes_provider
 from stacks.load import berth_on
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.resolve import EnvironmentContract
@@ -36,12 +36,7 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
     contract = read_contract((await reference.get_output_details("environment")).value, settings.environment)
     berth_settings = berth_on(stack, settings, contract, file).berths[0]
     kubeconfig = reference.require_output("kubeconfig")
-    kubernetes = pulumi_kubernetes.Provider(
-        "cluster",
-        kubeconfig=kubeconfig,
-        cluster_identifier=reference.require_output("clusterId"),
-        enable_server_side_apply=True,
-    )
+    kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))
     berth = Berth(
         berth_settings.name,
         BerthInputs(berth_settings, contract.pools, environment=contract.name, stack=stack, kind="engineer"),

@@ -6,12 +6,12 @@ import json
 
 import pulumi
 import pulumi_gcp
-import pulumi_kubernetes
 
 from components.berth import Berth, BerthInputs
 from components.gke.cluster import Cluster, ClusterInputs
 from components.gke.network import Network, NetworkInputs
 from components.gke.node_pool import NodePool, NodePoolInputs
+from components.kubernetes_provider import kubernetes_provider
 from components.operators.kuberay import KubeRay
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.resolve import contract_of, resolve_environment
@@ -38,13 +38,7 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
         pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone), on_google)
         for pool, its in settings.pools.items()
     }
-    kubernetes = pulumi_kubernetes.Provider(
-        "cluster",
-        kubeconfig=cluster.kubeconfig,
-        # Without it a new address of the control plane would look like another cluster, and all would be replaced.
-        cluster_identifier=cluster.id,
-        enable_server_side_apply=True,
-    )
+    kubernetes = kubernetes_provider(cluster.kubeconfig, cluster.id)
     operator = KubeRay(
         "kuberay-operator",
         settings.operators.kuberay,
