@@ -87,14 +87,14 @@ class CheckRequest(_Request):
         news: the program's inputs.
         seed: random bytes, the same in the preview and the update of one run where the engine can.
         proposed_name: the name that the project's own naming rule asks for, if it has one.
-        proposal_is_final: whether `proposed_name` must be used as it is.
+        naming_disabled: the project wants every name given in the program.
     """
 
     olds: Properties
     news: Properties
     seed: bytes = b""
     proposed_name: str = ""
-    proposal_is_final: bool = False
+    naming_disabled: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,13 @@ class DiffResult:
         detailed: kind of difference by property path, such as `spec.ports[0].port`; empty when nothing differs.
         delete_before_replace: a replacement has to delete the old object first (its name is taken).
         input_diff: whether the paths speak of inputs rather than of the recorded outputs.
+        input_diff_paths: the paths that do when the others do not.
     """
 
     detailed: Mapping[str, Kind]
     delete_before_replace: bool = False
     input_diff: bool = False
+    input_diff_paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,9 @@ class Provider:
     def delete(self, request: DeleteRequest) -> None:
         """Delete."""
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back what the process holds; called once, at its end."""
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """Run a function of the provider."""

@@ -240,7 +240,7 @@ def _check_request(request: Any) -> CheckRequest:
         read_properties(request.news),
         request.randomSeed,
         naming.proposed_name if naming else "",
-        naming is not None and naming.mode == provider_pb2.CheckRequest.AutonamingOptions.ENFORCE,
+        naming is not None and naming.mode == provider_pb2.CheckRequest.AutonamingOptions.DISABLE,
     )
 
 
@@ -268,7 +268,10 @@ def _diff_response(result: DiffResult) -> Any:
         replaces=replaces,
         diffs=list(tops),
         detailedDiff={
-            path: provider_pb2.PropertyDiff(kind=int(kind), inputDiff=result.input_diff)  # type: ignore[arg-type]
+            path: provider_pb2.PropertyDiff(
+                kind=int(kind),  # type: ignore[arg-type]
+                inputDiff=result.input_diff or path in result.input_diff_paths,
+            )
             for path, kind in result.detailed.items()
         },
         hasDetailedDiff=True,
@@ -306,6 +309,7 @@ def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> 
         pass
     provider.cancelled.set()
     server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
+    provider.close()
     logging.shutdown()
     # Threads that hang in a system call must not keep the process: nobody waits for their answer any more.
     os._exit(0)

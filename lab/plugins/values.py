@@ -112,22 +112,20 @@ def has(value: Any, kind: type) -> bool:
 
 
 def mark_secrets(value: Any, like: Any) -> Any:
-    """`value` with every part secret that is secret in `like` (matched by key and by position)."""
+    """`value` with every part secret that is secret in `like` (matched by key; a list is hidden whole)."""
     if isinstance(value, Secret):
         return value
     if isinstance(like, Secret):
         return Secret(reveal(value))
     if isinstance(value, Mapping) and isinstance(like, Mapping):
         return {key: mark_secrets(item, like.get(key)) for key, item in value.items()}
-    if isinstance(value, list) and isinstance(like, list):
-        if len(value) != len(like) and has(like, Secret):
-            # Positions no longer correspond: hiding the list whole is the safe reading.
-            return Secret(reveal(value))
-        return [mark_secrets(item, other) for item, other in zip(value, like, strict=False)] + value[len(like) :]
+    if isinstance(value, list) and has(like, Secret):
+        # The server may order a list anew: hiding it whole is the safe reading.
+        return Secret(reveal(value))
     return value
 
 
-def _read(value: struct_pb2.Value) -> Any:  # noqa: PLR0911 (one case for each kind of value)
+def _read(value: struct_pb2.Value) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         return UNKNOWN if value.string_value in _UNKNOWN_TEXTS else value.string_value
@@ -174,7 +172,7 @@ _MAKERS: dict[str, dict[str, Callable[[str], Any]]] = {
 }
 
 
-def _write(value: Any) -> struct_pb2.Value:  # noqa: PLR0911 (one case for each kind of value)
+def _write(value: Any) -> struct_pb2.Value:
     if value is None:
         return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
     if isinstance(value, bool):

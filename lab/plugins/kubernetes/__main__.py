@@ -1,0 +1,13 @@
+"""`python -m lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+
+from lab.plugins.kubernetes.provider import KubernetesProvider
+from lab.plugins.server import serve
+
+if __name__ == "__main__":
+    # The version of the SDK that programs are written against: what the engine asks a plugin for.
+    serve(KubernetesProvider(), "kubernetes", metadata.version("pulumi-kubernetes"), sys.argv[1:])

@@ -1,0 +1,107 @@
+"""The provider itself: settings in, resources out, Helm releases apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lab.plugins.kubernetes import settings
+from lab.plugins.kubernetes.client import Cluster
+from lab.plugins.kubernetes.resources import Resources
+from lab.plugins.provider import (
+    CheckRequest,
+    CheckResult,
+    CreateRequest,
+    DeleteRequest,
+    DiffRequest,
+    DiffResult,
+    Provider,
+    ProviderError,
+    ReadRequest,
+    ReadResult,
+    UpdateRequest,
+)
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from lab.plugins.kubernetes.helm_release import Releases
+    from lab.plugins.values import Properties
+
+    class _Handler(Protocol):
+        def check(self, request: CheckRequest) -> CheckResult: ...
+        def diff(self, request: DiffRequest) -> DiffResult: ...
+        def create(self, request: CreateRequest) -> tuple[str, Properties]: ...
+        def read(self, request: ReadRequest) -> ReadResult: ...
+        def update(self, request: UpdateRequest) -> Properties: ...
+        def delete(self, request: DeleteRequest) -> None: ...
+
+
+_RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+class KubernetesProvider(Provider):
+    """Answers the engine for everything of the `kubernetes` package that the lab needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._resources: Resources | None = None
+        self._releases: Releases | None = None
+
+    def check_config(self, request: CheckRequest) -> CheckResult:
+        """Settings that cannot work are refused before any resource."""
+        try:
+            settings.read(request.news)
+        except ProviderError as error:
+            return CheckResult(request.news, [("", str(error))])
+        return CheckResult(request.news)
+
+    def diff_config(self, request: DiffRequest) -> DiffResult:
+        """See `settings.compare`."""
+        return settings.compare(request)
+
+    def configure(self, given: Properties) -> None:
+        """Take the settings over; the server is first spoken to when a resource needs it."""
+        from lab.plugins.kubernetes.helm_release import Releases  # noqa: PLC0415 (not at every start)
+
+        chosen = settings.read(given)
+        cluster = Cluster(chosen.access, self.cancelled) if chosen.access else None
+        self._resources = Resources(chosen, cluster, self.engine, self.cancelled)
+        self._releases = Releases(chosen, self.engine, self.cancelled, lambda: self.program_directory)
+
+    def check(self, request: CheckRequest) -> CheckResult:
+        """See `Resources.check`."""
+        return self._handler(request.type).check(request)
+
+    def diff(self, request: DiffRequest) -> DiffResult:
+        """See `Resources.diff`."""
+        return self._handler(request.type).diff(request)
+
+    def create(self, request: CreateRequest) -> tuple[str, Properties]:
+        """See `Resources.create`."""
+        return self._handler(request.type).create(request)
+
+    def read(self, request: ReadRequest) -> ReadResult:
+        """See `Resources.read`."""
+        return self._handler(request.type).read(request)
+
+    def update(self, request: UpdateRequest) -> Properties:
+        """See `Resources.update`."""
+        return self._handler(request.type).update(request)
+
+    def delete(self, request: DeleteRequest) -> None:
+        """See `Resources.delete`."""
+        self._handler(request.type).delete(request)
+
+    def close(self) -> None:
+        """Stop helm where it still runs, and remove its kubeconfig."""
+        if self._releases:
+            self._releases.close()
+
+    def _handler(self, type_token: str) -> _Handler:
+        if self._resources is None or self._releases is None:
+            raise ProviderError("the provider has not been configured")
+        if type_token == _RELEASE:
+            return self._releases
+        if type_token.startswith(("kubernetes:helm.sh/", "kubernetes:yaml", "kubernetes:kustomize")):
+            raise ProviderError(f"{type_token} is not part of the lab's stand-in for the kubernetes provider")
+        return self._resources

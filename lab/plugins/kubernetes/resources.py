@@ -1,0 +1,423 @@
+"""The life of one Kubernetes object as a Pulumi resource: checked, compared, created, read, updated, deleted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from lab.plugins.kubernetes import diff, objects
+from lab.plugins.kubernetes.apply import Item, RefusedError, Writer
+from lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, UnreachableError
+from lab.plugins.kubernetes.immutable import immutable_fields
+from lab.plugins.kubernetes.scopes import is_namespaced
+from lab.plugins.kubernetes.waiting import NotReadyError, Waits
+from lab.plugins.provider import (
+    CheckRequest,
+    CheckResult,
+    CreateRequest,
+    DeleteRequest,
+    DiffRequest,
+    DiffResult,
+    Engine,
+    InitFailedError,
+    Kind,
+    ProviderError,
+    ReadRequest,
+    ReadResult,
+    UpdateRequest,
+)
+from lab.plugins.values import Unknown, has, reveal
+
+if TYPE_CHECKING:
+    import threading
+
+    from lab.plugins.kubernetes.objects import ObjectKind
+    from lab.plugins.kubernetes.settings import Settings
+    from lab.plugins.values import Properties
+
+# A delete that skips waiting for these does so on `pulumi.com/skipAwait`; all others are waited for all the same.
+_SKIPPED_DELETES = frozenset({"Namespace", "Pod", "DaemonSet", "Deployment", "StatefulSet", "Job"})
+
+_UNREACHABLE_STATE = (
+    "If the cluster was deleted, you can remove this resource from Pulumi state by rerunning the operation with the "
+    'PULUMI_K8S_DELETE_UNREACHABLE environment variable set to "true"'
+)
+
+
+class Resources:
+    """Objects of one cluster.
+
+    Args:
+        settings: the provider's settings.
+        cluster: the cluster, or None while it is not known (previews).
+        engine: for the lines shown to the user.
+        cancelled: set when the user interrupts.
+    """
+
+    def __init__(self, settings: Settings, cluster: Cluster | None, engine: Engine, cancelled: threading.Event) -> None:
+        self._settings = settings
+        self._maybe_cluster = cluster
+        self._engine = engine
+        self._cancelled = cancelled
+
+    def check(self, request: CheckRequest) -> CheckResult:
+        """Names, kinds and namespaces filled in."""
+        news = request.news
+        kind = objects.kind_of(request.type, news)
+        metadata = news.get("metadata")
+        if metadata is not None and not isinstance(reveal(metadata), dict | Unknown):
+            return CheckResult(news, [("metadata", "must be an object with a name, labels, …")])
+        wanted = objects.normalize({"apiVersion": kind.api_version, "kind": kind.kind, **objects.to_object(news)})
+        if kind.kind.endswith("List") and isinstance(wanted.get("items"), list):
+            reason = (
+                "list resources exist for compatibility with YAML manifests and Helm charts, and cannot be created "
+                "directly. Use the underlying resource type instead"
+            )
+            return CheckResult(news, [("", reason)])
+        if kind.is_patch and not objects.is_named(wanted):
+            return CheckResult(
+                news, [("metadata.name", "patch resources require the `.metadata.name` field to be set")]
+            )
+        if (wanted.get("metadata") or {}).get("generateName") and not objects.is_named(wanted):
+            reason = "the `.metadata.generateName` field is not supported in Server-Side Apply mode"
+            return CheckResult(news, [("metadata.generateName", reason)])
+        if not objects.is_named(wanted):
+            olds = reveal(request.olds)
+            if not olds:
+                if request.naming_disabled:
+                    reason = "autonaming is disabled, resource requires the .metadata.name field to be set"
+                    return CheckResult(news, [("metadata.name", reason)])
+                name = request.proposed_name or objects.autoname(request.name, request.seed)
+                wanted = objects.with_name(wanted, name)
+            elif objects.annotation(olds, objects.AUTONAMED) == "true":
+                wanted = objects.with_name(wanted, objects.name_of(olds))
+        if self._settings.namespace and not (wanted.get("metadata") or {}).get("namespace") and self._namespaced(kind):
+            wanted["metadata"] = {**wanted["metadata"], "namespace": self._settings.namespace}
+        return CheckResult(objects.hide_secrets(objects.from_object(wanted), news))
+
+    def diff(self, request: DiffRequest) -> DiffResult:
+        """What differs between the object as last seen and as the program wants it."""
+        kind = objects.kind_of(request.type, request.news)
+        old_inputs, old_live = objects.read_checkpoint(request.olds)
+        old_inputs = objects.normalize(old_inputs)
+        wanted = objects.normalize(objects.to_object(request.news))
+        old = objects.prune(old_live, old_inputs)
+        _align(old, old_live, wanted)
+        patterns = immutable_fields(
+            wanted,
+            is_patch=kind.is_patch,
+            configmaps_mutable="enableConfigMapMutable" in self._settings.switches,
+            secrets_mutable="enableSecretMutable" in self._settings.switches,
+        )
+        found = diff.without_ignored(diff.compare(old, wanted, patterns), request.ignore_changes)
+        taken = (
+            bool(objects.name_of(wanted))
+            and objects.annotation(wanted, objects.AUTONAMED) != "true"
+            and objects.name_of(wanted) == objects.name_of(old_live)
+            and objects.namespace_of(wanted) == objects.namespace_of(old_live)
+        )
+        return DiffResult(
+            found,
+            delete_before_replace=taken and any(item.replaces for item in found.values()),
+            input_diff_paths=frozenset(
+                path for path, item in found.items() if item in {Kind.DELETE, Kind.DELETE_REPLACE}
+            ),
+        )
+
+    def create(self, request: CreateRequest) -> tuple[str, Properties]:
+        """Make the object and wait until it is ready."""
+        kind = objects.kind_of(request.type, request.properties)
+        wanted = objects.to_object(request.properties)
+        if request.preview and (has(wanted, Unknown) or kind.is_patch or not self._known(kind)):
+            return "", request.properties
+        manager = objects.field_manager(wanted, {})
+        upsert = kind.is_patch or "upsertExistingObjects" in self._settings.switches
+        try:
+            live = self._writer().create(
+                request.urn, wanted, manager, upsert=upsert, force=self._forced(wanted), preview=request.preview
+            )
+        except RefusedError as error:
+            if request.preview and _says_nothing(error):
+                return "", request.properties
+            raise ProviderError(_not_created(request.urn, kind, error)) from error
+        self._engine.status(request.urn, "")
+        if request.preview:
+            live.pop("status", None)
+            return "", objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
+        try:
+            live = self._waits().until_ready(request.urn, wanted, live, request.timeout)
+        except NotReadyError as error:
+            state = objects.checkpoint(wanted, error.live, request.properties, kind.api_version, manager)
+            text = (
+                f'resource "{request.urn}" was successfully created, but the Kubernetes API server reported that it '
+                f"failed to fully initialize or become live: {error.reasons[0]}"
+            )
+            raise InitFailedError(objects.id_of(live), state, [text, *error.reasons[1:]]) from error
+        self._engine.status(request.urn, "")
+        return objects.id_of(live), objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
+
+    def read(self, request: ReadRequest) -> ReadResult:
+        """What is there; nothing recorded yet means an import."""
+        namespace, name = objects.parse_id(request.id)
+        kind = objects.kind_of(request.type, request.inputs or request.properties)
+        old_inputs, old_live = objects.read_checkpoint(request.properties)
+        old_inputs = objects.normalize(objects.to_object(request.inputs) or old_inputs)
+        try:
+            live = self._cluster().get(
+                kind.api_version, kind.kind, namespace or objects.namespace_of(old_live or old_inputs), name
+            )
+        except NoMatchError:
+            return ReadResult("")
+        except ApiError as error:
+            if error.not_found:
+                return ReadResult("")
+            raise ProviderError(f'failed to read "{request.id}": {error}') from error
+        except UnreachableError as error:
+            return self._read_unreachable(request, error)
+        if old_inputs.get("kind"):
+            inputs = objects.prune(live, old_inputs)
+        elif kind.is_patch:
+            inputs = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": _identity(live)}
+        else:
+            inputs = objects.imported_inputs(live)
+        version = objects.initial_api_version(request.properties, inputs)
+        manager = objects.field_manager(inputs, reveal(request.properties))
+        state = objects.checkpoint(inputs, live, request.inputs, version, manager)
+        return ReadResult(
+            request.id or objects.id_of(live), state, objects.hide_secrets(objects.from_object(inputs), request.inputs)
+        )
+
+    def update(self, request: UpdateRequest) -> Properties:
+        """Apply the change and wait until the object is ready again."""
+        kind = objects.kind_of(request.type, request.news)
+        wanted = objects.normalize(objects.to_object(request.news))
+        if request.preview and (has(wanted, Unknown) or not self._known(kind)):
+            return request.news
+        _, old_live = objects.read_checkpoint(request.olds)
+        old_manager = objects.field_manager({}, reveal(request.olds))
+        manager = objects.field_manager(wanted, reveal(request.olds))
+        version = objects.initial_api_version(request.olds, wanted)
+        live = self._live(kind, old_live)
+        if live is None:
+            raise ProviderError(
+                f'update of resource "{request.urn}" failed: {kind.kind} "{objects.id_of(old_live)}" is gone; '
+                "`pulumi refresh` notices, and the next update creates it anew"
+            )
+        reasons: list[str] = []
+        try:
+            wanted = keep_ignored(wanted, live, request.ignore_changes, manager)
+            force = self._forced(wanted)
+            live = self._writer().update(kind, wanted, live, manager, force=force, preview=request.preview)
+            if not request.preview:
+                live = self._waits().until_ready(request.urn, wanted, live, request.timeout)
+                self._engine.status(request.urn, "")
+        except RefusedError as error:
+            if request.preview and isinstance(error.cause, ApiError) and error.cause.forbidden:
+                return request.news
+            reasons = [str(error)]
+        except NotReadyError as error:
+            live, reasons = error.live, error.reasons
+        state = objects.checkpoint(wanted, live, request.news, version, manager)
+        if reasons:
+            text = (
+                f'the Kubernetes API server reported that "{objects.id_of(live)}" failed to fully initialize or become '
+                f"live: {reasons[0]}"
+            )
+            raise InitFailedError(objects.id_of(live), state, [text, *reasons[1:]])
+        if old_manager != manager and not request.preview and reveal(request.olds).get("__fieldManager"):
+            self._writer().relinquish(live, old_manager)
+        return state
+
+    def delete(self, request: DeleteRequest) -> None:
+        """Remove the object and wait until it is gone; a Patch resource gives up its fields."""
+        old_inputs, live = objects.read_checkpoint(request.properties)
+        kind = objects.kind_of(request.type, old_inputs or live)
+        live = {**live, "apiVersion": live.get("apiVersion", kind.api_version), "kind": live.get("kind", kind.kind)}
+        try:
+            if kind.is_patch:
+                self._release(live, objects.field_manager(old_inputs, reveal(request.properties)))
+            else:
+                self._delete(request, kind, old_inputs, live)
+        except NoMatchError:
+            return
+        except UnreachableError as error:
+            if "deleteUnreachable" not in self._settings.switches:
+                raise ProviderError(f"{error}. {_UNREACHABLE_STATE}") from error
+            self._engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
+
+    def _delete(self, request: DeleteRequest, kind: ObjectKind, old_inputs: Item, live: Item) -> None:
+        namespace, name = objects.parse_id(request.id)
+        resource = self._cluster().resource(kind.api_version, kind.kind)
+        policy = objects.annotation(old_inputs, objects.PROPAGATION).capitalize()
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": policy if policy in {"Orphan", "Background"} else "Foreground",
+        }
+        path = resource.path(namespace or objects.namespace_of(live), name)
+        try:
+            answer = self._cluster().request("DELETE", path, options)
+        except ApiError as error:
+            if error.not_found:
+                return
+            raise ProviderError(f'"{request.id}" was not deleted: {error}') from error
+        if kind.kind in _SKIPPED_DELETES and objects.annotation(old_inputs, objects.SKIP_AWAIT) == "true":
+            return
+        if answer.get("kind") == kind.kind and answer.get("metadata"):
+            live = {**answer, "apiVersion": kind.api_version}
+        try:
+            self._waits().until_gone(request.urn, old_inputs, live, request.timeout)
+        except NotReadyError as error:
+            reason = f'"{request.id}" was asked to go and is still there: {"; ".join(error.reasons)}'
+            raise ProviderError(reason) from error
+        self._engine.status(request.urn, "")
+
+    def _release(self, live: Item, manager: str) -> None:
+        if self._live(objects.kind_of(f"kubernetes:{live['apiVersion']}:{live['kind']}", live), live) is None:
+            return
+        try:
+            self._writer().relinquish(live, manager)
+        except ApiError as error:
+            if error.not_found:
+                return
+            required = [cause.get("field", "") for cause in error.details.get("causes") or []]
+            if "Required value" in str(error):
+                raise ProviderError(
+                    "this Patch resource is currently managing a required field, so it can't be deleted directly. "
+                    "Either set the `retainOnDelete` resource option, or transfer ownership of the field before "
+                    f"deleting: {', '.join(required) or error}"
+                ) from error
+            raise ProviderError(str(error)) from error
+
+    def _read_unreachable(self, request: ReadRequest, error: UnreachableError) -> ReadResult:
+        if "deleteUnreachable" in self._settings.switches:
+            self._engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
+            return ReadResult("")
+        if "skipUpdateUnreachable" in self._settings.switches:
+            self._engine.warn(request.urn, f"{error}. What is recorded may not be what is there")
+            return ReadResult(request.id, request.properties, request.inputs)
+        raise ProviderError(f"{error}. {_UNREACHABLE_STATE}") from error
+
+    def _live(self, kind: ObjectKind, old_live: Item) -> Item | None:
+        try:
+            return self._cluster().get(
+                kind.api_version, kind.kind, objects.namespace_of(old_live), objects.name_of(old_live)
+            )
+        except NoMatchError as error:
+            raise ProviderError(f"{error}. Verify that any required CRDs have been created") from error
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise ProviderError(str(error)) from error
+
+    def _known(self, kind: ObjectKind) -> bool:
+        """Whether the server can be asked about the kind; previews do without where it cannot."""
+        if self._maybe_cluster is None:
+            return False
+        try:
+            self._maybe_cluster.resource(kind.api_version, kind.kind)
+        except (NoMatchError, UnreachableError):
+            return False
+        return True
+
+    def _namespaced(self, kind: ObjectKind) -> bool:
+        if self._maybe_cluster is not None:
+            try:
+                return self._maybe_cluster.resource(kind.api_version, kind.kind).namespaced
+            except (NoMatchError, UnreachableError):
+                pass
+        return is_namespaced(kind.kind)
+
+    def _forced(self, wanted: Item) -> bool:
+        asked = objects.annotation(wanted, objects.FORCE).lower() == "true"
+        return asked or "enablePatchForce" in self._settings.switches
+
+    def _cluster(self) -> Cluster:
+        if self._maybe_cluster is None:
+            raise UnreachableError("the kubeconfig is not known yet")
+        return self._maybe_cluster
+
+    def _writer(self) -> Writer:
+        return Writer(self._cluster(), self._cancelled, self._engine.status)
+
+    def _waits(self) -> Waits:
+        return Waits(self._cluster(), self._cancelled, self._engine.status)
+
+
+def keep_ignored(wanted: Item, live: Item, ignored: list[str], manager: str) -> Item:
+    """The wanted object with ignored fields as they are, or left out where only others own them."""
+    result: Item = json.loads(json.dumps(wanted))
+    entries = live["metadata"].get("managedFields") or []
+    for text in ignored:
+        path = text.split(".")
+        ours = any(entry.get("manager") == manager and _owns(entry, path) for entry in entries)
+        theirs = any(entry.get("manager") != manager and _owns(entry, path) for entry in entries)
+        _put(result, path, None if theirs and not ours else _at(live, path))
+    return result
+
+
+def _owns(entry: Item, path: list[str]) -> bool:
+    fields = entry.get("fieldsV1") or {}
+    for part in path:
+        if f"f:{part}" not in fields:
+            return False
+        fields = fields[f"f:{part}"]
+    return True
+
+
+def _at(item: Item, path: list[str]) -> object:
+    value: object = item
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _put(item: Item, path: list[str], value: object) -> None:
+    *parents, last = path
+    for part in parents:
+        nested = item.get(part)
+        if not isinstance(nested, dict):
+            return
+        item = nested
+    if value is None:
+        item.pop(last, None)
+    else:
+        item[last] = value
+
+
+def _align(old: Item, old_live: Item, wanted: Item) -> None:
+    """Give both sides the same way of saying what the server fills in: name and namespace."""
+    metadata = old.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        return
+    namespace = objects.namespace_of(old_live)
+    new = wanted.get("metadata")
+    if isinstance(new, dict):
+        if namespace:
+            metadata["namespace"] = namespace
+            new.setdefault("namespace", "default")
+        else:
+            metadata.pop("namespace", None)
+            new.pop("namespace", None)
+        if new.get("name"):
+            metadata["name"] = objects.name_of(old_live)
+
+
+def _identity(live: Item) -> Item:
+    return {key: live["metadata"][key] for key in ("name", "namespace") if key in live["metadata"]}
+
+
+def _says_nothing(error: RefusedError) -> bool:
+    """Whether a preview's refusal only comes from what the update itself will have made by then."""
+    cause = error.cause
+    return isinstance(cause, NoMatchError) or cause.namespace_missing or cause.forbidden or cause.already_exists
+
+
+def _not_created(urn: str, kind: ObjectKind, error: RefusedError) -> str:
+    if isinstance(error.cause, NoMatchError):
+        return (
+            f'creation of resource "{urn}" with kind {kind.api_version}/{kind.kind} failed because the Kubernetes API '
+            "server reported that the apiVersion for this resource does not exist. Verify that any required CRDs have "
+            f"been created: {error}"
+        )
+    return f'resource "{urn}" was not successfully created by the Kubernetes API server: {error}'

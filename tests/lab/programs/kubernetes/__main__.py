@@ -1,0 +1,125 @@
+"""The resources whose handling by the real kubernetes plugin is recorded, in three steps.
+
+Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's kubeconfig; `node` names a
+node that may be labelled; `state` is what the RayCluster's `.status.state` is waited for to be.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+config = pulumi.Config()
+step = config.get("step") or "create"
+first = step == "create"
+provider = kubernetes.Provider(
+    "lab", kubeconfig=Path(config.require("kubeconfig")).read_text(encoding="utf-8"), enable_server_side_apply=True
+)
+options = pulumi.ResourceOptions(provider=provider)
+
+
+def pod_template(container: str, image: str, **limits: str) -> dict[str, Any]:
+    """A pod template with one container."""
+    return {"spec": {"containers": [{"name": container, "image": image, "resources": {"limits": limits}}]}}
+
+
+def waiting(seconds: int) -> dict[str, str]:
+    """Annotations that wait for a RayCluster's state."""
+    state = config.get("state") or "ready"
+    return {"pulumi.com/waitFor": f"jsonpath={{.status.state}}={state}", "pulumi.com/timeoutSeconds": str(seconds)}
+
+
+namespace = kubernetes.core.v1.Namespace(
+    "ns", metadata={"name": "rec", "labels": {"team": "a" if first else "b"}}, opts=options
+)
+inside = namespace.metadata.name
+kubernetes.core.v1.ConfigMap(
+    "cm", metadata={"namespace": inside}, data={"k": "v1" if first else "v2"}, opts=options
+)
+device_class = kubernetes.resource.v1.DeviceClass(
+    "dc",
+    metadata={"name": "rec-dranet"},
+    spec={"selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}]},
+    opts=options,
+)
+count = 8 if first else 4
+exactly = {"device_class_name": "rec-dranet", "allocation_mode": "ExactCount", "count": count}
+kubernetes.resource.v1.ResourceClaimTemplate(
+    "rct",
+    metadata={"name": "nics", "namespace": inside},
+    spec={"spec": {"devices": {"requests": [{"name": "nic", "exactly": exactly}]}}},
+    opts=pulumi.ResourceOptions(provider=provider, depends_on=[device_class]),
+)
+image = "rayproject/ray:2.47.1"
+kubernetes.apiextensions.CustomResource(
+    "ray",
+    api_version="ray.io/v1",
+    kind="RayCluster",
+    metadata={"name": "dev", "namespace": inside, "annotations": waiting(30)},
+    spec={
+        "rayVersion": "2.47.1",
+        "headGroupSpec": {"rayStartParams": {}, "template": pod_template("ray-head", image, cpu="1", memory="2Gi")},
+        "workerGroupSpecs": [
+            {
+                "groupName": "w",
+                "replicas": 1 if first else 2,
+                "minReplicas": 0,
+                "maxReplicas": 4,
+                "rayStartParams": {},
+                "template": pod_template("ray-worker", image, cpu="1", memory="2Gi"),
+            }
+        ],
+    },
+    opts=options,
+)
+kubernetes.helm.v3.Release(
+    "rel",
+    name="rec-rel",
+    chart="./chart",
+    namespace=inside,
+    values={"color": "red" if first else "green"},
+    opts=options,
+)
+kubernetes.core.v1.Secret(
+    "sec",
+    metadata={"name": "tok", "namespace": inside},
+    string_data={"t": pulumi.Output.secret("canary")},
+    opts=options,
+)
+kubernetes.core.v1.NodePatch(
+    "np", metadata={"name": config.require("node"), "labels": {"rec": "yes"}}, opts=options
+)
+
+if step == "errors":
+    kubernetes.core.v1.Namespace("dup", metadata={"name": "rec"}, opts=options)
+    kubernetes.apiextensions.CustomResource(
+        "nocrd",
+        api_version="nope.io/v1",
+        kind="Thing",
+        metadata={"name": "x", "namespace": "rec"},
+        spec={},
+        opts=options,
+    )
+    kubernetes.core.v1.ConfigMap("nons", metadata={"name": "x", "namespace": "absent"}, data={}, opts=options)
+    kubernetes.apiextensions.CustomResource(
+        "slow",
+        api_version="ray.io/v1",
+        kind="RayCluster",
+        metadata={"name": "slow", "namespace": "rec", "annotations": waiting(8)},
+        spec={
+            "rayVersion": "2.47.1",
+            "headGroupSpec": {"rayStartParams": {}, "template": pod_template("ray-head", "r", cpu="900")},
+        },
+        opts=options,
+    )
+    kubernetes.apiextensions.CustomResource(
+        "invalid",
+        api_version="ray.io/v1",
+        kind="RayCluster",
+        metadata={"name": "bad", "namespace": "rec"},
+        spec={"headGroupSpec": {"rayStartParams": 3}},
+        opts=options,
+    )
