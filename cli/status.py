@@ -15,6 +15,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from cli.console import out
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.ray.condition import condition_of, gpus_of
@@ -276,3 +277,20 @@ def _camel(value: Any) -> Any:
     if isinstance(value, list):
         return [_camel(inner) for inner in value]
     return value
+
+
+def print_fleet(stack: str) -> None:
+    """Print an environment's fleet after it was brought up, and what to do next.
+
+    Raises:
+        StatusError: it can't be asked.
+    """
+    out.print(table(fleet_of(stack)))
+    out.print("Next:")
+    for command, meaning in (
+        ('eval "$(.venv/bin/berth lab env)"', "use the lab with plain pulumi, kubectl and helm"),
+        ("pulumi up -s alice", "a berth of an engineer's own stack"),
+        (f"berth status -s {stack}", "this table"),
+        ("make lab-down", "end it; make lab-clean forgets it"),
+    ):
+        out.print(f"  [bold]{command:<36}[/] {meaning}")
