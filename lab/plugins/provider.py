@@ -202,12 +202,10 @@ class Provider:
 
     Attributes:
         engine: set before the first request.
-        program_directory: the folder of the user's program when the engine said so, else empty.
         cancelled: set when the user interrupts: waits end at once, with what they have.
     """
 
     engine: Engine
-    program_directory: str = ""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()

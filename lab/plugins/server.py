@@ -133,7 +133,6 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self._version = version
 
     def Handshake(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._provider.program_directory = request.program_directory
         return provider_pb2.ProviderHandshakeResponse(
             accept_secrets=True,
             accept_resources=False,

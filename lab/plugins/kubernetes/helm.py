@@ -17,7 +17,7 @@ from lab.plugins.kubernetes import kubeconfig
 from lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _PROGRAM = "helm"
 
@@ -49,13 +49,11 @@ class Helm:
     Args:
         access: the cluster, or None while it is not known.
         cancelled: set when the user interrupts: running helms are asked to stop.
-        folder: gives the folder that relative chart paths start from, or nothing for the current one.
     """
 
-    def __init__(self, access: kubeconfig.Access | None, cancelled: threading.Event, folder: Callable[[], str]) -> None:
+    def __init__(self, access: kubeconfig.Access | None, cancelled: threading.Event) -> None:
         self._access = access
         self._cancelled = cancelled
-        self._folder = folder
         self._lock = threading.Lock()
         self._home: Path | None = None
         self._running: set[subprocess.Popen[str]] = set()
@@ -72,7 +70,8 @@ class Helm:
 
     def path_of(self, chart: str) -> Path | None:
         """The chart as a file or folder, or None for one that a repository has."""
-        path = Path(self._folder() or ".") / Path(chart).expanduser()
+        # The engine starts plugins in the program's folder.
+        path = Path(chart).expanduser()
         return path if path.exists() and "://" not in chart else None
 
     def run(self, arguments: list[str], *, namespace: str = "", values: Mapping[str, Any] | None = None) -> str:
@@ -161,7 +160,6 @@ class Helm:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                cwd=self._folder() or None,
             )
         except FileNotFoundError as error:
             raise ProviderError(

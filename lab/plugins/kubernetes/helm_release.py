@@ -35,7 +35,7 @@ from lab.plugins.values import UNKNOWN, Properties, Secret, Unknown, has, mark_s
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from lab.plugins.kubernetes.settings import Settings
     from lab.plugins.provider import Engine
@@ -57,15 +57,12 @@ class Releases:
         settings: the provider's settings.
         engine: for the lines shown to the user.
         cancelled: set when the user interrupts.
-        folder: gives the folder of the user's program.
     """
 
-    def __init__(
-        self, settings: Settings, engine: Engine, cancelled: threading.Event, folder: Callable[[], str]
-    ) -> None:
+    def __init__(self, settings: Settings, engine: Engine, cancelled: threading.Event) -> None:
         self._settings = settings
         self._engine = engine
-        self._helm = Helm(settings.access, cancelled, folder)
+        self._helm = Helm(settings.access, cancelled)
 
     def close(self) -> None:
         """Stop running helms and remove their files."""

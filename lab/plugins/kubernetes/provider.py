@@ -66,7 +66,7 @@ class KubernetesProvider(Provider):
         chosen = settings.read(given)
         cluster = Cluster(chosen.access, self.cancelled) if chosen.access else None
         self._resources = Resources(chosen, cluster, self.engine, self.cancelled)
-        self._releases = Releases(chosen, self.engine, self.cancelled, lambda: self.program_directory)
+        self._releases = Releases(chosen, self.engine, self.cancelled)
 
     def check(self, request: CheckRequest) -> CheckResult:
         """See `Resources.check`."""
