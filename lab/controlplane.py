@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -220,6 +221,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     folder = _folder(home)
     for name in ("kwok.yaml", "layout.json"):
         (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
     ports = choose_ports(str(home.root.absolute()))
     configuration = _configuration(home)
     configuration["options"] |= {name: port for name, port in ports.items() if name != CONTROLLER_PORT}

@@ -155,12 +155,12 @@ def up(home: Home, progress: Progress) -> Running:
             supervisor.end_strays()
         programs.write_credentials(home, plane)
         wanted = processes(home, plane)
-        unwell = [process.name for process in wanted if supervisor.problem(process) is not None]
-        if unwell:
-            names = ", ".join(unwell)
-            with progress.step(f"starting {names}", f"started {names}"):
-                supervisor.start(wanted)
-        return Running(plane, plugin, tuple(unwell), _database_is_new(home))
+        started: list[str] = []
+        if any(supervisor.problem(process, patience=0) is not None for process in wanted):
+            with progress.step("starting what does not run", "") as step:
+                started = supervisor.start(wanted)
+                step.done = f"started {', '.join(started)}" if started else "all works"
+        return Running(plane, plugin, tuple(started), _database_is_new(home))
 
 
 def is_up(home: Home) -> bool:

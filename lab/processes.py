@@ -37,6 +37,7 @@ START_TIME_TOLERANCE = 2.0
 READY_SECONDS = 60.0
 HEALTHY_SECONDS = 5.0
 STOP_SECONDS = 15.0
+HUNG_SECONDS = 3.0
 INTERVAL = 0.05
 LOG_LINES = 12
 LOG_BYTES = 8 << 20
@@ -173,11 +174,12 @@ class Supervisor:
                     strays.append(process)
         return strays
 
-    def end_strays(self) -> int:
-        """End them; how many there were."""
-        strays = self.strays()
-        self._end(strays)
-        return len(strays)
+    def end_strays(self, grace: float = STOP_SECONDS) -> int:
+        """End them, the youngest first, since those were started that need the older ones; how many there were."""
+        started = {process: process.create_time() for process in self.strays()}
+        for process in sorted(started, key=lambda process: started[process], reverse=True):
+            self._end([process], grace)
+        return len(started)
 
     def problem(self, process: Process, patience: float = HEALTHY_SECONDS) -> str | None:
         """Why a process has to be started (again), or None if it runs and works.
@@ -216,7 +218,7 @@ class Supervisor:
                 process = by_name[name]
                 if self.problem(process) is None:
                     continue
-                self.stop([name])
+                self.stop([name], grace=HUNG_SECONDS)
                 self._launch(process)
                 launched.append(process)
             for process in launched:
@@ -307,11 +309,10 @@ class Supervisor:
             The names of those that ran; `unrecorded` for each that only the mark gave away.
         """
         stopped = self.stop(self.records(), grace)
-        strays = self.strays()
-        self._end(strays, grace)
+        strays = self.end_strays(grace)
         for path in self.home.run.glob("*.json"):  # unreadable records
             path.unlink()
-        return stopped + ["unrecorded"] * len(strays)
+        return stopped + ["unrecorded"] * strays
 
     def _end(self, processes: Iterable[psutil.Process], grace: float = STOP_SECONDS) -> None:
         ending = list(processes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,6 +19,17 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@dataclass
+class Step:
+    """A step while it is being done.
+
+    Attributes:
+        done: the line that will tell that it was done.
+    """
+
+    done: str
 
 
 class Progress:
@@ -39,7 +51,7 @@ class Progress:
         self.console.print(f"[bold]{text}[/bold]")
 
     @contextlib.contextmanager
-    def step(self, doing: str, done: str) -> Iterator[None]:
+    def step(self, doing: str, done: str) -> Iterator[Step]:
         """Work with a beginning and an end.
 
         On a terminal one line with a spinner and the elapsed time becomes the final line; elsewhere there is a line
@@ -48,7 +60,11 @@ class Progress:
         Args:
             doing: what is being done, for the line that is there meanwhile.
             done: what was done; the elapsed time is added to it.
+
+        Yields:
+            The step, so that work which finds out what there is to do can word its end.
         """
+        step = Step(done)
         begin = time.monotonic()
         if self.console.is_terminal:
             from rich.progress import Progress as Bar  # noqa: PLC0415 - only on terminals; it takes a while to load
@@ -57,9 +73,9 @@ class Progress:
             columns = (TextColumn(" "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
             with Bar(*columns, console=self.console, transient=True) as bar:
                 bar.add_task(doing, total=None)
-                yield
+                yield step
         else:
             self.say(f"  … {doing}")
-            yield
+            yield step
         elapsed = duration(time.monotonic() - begin)
-        self.console.print(f"  [green]✓[/green] {done} [dim]({elapsed})[/dim]")
+        self.console.print(f"  [green]✓[/green] {step.done} [dim]({elapsed})[/dim]")

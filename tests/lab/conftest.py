@@ -1,0 +1,101 @@
+"""A lab of the tests' own, beside the clone's: other folder, other ports, other state."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab import environment
+from lab.home import CLONE, Home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+COMMAND_SECONDS = 300.0
+BUILD_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab in a folder of its own.
+
+    Attributes:
+        home: its paths.
+    """
+
+    home: Home
+
+    @property
+    def env(self) -> dict[str, str]:
+        return environment.complete(self.home)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.home.kubeconfig
+
+    def run(
+        self,
+        args: Sequence[str],
+        cwd: Path | None = None,
+        *,
+        check: bool = True,
+        timeout: float = COMMAND_SECONDS,
+        stdin: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program as a user would who has evaluated `berth lab env`; a failure shows what it wrote."""
+        result = subprocess.run(
+            list(args),
+            cwd=cwd or CLONE,
+            env=self.env,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if check and result.returncode != 0:
+            pytest.fail(f"{' '.join(args)} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}")
+        return result
+
+    def berth(
+        self, *args: str, check: bool = True, timeout: float = COMMAND_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
+        """`berth lab …` on this lab."""
+        return self.run([sys.executable, "-m", "cli.lab", *args], check=check, timeout=timeout)
+
+    def up(self) -> str:
+        """Bring it up without `pulumi up`; what was said about it."""
+        return self.berth("up", "--no-update", timeout=BUILD_SECONDS).stderr
+
+    def get(self, *args: str) -> Any:
+        """`kubectl get … -o json`."""
+        return json.loads(self.run(["kubectl", "get", *args, "-o", "json"]).stdout)
+
+    def pids(self) -> dict[str, int]:
+        """Pids of the recorded processes by name."""
+        records = [json.loads(path.read_text()) for path in self.home.run.glob("*.json")]
+        return {record["name"]: record["pid"] for record in records}
+
+
+@contextlib.contextmanager
+def brought_up(folder: Path) -> Iterator[Lab]:
+    lab = Lab(Home(folder))
+    try:
+        lab.up()
+        yield lab
+    finally:
+        lab.berth("down", check=False)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One lab for all tests of the session that share it: up, with no stack yet, its backend empty."""
+    with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
+        yield lab

@@ -1,0 +1,299 @@
+"""A lab's life with its real processes, in a folder of its own beside the session's lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+import yaml
+
+from lab.home import CLONE, Home
+from lab.processes import MARK, Supervisor
+from tests.lab.conftest import Lab, brought_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.lab
+
+CONTROL_PLANE = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
+MEMORY = 1536 << 20
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with brought_up(tmp_path_factory.mktemp("own") / "lab") as lab:
+        yield lab
+
+
+def _marked(lab: Lab) -> list[psutil.Process]:
+    """Every process on the machine that was started for this lab."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK, "").startswith(f"{lab.home.root.resolve()}:"):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _apply(lab: Lab, *manifests: dict[str, Any]) -> None:
+    lab.run(["kubectl", "apply", "-f", "-"], stdin=yaml.safe_dump_all(manifests))
+
+
+def _config_map(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"kept": "yes"}}
+
+
+def test_up_again_starts_nothing(own: Lab) -> None:
+    own.up()
+    before = own.pids()
+    assert set(before) >= CONTROL_PLANE
+    said = own.up()
+    assert own.pids() == before
+    assert "starting" not in said
+    assert "building" not in said
+
+
+def test_it_says_what_is_real_and_what_is_simulated(own: Lab) -> None:
+    said = own.berth("up", "--no-update").stdout
+    assert "real: Pulumi, the Kubernetes control plane" in said
+    assert "simulated: Google Cloud" in said
+
+
+def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
+    own.up()
+    servers = {each.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout for each in (lab, own)}
+    assert len(servers) == 2
+    assert all(re.fullmatch(r"https://127\.0\.0\.1:\d+", server) for server in servers)
+    uids = {each.get("namespace", "kube-system")["metadata"]["uid"] for each in (lab, own)}
+    assert len(uids) == 2
+
+
+def test_everything_listens_on_loopback_only(own: Lab) -> None:
+    own.up()
+    listening = [
+        (process.name(), connection.laddr.ip)
+        for process in _marked(own)
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert {name for name, _ in listening} >= {"etcd", "kube-apiserver", "kwok"}
+    assert {address for _, address in listening} <= {"127.0.0.1", "::1"}
+
+
+def test_it_fits_in_a_small_machine(own: Lab) -> None:
+    own.up()
+    states = json.loads(own.berth("status", "--json").stdout)
+    assert {state["name"] for state in states} >= CONTROL_PLANE
+    assert all(state["problem"] is None and state["memory"] > 0 for state in states)
+    assert sum(state["memory"] for state in states) <= MEMORY
+
+
+def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
+    own.up()
+    _apply(own, _config_map("survives-a-rest"))
+    pids = [process.pid for process in _marked(own)]
+    assert len(pids) >= len(CONTROL_PLANE)
+    own.berth("down")
+    assert _marked(own) == []
+    assert not any(map(_alive, pids))
+    assert own.berth("status", check=False).returncode == 3
+    assert "nothing of this lab runs" in own.berth("down").stderr
+    own.up()
+    assert own.get("configmap", "survives-a-rest")["data"] == {"kept": "yes"}
+
+
+@pytest.mark.parametrize("victims", [["kube-apiserver"], ["etcd"], ["etcd", "kube-scheduler", "kwok-controller"]])
+def test_what_was_killed_is_repaired_and_the_data_is_there(own: Lab, victims: list[str]) -> None:
+    own.up()
+    name = f"survives-{'-'.join(victims)}"
+    _apply(own, _config_map(name))
+    before = own.pids()
+    for victim in victims:
+        os.kill(before[victim], signal.SIGKILL)
+    _until(lambda: not any(map(_alive, (before[victim] for victim in victims))))
+    own.up()
+    after = own.pids()
+    assert all(after[victim] != before[victim] for victim in victims)
+    assert own.get("configmap", name)["data"] == {"kept": "yes"}
+    assert own.berth("status").returncode == 0
+
+
+def test_one_that_hangs_is_replaced(own: Lab) -> None:
+    own.up()
+    before = own.pids()["kube-scheduler"]
+    os.kill(before, signal.SIGSTOP)
+    own.up()
+    assert own.pids()["kube-scheduler"] != before
+    assert not _alive(before)
+
+
+def test_down_finds_processes_whose_records_are_lost(own: Lab) -> None:
+    own.up()
+    for path in own.home.run.iterdir():
+        path.unlink()
+    own.berth("down")
+    assert _marked(own) == []
+    own.up()
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGINT])
+def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signalled: signal.Signals) -> None:
+    broken = Lab(Home(tmp_path / "lab"))
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli.lab", "up", "--no-update"],
+            cwd=CLONE,
+            env=broken.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        _until(lambda: any(process.name() == "etcd" for process in _marked(broken)), seconds=3600)
+        os.killpg(process.pid, signalled)
+        _, said = process.communicate(timeout=60)
+        if signalled == signal.SIGINT:
+            assert process.returncode == 130
+            assert "interrupted; what runs already stays" in said
+        assert "Traceback" not in said
+        broken.up()
+        assert broken.berth("status").returncode == 0
+        assert {process.pid for process in _marked(broken)} >= set(broken.pids().values())
+        assert Supervisor(broken.home).strays() == []
+    finally:
+        broken.berth("clean", check=False)
+    assert not broken.home.root.exists()
+    assert _marked(broken) == []
+
+
+def test_a_taken_port_is_one_error_that_names_it(own: Lab) -> None:
+    own.up()
+    ports = {state["name"]: state["ports"][0] for state in json.loads(own.berth("status", "--json").stdout)}
+    own.berth("down")
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", ports["kube-apiserver"]))
+        taken.listen()
+        refused = own.berth("up", "--no-update", check=False)
+    assert refused.returncode == 1
+    assert f"error: port {ports['kube-apiserver']} is taken by" in refused.stderr
+    assert f"(pid {os.getpid()})" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    own.up()
+
+
+def test_a_lost_database_is_noticed(own: Lab) -> None:
+    own.up()
+    own.berth("down")
+    state = own.home.backend / ".pulumi" / "stacks" / "berth" / "lab.json"
+    state.parent.mkdir(parents=True)
+    state.write_text("{}")
+    database = own.home.root / "kwok" / "clusters" / "berth" / "etcd"
+    database.rename(database.with_name("lost"))
+    assert "Pulumi remembers resources of the old" in own.up()
+    assert "Pulumi remembers resources of the old" not in own.up()
+
+
+def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
+    own.up()
+    script = f'eval "$({sys.executable} -m cli.lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
+    plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
+    result = subprocess.run(
+        ["/bin/sh", "-c", script], cwd=CLONE, env=plain, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "kube-system" in result.stdout
+    assert result.stderr == ""
+
+
+def test_the_environment_of_a_lab_that_is_down_says_so(tmp_path: Path) -> None:
+    absent = Lab(Home(tmp_path / "lab")).berth("env", check=False)
+    assert absent.returncode == 3
+    assert "export BERTH_LAB=" in absent.stdout
+    assert "make lab" in absent.stderr
+
+
+def test_the_credential_plugin_lets_a_gke_kubeconfig_in(own: Lab, tmp_path: Path) -> None:
+    own.up()
+    config = yaml.safe_load(own.kubeconfig.read_text())
+    execute = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
+    config["users"][0]["user"] = {"exec": execute | {"interactiveMode": "Never", "provideClusterInfo": True}}
+    path = tmp_path / "gke.yaml"
+    path.write_text(yaml.safe_dump(config))
+    allowed = own.run(["kubectl", f"--kubeconfig={path}", "auth", "can-i", "*", "*", "--all-namespaces"])
+    assert allowed.stdout.strip() == "yes"
+
+
+def test_clean_removes_a_labs_folder_and_no_other(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years of work")
+    other = Lab(Home(precious))
+    for command in (("clean",), ("up", "--no-update")):
+        refused = other.berth(*command, check=False)
+        assert refused.returncode == 2
+        assert "not a lab's" in refused.stderr
+    assert sorted(path.name for path in precious.iterdir()) == ["thesis.tex"]
+
+
+def _node(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
+
+
+def _ready(node: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
+
+
+def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:
+    own.up()
+    _apply(own, _node("fake", {"kwok.x-k8s.io/node": "fake"}), _node("foreign", {}))
+    _until(lambda: _ready(own.get("node", "fake")))
+    container = {"name": "main", "image": "busybox", "command": ["true"]}
+    pod = {
+        "nodeName": "fake",
+        "initContainers": [container | {"name": "first"}],
+        "containers": [container],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "proof"},
+        "spec": {"template": {"spec": pod | {"restartPolicy": "Never"}}},
+    }
+    server = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server"}, "spec": pod}
+    _apply(own, job, server)
+    own.run(["kubectl", "wait", "--for=condition=Complete", "job/proof", "--timeout=60s"])
+    own.run(["kubectl", "wait", "--for=condition=Ready", "pod/server", "--timeout=60s"])
+    status = own.get("pod", "server")["status"]
+    assert status["phase"] == "Running"
+    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    own.run(["kubectl", "delete", "pod/server", "job/proof", "--timeout=60s"])
+    assert not _ready(own.get("node", "foreign"))
