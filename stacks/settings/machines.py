@@ -60,11 +60,10 @@ _GENERAL: dict[str, tuple[dict[str, int], tuple[int, ...]]] = {
     "n2": ({"standard": 4, "highmem": 8, "highcpu": 1}, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128)),
     "n2d": ({"standard": 4, "highmem": 8, "highcpu": 1}, (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224)),
     "c3": ({"standard": 4, "highmem": 8, "highcpu": 2}, (4, 8, 22, 44, 88, 176)),
-    "n4": ({"standard": 4, "highmem": 8, "highcpu": 2}, (2, 4, 8, 16, 32, 48, 64, 80)),
 }
 
 # Sizes that the regular rule above would make but that are not sold.
-_NOT_SOLD = {"e2-highmem-32", "n2-highcpu-128", "n2d-highmem-128", "n2d-highmem-224"}
+_NOT_SOLD = {"e2-highmem-32", "n2-highmem-128", "n2-highcpu-128", "n2d-highmem-128", "n2d-highmem-224"}
 
 
 def _general_purpose() -> list[Machine]:
@@ -77,5 +76,7 @@ def _general_purpose() -> list[Machine]:
     ]
 
 
-MACHINES: dict[str, Machine] = {machine.name: machine for machine in (*_ACCELERATED, *_general_purpose())}
+MACHINES: dict[str, Machine] = {
+    machine.name: machine for machine in (*_ACCELERATED, *_general_purpose(), Machine("n2-highmem-128", 128, 864))
+}
 """Every machine type that berth knows, by name."""

@@ -1,0 +1,134 @@
+"""`make bench`: what an engineer's stack costs, and whether that grows with the number of engineers.
+
+It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and takes it down again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.lab.conftest import Lab, brought_up
+from tests.lab.project import Project
+
+MANY = 100
+ROUNDS = 5
+
+err = Console(stderr=True)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One figure.
+
+    Attributes:
+        what: what was compared.
+        a: median of the first, in seconds.
+        b: median of the second, in seconds.
+        goal: the largest ratio that is good, None where there is no goal.
+    """
+
+    what: str
+    a: float
+    b: float
+    goal: float | None
+
+    @property
+    def ratio(self) -> float:
+        return self.a / self.b
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def environment(lab: Lab, engineers: int) -> dict[str, Any]:
+    return {
+        "project": "berth-bench",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-128", "nodes": 4},
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 16},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "engineers": {f"eng-{number}": {} for number in range(engineers)},
+    }
+
+
+def empty_program(folder: Path, lab: Lab) -> Project:
+    """A Pulumi project that makes nothing: what Pulumi itself costs."""
+    project = Project.make(folder, lab)
+    (folder / "__main__.py").write_text("import pulumi\n")
+    project.up("empty")
+    return project
+
+
+def adding_an_engineer(project: Project) -> float:
+    """Median time to make an engineer's berth from its own stack."""
+    project.write("alice", engineer={"environment": "env"})
+    times = []
+    for _ in range(ROUNDS):
+        times.append(seconds(lambda: project.up("alice")))
+        project.destroy("alice")
+    return statistics.median(times)
+
+
+def measure(lab: Lab, folder: Path) -> list[Ratio]:
+    empty, project = empty_program(folder / "empty", lab), Project.make(folder / "project", lab)
+    err.print("environment of 1 engineer …")
+    project.write("env", environment=environment(lab, 1))
+    project.up("env")
+    alone = adding_an_engineer(project)
+    project.up("alice")
+    err.print("no-op updates …")
+    nothing, noop = [], []
+    for _ in range(ROUNDS):
+        nothing.append(seconds(lambda: empty.up("empty")))
+        noop.append(seconds(lambda: project.up("alice", "--expect-no-changes")))
+    project.destroy("alice")
+    err.print(f"environment of {MANY} engineers …")
+    project.write("env", environment=environment(lab, MANY))
+    project.up("env")
+    among_many = adding_an_engineer(project)
+    project.destroy("env")
+    return [
+        Ratio(
+            "no-op up: engineer's stack / empty program", statistics.median(noop), statistics.median(nothing), goal=2.0
+        ),
+        Ratio(f"new engineer's stack: among {MANY} / alone", among_many, alone, goal=1.1),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder, brought_up(Path(folder) / "lab") as lab:
+        ratios = measure(lab, Path(folder))
+    if arguments.json:
+        sys.stdout.write(json.dumps([asdict(each) | {"ratio": each.ratio} for each in ratios], indent=2) + "\n")
+        return 0
+    table = Table("what", "seconds", "seconds", "ratio", "goal")
+    for each in ratios:
+        goal = "" if each.goal is None else f"≤ {each.goal}"
+        table.add_row(each.what, f"{each.a:.2f}", f"{each.b:.2f}", f"{each.ratio:.2f}", goal)
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

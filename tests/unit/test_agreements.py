@@ -1,0 +1,45 @@
+"""Two places that must agree, and what ships must hold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cli.check import check, schema_text
+from lab.home import CLONE
+from lab.plugins.gcp import machines as simulated
+from stacks import stack_file
+from stacks.settings import versions
+from stacks.settings.machines import MACHINES
+
+
+def test_the_default_kuberay_is_the_one_that_the_lab_runs() -> None:
+    module = (CLONE / "lab/tools/kuberay/go.mod").read_text()
+    assert re.findall(r"ray-project/kuberay/ray-operator v(\S+)", module) == [versions.KUBERAY]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_settings_and_simulated_gke_know_the_same_machines(name: str) -> None:
+    mine, theirs = MACHINES[name], simulated.MACHINES[name]
+    assert (mine.vcpus, mine.memory_gib) == (theirs.cpu, theirs.memory_gib)
+    assert (mine.gpus, mine.accelerator) == (theirs.accelerators, theirs.accelerator)
+
+
+@pytest.mark.parametrize("stack", stack_file.stack_names())
+def test_every_shipped_stack_is_valid_and_names_the_schema(stack: str) -> None:
+    assert check(stack).lines == []
+    first = stack_file.stack_path(stack).read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=schema.json"
+
+
+def test_the_shipped_schema_is_the_settings() -> None:
+    shipped = (CLONE / "stacks/schema.json").read_text(encoding="utf-8")
+    assert shipped == schema_text(), "write it anew: berth schema > stacks/schema.json"
+
+
+@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings"])
+def test_every_folder_says_what_belongs_there(folder: str) -> None:
+    text = (CLONE / folder / "__init__.py").read_text()
+    assert "Belongs here" in text or "Belongs here" in text.replace("\n", " ")
+    assert "Does not belong here" in text.replace("\n", " ")
