@@ -34,7 +34,7 @@ CLUSTER = "berth"
 FAKE_NODE = "kwok.x-k8s.io/node=fake"
 """Annotation of the nodes that KWOK plays; it leaves all others alone."""
 
-PORTS = range(20000, 30000)
+PORTS = range(12000, 32000)
 """Where ports are chosen: below the range from which the kernel takes those of outgoing connections."""
 
 PURPOSES = {
@@ -115,6 +115,8 @@ class ControlPlane:
 
 def _free(port: int) -> bool:
     with contextlib.closing(socket.socket()) as candidate:
+        # As the servers do: connections that ended a moment ago are no obstacle, a listener is.
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             candidate.bind(("127.0.0.1", port))
         except OSError:

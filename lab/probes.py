@@ -41,14 +41,30 @@ class Probe:
             return f"{self.url}: {getattr(error, 'reason', error)}"
 
 
-def listener(port: int) -> str | None:
-    """Who listens on a TCP port of this machine, as far as can be seen: `python3 (pid 4711)`."""
+@dataclass(frozen=True)
+class Listener:
+    """Who listens on a port, as far as this user may see.
+
+    Attributes:
+        pid: its process id; None for another user's process.
+        name: its name.
+    """
+
+    pid: int | None
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.pid is None else f"{self.name} (pid {self.pid})"
+
+
+def listener(port: int) -> Listener | None:
+    """Who listens on a TCP port of this machine, or None."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port:
                 if connection.pid is None:
-                    return "another user's process"
+                    return Listener(None, "another user's process")
                 with contextlib.suppress(psutil.Error):
-                    return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
-                return f"pid {connection.pid}"
+                    return Listener(connection.pid, psutil.Process(connection.pid).name())
+                return Listener(connection.pid, "a process")
     return None

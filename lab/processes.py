@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from lab.errors import LabError
-from lab.probes import listener
+from lab.probes import Listener, listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -105,6 +105,15 @@ def _alive(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
         return process.is_running() and process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     return False
+
+
+def _with_lab(holder: Listener) -> str:
+    """The listener, and the lab it belongs to if it is one's."""
+    with contextlib.suppress(psutil.Error, OSError):
+        mark = psutil.Process(holder.pid).environ().get(MARK, "") if holder.pid is not None else ""
+        if mark:
+            return f"{holder.name} (pid {holder.pid}) of the lab in {mark.rsplit(':', 1)[0]}"
+    return str(holder)
 
 
 class Supervisor:
@@ -231,7 +240,7 @@ class Supervisor:
             who = listener(port)
             if who is not None:
                 raise LabError(
-                    f"port {port} is taken by {who}, and the lab's {process.name} is set up to listen there",
+                    f"port {port} is taken by {_with_lab(who)}, and the lab's {process.name} is set up to listen there",
                     "end that program, or run `make lab-clean` for a new lab on other ports",
                 )
         self.home.logs.mkdir(parents=True, exist_ok=True)
