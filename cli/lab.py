@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cli.console import fail, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +46,9 @@ def _plain_errors(home: Home, interrupted: str = "") -> Iterator[None]:
     try:
         yield
     except LabError as error:
-        typer.echo(f"error: {error.problem}\n{error.remedy}", err=True)
-        raise typer.Exit(error.code) from None
+        fail(f"{error.problem}\n{error.remedy}", error.code)
     except PermissionError as error:
-        typer.echo(f"error: {error.filename}: permission denied\nthe lab in {home.root} needs to write there", err=True)
-        raise typer.Exit(USAGE) from None
+        fail(f"{error.filename}: permission denied\nthe lab in {home.root} needs to write there", USAGE)
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; {interrupted}" if interrupted else "\ninterrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -65,12 +64,20 @@ def _say_what_is_real(running: Running) -> None:
     )
 
 
-def _print_fleet() -> None:
-    from importlib import import_module  # noqa: PLC0415
-    from importlib.util import find_spec  # noqa: PLC0415
+def _print_fleet(home: Home) -> None:
+    """The fleet, asked under the lab's environment, as a user would who has evaluated it."""
+    import os  # noqa: PLC0415
 
-    if find_spec("cli.status") is not None:
-        import_module("cli.status").print_fleet("lab")
+    from cli.status import StatusError, print_fleet  # noqa: PLC0415
+    from lab import environment  # noqa: PLC0415
+    from lab.errors import LabError  # noqa: PLC0415
+    from lab.update import STACK  # noqa: PLC0415
+
+    os.environ.update(environment.variables(home))
+    try:
+        print_fleet(STACK)
+    except StatusError as error:
+        raise LabError(f"the lab is up, but its fleet can't be shown: {error}", "run `make lab` again") from None
 
 
 @app.command()
@@ -101,7 +108,7 @@ def up(
             )
         if update:
             update_stack(lab, progress, refresh=running.forgotten)
-            _print_fleet()
+            _print_fleet(lab)
 
 
 @app.command()
@@ -168,7 +175,7 @@ def status(
 
         states = report.states(lab)
         if as_json:
-            typer.echo(json.dumps([state.as_dict() for state in states], indent=2))
+            print_json([state.as_dict() for state in states])
         else:
             report.show(states)
         if not states or any(state.problem for state in states):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -57,8 +59,6 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a stack's config file, for editors."""
-    import sys  # noqa: PLC0415
-
     from cli.check import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
@@ -97,3 +97,7 @@ def main() -> None:
     except KeyboardInterrupt:
         err.print("interrupted")
         raise SystemExit(130) from None
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted. Without another stdout Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None

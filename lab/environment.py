@@ -38,6 +38,7 @@ def variables(home: Home, base: Mapping[str, str] | None = None) -> dict[str, st
         "PATH": path(home, base.get("PATH", os.defpath)),
         ENVIRONMENT_VARIABLE: str(root),
         "KUBECONFIG": str(home.kubeconfig.absolute()),
+        "PULUMI_HOME": str(home.pulumi_home.absolute()),
         "PULUMI_BACKEND_URL": home.backend.absolute().as_uri(),
         "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
         "PULUMI_SKIP_UPDATE_CHECK": "true",

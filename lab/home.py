@@ -8,6 +8,9 @@ from pathlib import Path
 
 ENVIRONMENT_VARIABLE = "BERTH_LAB"
 
+SIGN = "berth-lab"
+"""A file that tells a lab's folder from any other: nothing else is ever filled or removed."""
+
 CLONE = Path(__file__).resolve().parent.parent
 
 
@@ -40,6 +43,11 @@ class Home:
     def backend(self) -> Path:
         """Pulumi's file backend: the state of the lab's stacks."""
         return self.root / "pulumi"
+
+    @property
+    def pulumi_home(self) -> Path:
+        """Pulumi's own folder, for the lab alone: its provider plugins are there, and no login of the user's is touched."""
+        return self.root / "pulumi-home"
 
     @property
     def cloud(self) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lab import controlplane, environment, programs
 from lab.errors import USAGE, LabError
+from lab.home import SIGN
 from lab.locking import exclusive
 from lab.probes import Probe
 from lab.processes import Process, Supervisor
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from lab.controlplane import ControlPlane
     from lab.home import Home
     from lab.progress import Progress
-
-SIGN = "berth-lab"
-"""A file that tells a lab's folder from any other: nothing else is ever filled or removed."""
 
 LOCK = ".lock"
 
@@ -91,8 +88,6 @@ def _controller(home: Home, plane: ControlPlane) -> Process:
 
 def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     """Every process of a lab."""
-    if importlib.util.find_spec("lab.devices.__main__") is None:
-        return plane.processes
     return (*plane.processes, _controller(home, plane))
 
 
@@ -142,7 +137,8 @@ def up(home: Home, progress: Progress) -> Running:
     with _alone(home, progress):
         _claim(home)  # again: a `clean` that we waited for removed it
         tools = ensure(home, progress)
-        plugin = programs.write_bin(home, tools)
+        programs.write_bin(home, tools)
+        plugin = programs.write_plugins(home)
         programs.write_charts(home, tools)
         home.backend.mkdir(exist_ok=True)
         home.cloud.mkdir(exist_ok=True)

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import yaml
@@ -58,6 +59,22 @@ def _link(path: Path, target: Path) -> None:
     partial.replace(path)
 
 
+def _place(path: Path, target: Path) -> None:
+    """The file itself rather than a link to it, without a copy where the cache is on the same file system.
+
+    Pulumi looks for its language host beside its own file, links resolved, and warns of one that it finds elsewhere.
+    """
+    if path.is_file() and not path.is_symlink() and path.samefile(target):
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        partial.hardlink_to(target)
+    except OSError:
+        shutil.copy2(target, partial)
+    partial.replace(path)
+
+
 def _plugin(home: Home, module: str, what: str) -> str:
     return _PLUGIN.format(
         what=what,
@@ -69,37 +86,53 @@ def _plugin(home: Home, module: str, what: str) -> str:
     )
 
 
-def write_bin(home: Home, tools: Toolchain) -> Path | None:
-    """Make `bin` hold exactly this toolchain and the lab's scripts.
+def write_plugins(home: Home) -> Path | None:
+    """Install the lab's provider plugins, under the versions that the SDKs ask for, where Pulumi looks for them.
 
     Returns:
         The installed kubernetes provider plugin, where there is one: then the stand-in is left out.
     """
+    kubernetes = version("pulumi-kubernetes")
+    real = installed.plugin("kubernetes", kubernetes, home.pulumi_home)
+    folder = home.pulumi_home / "plugins"
+    wanted = {f"resource-gcp-v{version('pulumi-gcp')}": _plugin(home, "lab.plugins.gcp", SIMULATED_GCP)}
+    if real is None:
+        wanted[f"resource-kubernetes-v{kubernetes}"] = _plugin(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in wanted and (real is None or path.name != real.name):
+            path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
+    for name, text in wanted.items():
+        (folder / name).mkdir(exist_ok=True)
+        _write(folder / name / f"pulumi-{name.rpartition('-v')[0]}", text, 0o755)
+    if real is not None:
+        _link(folder / real.name, real)
+    return real
+
+
+def write_bin(home: Home, tools: Toolchain) -> None:
+    """Make `bin` hold exactly this toolchain and the lab's scripts."""
     home.bin.mkdir(parents=True, exist_ok=True)
     links = dict(tools.programs)
     links |= {name: there.path for name, there in tools.found.items() if name != PULUMI.name}
     scripts = {
-        "pulumi-resource-gcp": _plugin(home, "lab.plugins.gcp", SIMULATED_GCP),
         "gke-gcloud-auth-plugin": _CREDENTIAL.format(file=shlex.quote(str(home.root.absolute() / "credential.json"))),
     }
-    real = installed.plugin("kubernetes")
-    if real is None:
-        scripts["pulumi-resource-kubernetes"] = _plugin(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
     for name, target in links.items():
-        _link(home.bin / name, target)
+        (_place if name.startswith("pulumi") else _link)(home.bin / name, target)
     for name, text in scripts.items():
         _write(home.bin / name, text, 0o755)
     for path in home.bin.iterdir():
         if path.name not in links and path.name not in scripts:
             path.unlink()
-    return real
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
     """The administrator's kubeconfig, and the same certificate as kubectl's credential plugins print it."""
     _write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), 0o600)
     credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
+        # The version that Google's plugin answers with; kubectl and helm insist on the one that the kubeconfig names.
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
         "kind": "ExecCredential",
         "status": {
             "clientCertificateData": plane.certificate("admin.crt").decode(),
@@ -112,8 +145,6 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
 def write_charts(home: Home, tools: Toolchain) -> None:
     """The KubeRay operator's chart of the lab: our templates with the definitions of the operator that was built."""
     source = CLONE / "lab" / "charts" / CHART
-    if not source.is_dir():
-        return
     making = home.charts / f".{CHART}"
     shutil.rmtree(making, ignore_errors=True)
     shutil.copytree(source, making)

@@ -14,6 +14,7 @@ from lab import environment
 from lab.errors import LabError
 from lab.home import CLONE
 from lab.lifecycle import stacks
+from stacks import stack_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,17 @@ def dead_locks(home: Home, stack: str) -> list[Path]:
     return dead
 
 
+def _engineers() -> list[str]:
+    """The shipped stacks of engineers that berth on the lab: made empty, so that `pulumi up -s alice` just works."""
+    found = []
+    for name in stack_file.stack_names():
+        with contextlib.suppress(stack_file.StackFileError):
+            engineer = stack_file.read(stack_file.stack_path(name)).settings.get("engineer")
+            if isinstance(engineer, dict) and engineer.get("environment") == STACK:
+                found.append(name)
+    return found
+
+
 def update(home: Home, progress: Progress, *, refresh: bool, options: Sequence[str] = ()) -> None:
     """Bring stack `lab` to what its settings say.
 
@@ -69,12 +81,22 @@ def update(home: Home, progress: Progress, *, refresh: bool, options: Sequence[s
     Raises:
         LabError: the update failed; the engine has said why.
     """
-    if STACK not in stacks(home) and pulumi(home, "stack", "init", STACK, "--no-select") != 0:
-        raise LabError(f"stack {STACK} could not be made", "see Pulumi's own words above")
+    for name in sorted({STACK, *_engineers()} - set(stacks(home))):
+        if pulumi(home, "stack", "init", name, "--no-select") != 0:
+            raise LabError(f"stack {name} could not be made", "see Pulumi's own words above")
     for path in dead_locks(home, STACK):
         progress.say(f"an earlier update of stack {STACK} was killed: its lock is removed")
         path.unlink(missing_ok=True)
-    arguments = ["up", "--stack", STACK, "--yes", "--skip-preview", *(["--refresh"] if refresh else []), *options]
+    arguments = [
+        "up",
+        "--stack",
+        STACK,
+        "--yes",
+        "--skip-preview",
+        "--suppress-outputs",
+        *(["--refresh"] if refresh else []),
+        *options,
+    ]
     if pulumi(home, *arguments) != 0:
         raise LabError(
             f"the update of stack {STACK} did not succeed; Pulumi says above what failed and why",

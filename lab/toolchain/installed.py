@@ -93,10 +93,15 @@ def find(tool: Tool, excluded: tuple[Path, ...] = ()) -> Installed | None:
     return Installed(version, Path(path))
 
 
-def plugin(kind: str) -> Path | None:
-    """The newest installed resource plugin of a kind (`kubernetes`), in Pulumi's own plugin folder."""
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    found = [
-        folder for folder in home.glob(f"plugins/resource-{kind}-v*") if (folder / f"pulumi-resource-{kind}").is_file()
-    ]
-    return max(found, key=lambda folder: numbers(folder.name.rsplit("-v", 1)[1]), default=None)
+def plugin(kind: str, version: str, excluded: Path) -> Path | None:
+    """A resource plugin in Pulumi's own plugin folder, of the version that the SDK asks for.
+
+    Args:
+        kind: for example `kubernetes`.
+        version: without the leading v.
+        excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the lab.
+    """
+    named = os.environ.get("PULUMI_HOME")
+    home = Path(named) if named and Path(named).resolve() != excluded.resolve() else Path.home() / ".pulumi"
+    folder = home / "plugins" / f"resource-{kind}-v{version}"
+    return folder if (folder / f"pulumi-resource-{kind}").is_file() else None

@@ -243,7 +243,7 @@ def test_the_environment_of_a_lab_that_is_down_says_so(tmp_path: Path) -> None:
 def test_the_credential_plugin_lets_a_gke_kubeconfig_in(own: Lab, tmp_path: Path) -> None:
     own.up()
     config = yaml.safe_load(own.kubeconfig.read_text())
-    execute = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
+    execute = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin"}
     config["users"][0]["user"] = {"exec": execute | {"interactiveMode": "Never", "provideClusterInfo": True}}
     path = tmp_path / "gke.yaml"
     path.write_text(yaml.safe_dump(config))

@@ -72,12 +72,24 @@ def test_the_rest_is_always_built(machine: Path) -> None:
     assert installed.find(ETCD) is None
 
 
-def test_an_installed_provider_plugin_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_provider_plugin_is_found_in_the_sdks_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "lab"
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
-    assert installed.plugin("kubernetes") is None
-    for version in ("4.9.0", "4.34.2"):
-        folder = tmp_path / "plugins" / f"resource-kubernetes-v{version}"
-        folder.mkdir(parents=True)
-        (folder / "pulumi-resource-kubernetes").write_text("")
-    (tmp_path / "plugins" / "resource-kubernetes-v4.99.0").mkdir()  # a download that was broken off
-    assert installed.plugin("kubernetes") == tmp_path / "plugins" / "resource-kubernetes-v4.34.2"
+    assert installed.plugin("kubernetes", "4.34.2", elsewhere) is None
+    folder = tmp_path / "plugins" / "resource-kubernetes-v4.34.2"
+    folder.mkdir(parents=True)
+    assert installed.plugin("kubernetes", "4.34.2", elsewhere) is None, "a download that was broken off"
+    (folder / "pulumi-resource-kubernetes").write_text("")
+    assert installed.plugin("kubernetes", "4.34.2", elsewhere) == folder
+    assert installed.plugin("kubernetes", "4.99.0", elsewhere) is None
+
+
+def test_the_labs_own_plugins_are_not_taken_for_installed_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "lab"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "lab" / "plugins" / "resource-kubernetes-v4.34.2"
+    folder.mkdir(parents=True)
+    (folder / "pulumi-resource-kubernetes").write_text("")
+    assert installed.plugin("kubernetes", "4.34.2", tmp_path / "lab") is None

@@ -1,0 +1,108 @@
+"""A Pulumi project of a test's own, with berth's program, run by the real engine against a lab."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from stacks.settings.resolve import namespace_of
+
+if TYPE_CHECKING:
+    from tests.lab.conftest import Lab
+
+CLONE = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 60
+
+Settings = dict[str, Any]
+Done = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True)
+class Project:
+    """The project's folder, and what runs in it.
+
+    Attributes:
+        folder: Pulumi.yaml, __main__.py and stacks/ of the test.
+        lab: the lab that it runs against.
+    """
+
+    folder: Path
+    lab: Lab
+
+    @classmethod
+    def make(cls, folder: Path, lab: Lab) -> Project:
+        """Lay a project out with the clone's own Pulumi.yaml and __main__.py."""
+        (folder / "stacks").mkdir(parents=True)
+        for name in ("Pulumi.yaml", "__main__.py"):
+            (folder / name).write_bytes((CLONE / name).read_bytes())
+        return cls(folder, lab)
+
+    def write(self, stack: str, **config: Settings) -> None:
+        """Write a stack's config: `environment=…` or `engineer=…`."""
+        path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
+        text = yaml.safe_load(path.read_text()) if path.exists() else {}
+        path.write_text(yaml.safe_dump(text | {"config": {f"berth:{key}": value for key, value in config.items()}}))
+
+    def run(self, *command: str, check: bool = True) -> Done:
+        """Run a command in the project's folder."""
+        return self.lab.run(list(command), cwd=self.folder, check=check)
+
+    def up(self, stack: str, *options: str, check: bool = True) -> Done:
+        """`pulumi up` without questions; the stack is made where it is missing."""
+        if f'"{stack}"' not in self.run("pulumi", "stack", "ls", "--json").stdout:
+            self.run("pulumi", "stack", "init", stack, "--no-select")
+        return self.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview", *options, check=check)
+
+    def destroy(self, stack: str) -> Done:
+        """`pulumi destroy` without questions."""
+        return self.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview")
+
+    def preview(self, stack: str) -> dict[str, str]:
+        """What `pulumi preview` would do: operation by `type::name`, unchanged ones left out."""
+        steps = json.loads(self.run("pulumi", "preview", "-s", stack, "--json").stdout)["steps"]
+        return {"::".join(step["urn"].rsplit("::", 2)[1:]): step["op"] for step in steps if step["op"] != "same"}
+
+    def outputs(self, stack: str) -> dict[str, Any]:
+        """The stack's outputs, secrets shown."""
+        return dict(json.loads(self.run("pulumi", "stack", "output", "-s", stack, "--json", "--show-secrets").stdout))
+
+    def resources(self, stack: str) -> list[dict[str, Any]]:
+        """The resources in the stack's state."""
+        exported = json.loads(self.run("pulumi", "stack", "export", "-s", stack).stdout)
+        return list(exported["deployment"].get("resources") or [])
+
+    def get(self, *what: str) -> list[dict[str, Any]]:
+        """Objects of the cluster, by kubectl: `get("pods", "-n", "berth-bob")`."""
+        return list(json.loads(self.run("kubectl", "get", *what, "-o", "json").stdout)["items"])
+
+    def versions(self) -> dict[str, str]:
+        """resourceVersion of every berth's namespace, RayCluster and pods."""
+        found = [*self.get("namespaces"), *self.get("rayclusters,pods", "-A")]
+        return {
+            f"{each['kind']} {each['metadata'].get('namespace', '')}/{each['metadata']['name']}": each["metadata"][
+                "resourceVersion"
+            ]
+            for each in found
+            if "berth-" in each["metadata"].get("namespace", each["metadata"]["name"])
+        }
+
+    def workers(self, owner: str) -> list[dict[str, Any]]:
+        """Worker pods of a berth or a named cluster that are not going away."""
+        pods = self.get("pods", "-n", namespace_of(owner), "-l", "ray.io/node-type=worker")
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds; fail, naming it, when it doesn't in time."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
+        time.sleep(0.2)

@@ -1,0 +1,288 @@
+"""berth's program, end to end: the real engine, API server, scheduler and KubeRay operator."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+BERTH = "berth:index:Berth"
+
+
+def environment(lab: Lab) -> Settings:
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 2},
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
+            "train": {"machineType": "a4-highgpu-8g", "nodes": 2},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "defaults": {"worker": {"pool": "dev"}, "wait": {"timeout": "2m"}},
+        "engineers": {"bob": {"workers": 2}, "carol": {}},
+        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An environment that is up, named `env`; each test leaves it as it found it."""
+    project = Project.make(tmp_path_factory.mktemp("fleet") / "project", lab)
+    project.write("env", environment=environment(lab))
+    project.up("env")
+    yield project
+    project.destroy("env")
+
+
+@pytest.fixture
+def settings(fleet: Project) -> Iterator[Settings]:
+    """The environment's settings, to be changed; what was changed is set back and brought up."""
+    original = environment(fleet.lab)
+    yield copy.deepcopy(original)
+    fleet.write("env", environment=original)
+    fleet.up("env")
+
+
+def status(fleet: Project, stack: str) -> dict[str, Any]:
+    return dict(json.loads(fleet.run("berth", "status", "-s", stack, "--json", check=False).stdout))
+
+
+def test_the_fleet_comes_up_ready(fleet: Project) -> None:
+    clusters = {each["metadata"]["name"]: each["status"] for each in fleet.get("rayclusters", "-A")}
+    assert {name: (each["state"], each["readyWorkerReplicas"]) for name, each in clusters.items()} == {
+        "bob": ("ready", 2),
+        "carol": ("ready", 1),
+        "train": ("ready", 2),
+    }
+
+
+def test_a_second_up_changes_nothing(fleet: Project) -> None:
+    before = fleet.versions()
+    fleet.up("env", "--expect-no-changes")
+    assert fleet.versions() == before
+
+
+def test_a_production_cluster_has_each_workers_node_for_itself(fleet: Project) -> None:
+    workers = fleet.workers("train")
+    assert len({pod["spec"]["nodeName"] for pod in workers}) == 2
+    for pod in workers:
+        limits = pod["spec"]["containers"][0]["resources"]["limits"]
+        assert limits["nvidia.com/gpu"] == "8"
+    nodes = {node["metadata"]["name"]: node for node in fleet.get("nodes")}
+    assert {
+        nodes[pod["spec"]["nodeName"]]["metadata"]["labels"]["cloud.google.com/gke-nodepool"] for pod in workers
+    } == {"train"}
+
+
+def test_heads_have_no_gpu_and_are_on_a_pool_without(fleet: Project) -> None:
+    heads = fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
+    assert len(heads) == 3
+    for pod in heads:
+        container = pod["spec"]["containers"][0]
+        assert "nvidia.com/gpu" not in container["resources"]["limits"]
+        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in container["env"]
+        assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
+
+
+def test_status_agrees_with_the_api_server(fleet: Project) -> None:
+    told = status(fleet, "env")
+    assert told["stack"] == "env"
+    assert [(pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in told["pools"]] == [
+        ("cpu", 2, 0, 0),
+        ("dev", 1, 8, 3),
+        ("train", 2, 16, 16),
+    ]
+    asked = {each["metadata"]["name"]: each["status"] for each in fleet.get("rayclusters", "-A")}
+    for each in (*told["berths"], *told["clusters"]):
+        assert each["ready"]
+        assert each["state"] == asked[each["rayCluster"]]["state"]
+        assert each["workersReady"] == asked[each["rayCluster"]]["readyWorkerReplicas"]
+        assert each["workersDesired"] == asked[each["rayCluster"]]["desiredWorkerReplicas"]
+    assert {each["name"]: each["gpus"] for each in told["berths"]} == {"bob": 2, "carol": 1}
+
+
+def test_a_changed_worker_count_touches_that_raycluster_alone(fleet: Project, settings: Settings) -> None:
+    before = fleet.versions()
+    settings["engineers"]["bob"]["workers"] = 3
+    fleet.write("env", environment=settings)
+    assert fleet.preview("env") == {f"{RAY_CLUSTER}::bob": "update", "pulumi:pulumi:Stack::berth-env": "update"} or (
+        fleet.preview("env") == {f"{RAY_CLUSTER}::bob": "update"}
+    )
+    fleet.up("env")
+    assert len(fleet.workers("bob")) == 3
+    after = fleet.versions()
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    assert changed
+    assert all(" berth-bob/" in key for key in changed), changed
+
+
+def test_adding_an_engineer_touches_nobody_else(fleet: Project, settings: Settings) -> None:
+    before = fleet.versions()
+    settings["engineers"]["dave"] = {}
+    fleet.write("env", environment=settings)
+    assert (
+        fleet.preview("env").items()
+        >= {
+            f"{BERTH}::dave": "create",
+            f"{NAMESPACE}::dave": "create",
+            f"{RAY_CLUSTER}::dave": "create",
+        }.items()
+    )
+    fleet.up("env")
+    after = fleet.versions()
+    assert len(fleet.workers("dave")) == 1
+    assert {key: version for key, version in after.items() if "berth-dave" not in key} == before
+
+
+def test_a_renamed_engineer_is_removed_and_made(fleet: Project, settings: Settings) -> None:
+    settings["engineers"]["caroline"] = settings["engineers"].pop("carol")
+    fleet.write("env", environment=settings)
+    plan = fleet.preview("env")
+    assert (plan[f"{RAY_CLUSTER}::carol"], plan[f"{RAY_CLUSTER}::caroline"]) == ("delete", "create")
+    fleet.up("env")
+    names = {each["metadata"]["name"] for each in fleet.get("namespaces")}
+    assert "berth-caroline" in names
+    assert "berth-carol" not in names
+
+
+def test_a_removed_engineer_leaves_nothing(fleet: Project, settings: Settings) -> None:
+    before = fleet.versions()
+    del settings["engineers"]["carol"]
+    fleet.write("env", environment=settings)
+    fleet.up("env")
+    assert fleet.versions() == {key: version for key, version in before.items() if "berth-carol" not in key}
+
+
+def test_an_engineers_own_stack_comes_and_goes_without_a_trace(fleet: Project) -> None:
+    before = fleet.versions()
+    fleet.write("alice", engineer={"environment": "env", "workers": 2})
+    fleet.up("alice")
+    assert len(fleet.workers("alice")) == 2
+    assert fleet.outputs("alice") == {"namespace": "berth-alice", "rayCluster": "alice"}
+    assert {key: version for key, version in fleet.versions().items() if "berth-alice" not in key} == before
+    (berth,) = status(fleet, "alice")["berths"]
+    assert (berth["name"], berth["stack"], berth["ready"]) == ("alice", "alice", True)
+    fleet.up("alice", "--expect-no-changes")
+    fleet.destroy("alice")
+    assert fleet.versions() == before
+    assert fleet.resources("alice") == []
+
+
+def test_two_stacks_cannot_share_a_berth(fleet: Project) -> None:
+    fleet.write("alice", engineer={"environment": "env"})
+    fleet.up("alice")
+    fleet.write("other", engineer={"environment": "env", "name": "alice"})
+    refused = fleet.up("other", check=False)
+    assert refused.returncode != 0
+    assert "berth-alice" in refused.stdout
+    assert "conflict" in refused.stdout
+    assert fleet.get("namespaces", "-l", "berth/stack=alice")
+    fleet.destroy("other")
+    assert fleet.workers("alice")
+    fleet.destroy("alice")
+
+
+def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
+    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half of the only one.
+    fleet.write(
+        "alice",
+        engineer={
+            "environment": "env",
+            "workers": 2,
+            "worker": {"cpu": 106, "gpus": 1},
+            "wait": {"timeout": "5s"},
+        },
+    )
+    failed = fleet.up("alice", check=False)
+    assert failed.returncode != 0
+    assert (
+        "RayCluster berth-alice/alice is not ready after 5s: worker pod cannot be scheduled: 0/5 nodes" in failed.stdout
+    )
+    assert "Insufficient cpu" in failed.stdout
+    assert "Traceback" not in failed.stdout + failed.stderr
+    (berth,) = status(fleet, "alice")["berths"]
+    assert not berth["ready"]
+    assert "Insufficient cpu" in berth["reasons"][0]
+    fleet.destroy("alice")
+
+
+def test_submitted_does_not_wait(fleet: Project) -> None:
+    wait = {"until": "submitted"}
+    fleet.write("alice", engineer={"environment": "env", "workers": 2, "worker": {"cpu": 106}, "wait": wait})
+    fleet.up("alice")
+    fleet.destroy("alice")
+
+
+def test_bad_settings_register_nothing_and_read_as_in_check(fleet: Project, settings: Settings) -> None:
+    before = fleet.versions()
+    settings["engineers"]["bob"] = {"worker": {"pool": "devv"}, "wrokers": 1}
+    settings["engineers"] |= {f"eng-{number}": {"worker": {"gpus": 4}} for number in range(3)}
+    fleet.write("env", environment=settings)
+    refused = fleet.up("env", check=False)
+    checked = fleet.run("berth", "check", "env", check=False)
+    assert refused.returncode != 0
+    assert checked.returncode == 2
+    problems = [line.strip() for line in checked.stderr.splitlines()[1:]]
+    assert len(problems) == 3
+    for problem in problems:
+        assert problem in refused.stdout
+    assert "Traceback" not in refused.stdout + refused.stderr
+    assert fleet.versions() == before
+
+
+def test_refresh_finds_drift_and_up_undoes_it(fleet: Project) -> None:
+    fleet.run("kubectl", "label", "namespace", "berth-bob", "berth/engineer=mallory", "--overwrite")
+    fleet.run("pulumi", "refresh", "-s", "env", "--yes", "--skip-preview")
+    assert fleet.preview("env") == {f"{NAMESPACE}::bob": "update"}
+    fleet.up("env")
+    (namespace,) = fleet.get("namespaces", "-l", "berth/engineer=bob")
+    assert namespace["metadata"]["name"] == "berth-bob"
+
+
+def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project, settings: Settings) -> None:
+    engineers = [f"eng-{number}" for number in range(4)]
+    settings["engineers"] |= {name: {} for name in engineers}
+    fleet.write("env", environment=settings)
+    process = subprocess.Popen(
+        ["pulumi", "up", "-s", "env", "--yes", "--skip-preview"],
+        cwd=fleet.folder,
+        env=fleet.lab.env,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    eventually(
+        lambda: any(each["metadata"]["name"] in engineers for each in fleet.get("rayclusters", "-A")),
+        "a new RayCluster appears",
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    fleet.run("pulumi", "cancel", "-s", "env", "--yes")
+    fleet.up("env")
+    fleet.up("env", "--expect-no-changes")
+    ready = {each["metadata"]["name"] for each in fleet.get("rayclusters", "-A") if each["status"]["state"] == "ready"}
+    assert ready >= set(engineers)
+
+
+def test_a_failed_resource_is_shown_with_its_reason_and_no_traceback(fleet: Project, settings: Settings) -> None:
+    settings["pools"]["dev"]["labels"] = {"kubernetes.io/hostname": "x"}
+    settings["engineers"]["erin"] = {"env": {"A B": "no name for a variable"}}
+    fleet.write("env", environment=settings)
+    failed = fleet.up("env", check=False)
+    assert failed.returncode != 0
+    assert "Traceback" not in failed.stdout + failed.stderr
+    assert "error:" in failed.stdout
