@@ -26,7 +26,10 @@ def table() -> dict[str, Any]:
 
 
 def problems(token: str, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with the inputs' names and types: pairs of a property path and a reason."""
+    """What is wrong with the inputs' names and types: pairs of a property path and a reason.
+
+    An unknown name stands in the reason, since the engine looks up the path's value in what the provider knows.
+    """
     found: list[tuple[str, str]] = []
     known = {key: value for key, value in inputs.items() if not key.startswith("__")}
     _check("", known, table()[token], found)
@@ -63,4 +66,4 @@ def _check_object(path: str, value: dict[str, Any], kind: dict[str, Any], found:
         elif not key.startswith("__"):
             near = difflib.get_close_matches(key, kind, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            found.append((inner, f"the provider has no such input{hint}"))
+            found.append(("", f"{inner}: the provider has no such input{hint}"))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.plugins.gcp.nodes import expected, labels, manifest, resize, taints
+from lab.plugins.gcp.store import Record
+
+from .conftest import A4, ZONE
+
+Golden = Callable[[str, Any], None]
+
+L4 = [{"type": "nvidia-l4", "count": 1, "gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"}}]
+
+
+def pool(config: dict[str, Any], name: str = "pool", **more: Any) -> Record:
+    inputs = {"name": name, "location": ZONE, "nodeConfig": config} | more
+    return Record(f"projects/berth-lab/locations/{ZONE}/clusters/fleet/nodePools/{name}", inputs)
+
+
+@pytest.mark.parametrize(
+    ("case", "config", "more"),
+    [
+        ("a4", A4 | {"taints": [{"key": "team", "value": "research", "effect": "NO_EXECUTE"}]}, {}),
+        ("g2-own-device-plugin", {"machineType": "g2-standard-12", "guestAccelerators": L4, "spot": True}, {}),
+        ("cpu", {"machineType": "n2-standard-16", "diskSizeGb": 200}, {"maxPodsPerNode": 64}),
+    ],
+)
+def test_nodes_are_as_gke_makes_them(golden: Golden, case: str, config: dict[str, Any], more: dict[str, Any]) -> None:
+    golden(f"gke/node-{case}", manifest(pool(config, case, **more), ZONE, 0, "v1.36.3"))
+
+
+def test_no_node_brings_gpus_before_its_device_plugin_does() -> None:
+    status = manifest(pool(A4), ZONE, 0, "v1.36.3")["status"]
+    assert set(status["capacity"]) == set(status["allocatable"]) == {"cpu", "memory", "ephemeral-storage", "pods"}
+
+
+def test_names_are_stable_unique_and_no_longer_than_kubernetes_allows() -> None:
+    record = pool(A4, "a-pool-with-the-longest-name-gke-allows-x")
+    resize(record, {ZONE: 50, "us-central1-c": 50})
+    names = list(expected(record))
+    assert len(set(names)) == 100
+    assert all(name.startswith("gke-fleet-a-pool-with") and len(name) <= 63 for name in names)
+    again = pool(A4, "a-pool-with-the-longest-name-gke-allows-x")
+    resize(again, {ZONE: 50, "us-central1-c": 50})
+    assert list(expected(again)) == names
+
+
+def test_the_newest_nodes_go_first_and_come_back_under_their_names() -> None:
+    record = pool(A4)
+    resize(record, {ZONE: 4})
+    four = list(expected(record))
+    resize(record, {ZONE: 2})
+    assert list(expected(record)) == four[:2]
+    resize(record, {ZONE: 3})
+    assert list(expected(record)) == four[:3]
+
+
+def test_a_zone_that_the_pool_leaves_has_no_nodes() -> None:
+    record = pool(A4)
+    resize(record, {ZONE: 1, "us-central1-c": 1})
+    resize(record, {"us-central1-c": 1})
+    assert [zone for zone, _ in expected(record).values()] == ["us-central1-c"]
+
+
+def test_flex_start_and_queued_pools_say_so() -> None:
+    record = pool(A4 | {"flexStart": True}, queuedProvisioning={"enabled": True})
+    found = labels(record, ZONE, "node")
+    assert found["cloud.google.com/gke-flex-start"] == found["cloud.google.com/gke-queued"] == "true"
+    assert {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"} in taints(record)
+
+
+def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
+    own = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_SCHEDULE"}
+    assert taints(pool(A4 | {"taints": [own]})) == [{"key": "nvidia.com/gpu", "value": "mine", "effect": "NoSchedule"}]
+
+
+def test_time_sharing_of_gkes_own_device_plugin_is_labelled() -> None:
+    sharing = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    config = A4 | {"guestAccelerators": [A4["guestAccelerators"][0] | sharing]}
+    found = labels(pool(config), ZONE, "node")
+    assert found["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
+    assert found["cloud.google.com/gke-max-shared-clients-per-gpu"] == "4"

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.plugins.gcp.nodes import POOL_LABEL
+from lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
+from lab.plugins.values import UNKNOWN
+
+from .conftest import A4, CLUSTER, NETWORK, POOL, PROJECT, SUBNETWORK, ZONE, Simulated, pool_inputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def paths(found: dict[str, Kind], *, replaces: bool) -> set[str]:
+    return {path for path, kind in found.items() if kind.replaces is replaces}
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "replacing", "in_place"),
+    [
+        ({}, {"nodeCount": 4}, set(), {"nodeCount"}),
+        ({"labels": {"a": "b"}}, {}, set(), {"nodeConfig.labels.a", "nodeConfig.labels.berth.dev/pool"}),
+        (
+            {"taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]},
+            {},
+            set(),
+            {"nodeConfig.taints"},
+        ),
+        ({"machineType": "a3-ultragpu-8g"}, {}, set(), {"nodeConfig.machineType"}),
+        ({}, {"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}}, set(), {"autoscaling"}),
+        ({"spot": True}, {}, {"nodeConfig.spot"}, set()),
+        ({"flexStart": True}, {}, {"nodeConfig.flexStart"}, set()),
+        (
+            {"guestAccelerators": [A4["guestAccelerators"][0] | {"count": 4}]},
+            {},
+            {"nodeConfig.guestAccelerators[0].count"},
+            set(),
+        ),
+        ({}, {"name": "other"}, {"name"}, set()),
+        ({}, {"maxPodsPerNode": 32}, {"maxPodsPerNode"}, set()),
+        ({"spot": False}, {}, set(), set()),
+    ],
+)
+def test_what_changes_a_pool_in_place_and_what_replaces_it(
+    simulated: Simulated, config: dict[str, Any], more: dict[str, Any], replacing: set[str], in_place: set[str]
+) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    found = simulated.diff(POOL, pool, **pool_inputs(cluster, config, **more))
+    assert paths(dict(found.detailed), replaces=True) == replacing
+    assert paths(dict(found.detailed), replaces=False) == in_place
+    assert found.delete_before_replace is (bool(replacing) and "name" not in replacing)
+
+
+def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated) -> None:
+    network = simulated.network()
+    subnetwork = simulated.subnetwork(network)
+    inputs = {"name": "gpu", "network": network, "region": "us-central1"}
+    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/16", **inputs).detailed == {
+        "ipCidrRange": Kind.UPDATE
+    }
+    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/24", **inputs).detailed == {
+        "ipCidrRange": Kind.UPDATE_REPLACE
+    }
+
+
+def test_a_reference_may_be_a_name_a_path_or_a_link(simulated: Simulated) -> None:
+    network = simulated.network()
+    subnetwork = simulated.subnetwork(network)
+    link = simulated.states[network][1]["selfLink"]
+    for reference in ("gpu", network, link):
+        inputs = {"name": "gpu", "network": reference, "region": "us-central1", "ipCidrRange": "10.0.0.0/20"}
+        assert simulated.diff(SUBNETWORK, subnetwork, **inputs).detailed == {}
+
+
+def test_a_pool_grows_shrinks_and_goes(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    first = set(simulated.fleet.there)
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3))
+    assert len(simulated.fleet.there) == 3
+    assert first < set(simulated.fleet.there)
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=1))
+    assert set(simulated.fleet.there) == first
+    simulated.delete(POOL, pool)
+    assert not simulated.fleet.there
+
+
+def test_another_machine_type_makes_the_nodes_anew(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-8"})
+    before = set(simulated.fleet.there)
+    simulated.update(POOL, pool, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-16"})
+    assert len(simulated.fleet.there) == 2
+    assert not before & set(simulated.fleet.there)
+
+
+def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> None:
+    cluster = simulated.cluster(location="us-central1")
+    pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2)
+    zones = sorted(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in simulated.fleet.there.values())
+    assert zones == sorted(["us-central1-a", "us-central1-b", "us-central1-c"] * 2)
+    outputs = simulated.read(POOL, pool).properties
+    assert (outputs["nodeCount"], len(outputs["instanceGroupUrls"])) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ({"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}}, 0),
+        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}}, 2),
+        ({"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}, "initialNodeCount": 2}, 2),
+    ],
+)
+def test_an_autoscaled_pool_starts_at_its_least(simulated: Simulated, more: dict[str, Any], count: int) -> None:
+    inputs = pool_inputs(simulated.cluster(), **more)
+    del inputs["nodeCount"]
+    simulated.create(POOL, **inputs)
+    assert len(simulated.fleet.there) == count
+
+
+def test_a_cluster_has_the_shape_of_the_providers(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    outputs = simulated.states[cluster][1]
+    assert cluster == f"projects/{PROJECT}/locations/{ZONE}/clusters/fleet"
+    assert outputs["endpoint"] == "127.0.0.1:6443"
+    assert outputs["masterAuth"] == {"clusterCaCertificate": "Y2VydGlmaWNhdGU="}
+    assert outputs["masterVersion"] == "1.36.3-gke.1000"
+    assert outputs["selfLink"] == f"https://container.googleapis.com/v1/{cluster}"
+
+
+def test_a_cluster_that_keeps_its_default_pool_has_its_nodes(simulated: Simulated) -> None:
+    cluster = simulated.cluster(removeDefaultNodePool=False, initialNodeCount=2)
+    assert {node["metadata"]["labels"][POOL_LABEL] for node in simulated.fleet.there.values()} == {"default-pool"}
+    assert len(simulated.fleet.there) == 2
+    simulated.delete(CLUSTER, cluster)
+    assert not simulated.fleet.there
+    assert not simulated.store.list("nodePools")
+
+
+def test_a_refresh_finds_deleted_nodes(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=3))
+    simulated.fleet.remove(list(simulated.fleet.there)[:1])
+    found = simulated.read(POOL, pool)
+    assert found.inputs["nodeCount"] == found.properties["nodeCount"] == 2
+
+
+def test_a_refresh_finds_edited_and_deleted_files(simulated: Simulated, tmp_path: Path) -> None:
+    network = simulated.network()
+    file = next((tmp_path / "cloud").glob("*/networks/gpu.json"))
+    content = json.loads(file.read_text())
+    content["inputs"]["autoCreateSubnetworks"] = True
+    file.write_text(json.dumps(content))
+    assert simulated.read(NETWORK, network).inputs["autoCreateSubnetworks"] is True
+    file.write_text("{")
+    with pytest.raises(ProviderError, match=r"gpu\.json of the simulated cloud is not readable"):
+        simulated.read(NETWORK, network)
+    file.unlink()
+    assert simulated.read(NETWORK, network).id == ""
+
+
+def test_an_import_finds_a_resource_by_path_and_by_name(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    simulated.states.clear()
+    for text in (cluster, f"{ZONE}/fleet", "fleet"):
+        found = simulated.read(CLUSTER, text)
+        assert (found.id, found.inputs["name"]) == (cluster, "fleet")
+    assert simulated.read(CLUSTER, "other").id == ""
+
+
+def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simulated) -> None:
+    urn = f"urn:pulumi:s::p::{POOL}::a4"
+    inputs = pool_inputs(UNKNOWN, location=UNKNOWN, nodeCount=UNKNOWN)  # type: ignore[arg-type]
+    checked = simulated.provider.check(CheckRequest(urn, {}, inputs))
+    assert not checked.failures
+    resource, outputs = simulated.provider.create(CreateRequest(urn, checked.inputs, 0, preview=True))
+    assert resource == ""
+    assert outputs["instanceGroupUrls"] is UNKNOWN
+    assert outputs["name"] == "a4"
+    assert not simulated.fleet.there
+    assert not simulated.store.list("nodePools")
+
+
+def test_a_preview_of_an_update_changes_nothing(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    olds, outputs = simulated.states[pool]
+    simulated.provider.update(
+        UpdateRequest(f"u::s::{POOL}::n", pool, outputs, olds, pool_inputs(cluster, nodeCount=5), 0, [], preview=True)
+    )
+    assert len(simulated.fleet.there) == 1
+
+
+def test_a_name_is_made_up_once(simulated: Simulated) -> None:
+    inputs, _ = simulated.check(NETWORK, autoCreateSubnetworks=False)
+    assert inputs["name"] == "name-0102030"
+    again = simulated.provider.check(
+        CheckRequest(f"urn:pulumi:s::p::{NETWORK}::name", inputs, {"autoCreateSubnetworks": False}, b"other seed")
+    )
+    assert again.inputs["name"] == inputs["name"]
+
+
+def test_a_project_has_to_come_from_somewhere(simulated: Simulated) -> None:
+    simulated.provider.configure({})
+    _, failures = simulated.check(NETWORK, name="gpu")
+    assert failures == [("project", "project: required field is not set")]
+
+
+def test_an_operation_takes_as_long_as_asked_for_and_can_be_interrupted(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "3600")
+    simulated.provider.cancelled.set()
+    with pytest.raises(ProviderError, match="interrupted"):
+        simulated.network()
+    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "long")
+    with pytest.raises(ProviderError, match="BERTH_LAB_GKE_LATENCY='long' is no number of seconds"):
+        simulated.network()
+    assert not simulated.store.list("networks")
+
+
+def test_nothing_is_left_when_everything_is_deleted(simulated: Simulated, tmp_path: Path) -> None:
+    cluster = simulated.cluster()
+    simulated.create(POOL, **pool_inputs(cluster))
+    for resource in reversed(list(simulated.states)):
+        token = next(token for token in (POOL, CLUSTER, SUBNETWORK, NETWORK) if _collection(token) in resource)
+        simulated.delete(token, resource)
+    assert [path.name for path in (tmp_path / "cloud").rglob("*")] == [".lock"]
+    assert not simulated.fleet.there
+
+
+def _collection(token: str) -> str:
+    return {POOL: "/nodePools/", CLUSTER: "/clusters/", SUBNETWORK: "/subnetworks/", NETWORK: "/networks/"}[token]

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lab.plugins.provider import ProviderError
+
+from .conftest import (
+    A4,
+    CLUSTER,
+    FIREWALL,
+    NETWORK,
+    POOL,
+    PROJECT,
+    SUBNETWORK,
+    ZONE,
+    Simulated,
+    cluster_inputs,
+    pool_inputs,
+)
+
+RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "key": "compute.googleapis.com/reservation-name"}
+FLEX: dict[str, Any] = {"nodeCount": None, "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}}
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "text"),
+    [
+        (
+            {"machineType": "a5-highgpu-8g"},
+            {},
+            f'Machine type with name "a5-highgpu-8g" does not exist in zone "{ZONE}".',
+        ),
+        ({"machineType": "n2-standard-8"}, {}, "[nvidia-b200, n2-standard-8] features are not compatible"),
+        ({"machineType": None}, {}, "Cannot use default machine type (e2-medium) with GPUs"),
+        ({"guestAccelerators": []}, {}, "requires accelerator nvidia-b200 with count 8"),
+        ({"guestAccelerators": [{"type": "nvidia-b200", "count": 4}]}, {}, "accelerators 4 is not supported"),
+        ({"diskType": "pd-ssd"}, {}, "pd-ssd disk type cannot be used by a4-highgpu-8g machine type."),
+        ({"ephemeralStorageLocalSsdConfig": {"localSsdCount": 16}}, {}, "local_ssd_count must be 32, got 16"),
+        (
+            {"flexStart": True, "reservationAffinity": RESERVED | {"values": ["r"]}},
+            FLEX,
+            "Flex-start requires reservation",
+        ),
+        ({"flexStart": True, "spot": True}, FLEX, "Flex-start cannot be used with Spot"),
+        ({"flexStart": True}, {}, "Flex-start requires node pool autoscaling"),
+        ({"flexStart": True, "maxRunDuration": "604801s"}, FLEX, "exceeds the 604800s that flex-start allows"),
+        (
+            {"spot": True, "reservationAffinity": RESERVED | {"values": ["r"]}},
+            {},
+            "cannot consume a specific reservation",
+        ),
+        ({"reservationAffinity": RESERVED}, {}, "requires a key and values"),
+        ({}, FLEX | {"queuedProvisioning": {"enabled": True}}, "Queued_provisioning requires reservation affinity"),
+        ({}, {"autoscaling": {"minNodeCount": 4, "maxNodeCount": 2}}, "min_node_count (4) must not be greater"),
+        ({}, {"autoscaling": {"minNodeCount": 0, "totalMaxNodeCount": 2}}, "both per-zone and total"),
+        ({}, {"nodeLocations": ["europe-west4-a"]}, 'Node location "europe-west4-a" is not in the region'),
+        ({}, {"nodeLocations": ["us-central1-x"]}, 'Location "us-central1-x" does not exist.'),
+        ({}, {"placementPolicy": {"type": "COMPACT"}, "nodeLocations": [ZONE, "us-central1-c"]}, "single zone"),
+        ({}, {"maxPodsPerNode": 300}, "max_pods_per_node must be between 8 and 256"),
+        ({}, {"networkConfig": {"acceleratorNetworkProfile": "manual"}}, 'the only profile is "auto"'),
+    ],
+)
+def test_a_pool_that_gke_refuses(simulated: Simulated, config: dict[str, Any], more: dict[str, Any], text: str) -> None:
+    inputs = pool_inputs(simulated.cluster(), config, **more)
+    wanted = {key: value for key, value in inputs.items() if value is not None}
+    wanted["nodeConfig"] = {key: value for key, value in inputs["nodeConfig"].items() if value is not None}
+    with pytest.raises(ProviderError) as refusal:
+        simulated.create(POOL, **wanted)
+    assert text in str(refusal.value)
+    assert str(refusal.value).startswith("Error creating NodePool: googleapi: Error 400: ")
+    assert str(refusal.value).endswith(", badRequest")
+    assert not simulated.store.list("nodePools")
+    assert not simulated.fleet.there
+
+
+def test_the_same_pool_is_made_where_nothing_is_wrong(simulated: Simulated) -> None:
+    simulated.create(POOL, **pool_inputs(simulated.cluster()))
+    assert len(simulated.fleet.there) == 1
+
+
+@pytest.mark.parametrize(("name", "path"), [("A4", "name"), ("a" * 41, "name"), ("a4-", "name")])
+def test_names_are_checked_before_anything_is_sent(simulated: Simulated, name: str, path: str) -> None:
+    _, failures = simulated.check(POOL, **pool_inputs("fleet", name=name))
+    assert [where for where, _ in failures] == [path]
+
+
+def test_an_rdma_network_belongs_to_its_zone(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    profile = f"projects/{PROJECT}/global/networkProfiles/us-central1-a-vpc-roce"
+    rdma = simulated.network("rdma", networkProfile=profile)
+    subnetwork = simulated.subnetwork(rdma, "rdma-0", "192.168.128.0/21")
+    extra = {"networkConfig": {"additionalNodeNetworkConfigs": [{"network": rdma, "subnetwork": subnetwork}]}}
+    with pytest.raises(
+        ProviderError, match="can only be used in zone 'us-central1-a'; the node pool is in us-central1-b"
+    ):
+        simulated.create(POOL, **pool_inputs(cluster, **extra))
+    simulated.create(POOL, **pool_inputs(cluster, name="right", nodeLocations=["us-central1-a"], **extra))
+    with pytest.raises(ProviderError, match="does not allow firewall rules"):
+        simulated.create(FIREWALL, name="f", network=rdma, allows=[{"protocol": "tcp"}], sourceRanges=["10.0.0.0/8"])
+    with pytest.raises(
+        ProviderError, match=r"googleapi: Error 404: The resource .*moon-vpc-roce' was not found, notFound"
+    ):
+        simulated.network("moon", networkProfile=f"projects/{PROJECT}/global/networkProfiles/moon-vpc-roce")
+
+
+def test_ranges_of_a_network_may_not_overlap(simulated: Simulated) -> None:
+    network = simulated.network()
+    simulated.subnetwork(network)
+    with pytest.raises(ProviderError) as refusal:
+        simulated.subnetwork(network, "other", "10.0.8.0/24")
+    assert str(refusal.value) == (
+        "Error creating Subnetwork: googleapi: Error 400: Invalid IPCidrRange: 10.0.8.0/24 conflicts with existing "
+        "subnetwork 'gpu' in region 'us-central1', invalid"
+    )
+    simulated.subnetwork(simulated.network("second"), "other", "10.0.8.0/24")
+
+
+def test_what_is_there_cannot_be_made_again(simulated: Simulated) -> None:
+    simulated.network()
+    with pytest.raises(ProviderError) as refusal:
+        simulated.network()
+    assert str(refusal.value) == (
+        "Error creating Network: googleapi: Error 409: The resource 'projects/berth-lab/global/networks/gpu' already "
+        "exists, alreadyExists"
+    )
+
+
+def test_what_is_needed_cannot_be_deleted(simulated: Simulated) -> None:
+    network = simulated.network()
+    subnetwork = simulated.subnetwork(network)
+    with pytest.raises(ProviderError) as refusal:
+        simulated.delete(NETWORK, network)
+    assert str(refusal.value) == (
+        f"Error deleting Network: googleapi: Error 400: The network resource '{network}' is already being used by "
+        f"'{subnetwork}', resourceInUseByAnotherResource"
+    )
+    simulated.create(CLUSTER, **cluster_inputs(network, subnetwork))
+    with pytest.raises(ProviderError, match=r"The subnetwork resource .*clusters/fleet'"):
+        simulated.delete(SUBNETWORK, subnetwork)
+
+
+def test_a_protected_cluster_stays(simulated: Simulated) -> None:
+    cluster = simulated.cluster(deletionProtection=True)
+    with pytest.raises(ProviderError, match="deletion_protection is set to true"):
+        simulated.delete(CLUSTER, cluster)
+    assert simulated.store.get(cluster)
+
+
+def test_a_lab_has_one_control_plane(simulated: Simulated) -> None:
+    first = simulated.cluster()
+    network = simulated.network("second")
+    subnetwork = simulated.subnetwork(network, "second")
+    with pytest.raises(ProviderError, match=f"this lab has one control plane, and it is {first}"):
+        simulated.create(CLUSTER, **cluster_inputs(network, subnetwork, name="other"))
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"network": "nowhere"}, 'Network "nowhere" does not exist.'),
+        ({"subnetwork": "nowhere"}, 'is not valid for Network "gpu".'),
+        ({"initialNodeCount": 0}, "Cluster.initial_node_count must be greater than zero."),
+        ({"workloadIdentityConfig": {"workloadPool": "x"}}, 'the only supported value is "berth-lab.svc.id.goog"'),
+        ({"ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"}}, 'range "pods" does not exist'),
+        ({"minMasterVersion": "1.99"}, 'Master version "1.99" is unsupported.'),
+        ({"enableAutopilot": True}, "no Autopilot clusters"),
+    ],
+)
+def test_a_cluster_that_gke_refuses(simulated: Simulated, more: dict[str, Any], text: str) -> None:
+    with pytest.raises(ProviderError) as refusal:
+        simulated.cluster(**more)
+    assert text in str(refusal.value)
+    assert not simulated.store.list("clusters")
+
+
+def test_no_cluster_no_pool(simulated: Simulated) -> None:
+    with pytest.raises(ProviderError, match=r"googleapi: Error 404: Not found: projects/berth-lab/.*/clusters/fleet\."):
+        simulated.create(POOL, **pool_inputs("fleet", A4, location=ZONE))
+
+
+def test_unknown_types_are_refused_by_name(simulated: Simulated) -> None:
+    with pytest.raises(ProviderError, match="this lab has no gcp:storage/bucket:Bucket; it has: gcp:compute/firewall"):
+        simulated.check("gcp:storage/bucket:Bucket", name="b")
