@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lab.plugins.kubernetes import objects
+from lab.plugins.values import UNKNOWN, Secret
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "expected"),
+    [
+        ("kubernetes:core/v1:Namespace", {}, objects.ObjectKind("v1", "Namespace", is_patch=False)),
+        ("kubernetes:ray.io/v1:RayCluster", {}, objects.ObjectKind("ray.io/v1", "RayCluster", is_patch=False)),
+        ("kubernetes:core/v1:NodePatch", {"kind": "Node"}, objects.ObjectKind("v1", "Node", is_patch=True)),
+        ("kubernetes:core/v1:NodePatch", {}, objects.ObjectKind("v1", "Node", is_patch=True)),
+        (
+            "kubernetes:x.io/v1:DevicePatch",
+            {"kind": "DevicePatch"},
+            objects.ObjectKind("x.io/v1", "DevicePatch", is_patch=False),
+        ),
+    ],
+)
+def test_kind_of_a_type(token: str, inputs: dict[str, Any], expected: objects.ObjectKind) -> None:
+    assert objects.kind_of(token, inputs) == expected
+
+
+def test_the_same_seed_gives_the_same_name() -> None:
+    assert objects.autoname("cm", b"seed") == objects.autoname("cm", b"seed")
+    assert objects.autoname("cm", b"seed") != objects.autoname("cm", b"other")
+    assert len(objects.autoname("cm", b"")) == len("cm-12345678")
+
+
+def test_ids() -> None:
+    assert objects.id_of({"metadata": {"name": "a", "namespace": "b"}}) == "b/a"
+    assert objects.id_of({"metadata": {"name": "a"}}) == "a"
+    assert objects.parse_id("b/a") == ("b", "a")
+    assert objects.parse_id("a") == ("", "a")
+
+
+def test_text_of_a_secret_becomes_its_data() -> None:
+    secret = {"kind": "Secret", "stringData": {"t": "canary"}, "data": {"u": "eA=="}}
+    assert objects.normalize(secret) == {"kind": "Secret", "data": {"u": "eA==", "t": "Y2FuYXJ5"}}
+
+
+def test_a_text_that_is_not_known_yet_stays_a_text() -> None:
+    secret = {"kind": "Secret", "stringData": {"t": UNKNOWN}}
+    assert objects.normalize(secret) == secret
+
+
+def test_what_the_server_sets_is_no_input() -> None:
+    live = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"a": "b"},
+        "metadata": {
+            "name": "a",
+            "uid": "1",
+            "resourceVersion": "2",
+            "managedFields": [],
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        },
+        "status": {},
+    }
+    assert objects.imported_inputs(live) == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"a": "b"},
+        "metadata": {"name": "a"},
+    }
+
+
+def test_only_what_inputs_speak_of_is_compared() -> None:
+    live = {"a": 1, "b": {"c": 2, "d": 3}, "e": [{"f": 1, "g": 2}, {"f": 3}], "h": 5}
+    assert objects.prune(live, {"a": 0, "b": {"c": 0}, "e": [{"f": 0}]}) == {"a": 1, "b": {"c": 2}, "e": [{"f": 1}]}
+
+
+def test_a_checkpoint_reads_back() -> None:
+    given = {"kind": "Secret", "data": Secret({"t": "x"})}
+    inputs, live = {"kind": "Secret", "data": {"t": "x"}}, {"kind": "Secret", "data": {"t": "x"}, "type": "Opaque"}
+    state = objects.checkpoint(inputs, live, given, "v1", "pulumi-kubernetes-12345678")
+    assert state["data"] == Secret({"t": "x"})
+    assert state["__inputs"]["data"] == Secret({"t": "x"})
+    assert objects.read_checkpoint(state) == (inputs, live)
+    assert objects.field_manager({}, state) == "pulumi-kubernetes-12345678"
+    assert objects.initial_api_version(state, {}) == "v1"
+
+
+def test_extensions_of_definitions_have_dashes_for_the_server() -> None:
+    given = {"schema": {"x_kubernetes_preserve_unknown_fields": True}}
+    assert objects.to_object(given) == {"schema": {"x-kubernetes-preserve-unknown-fields": True}}
+    assert objects.from_object(objects.to_object(given)) == given
+
+
+def test_a_named_manager_wins() -> None:
+    inputs = {"metadata": {"annotations": {objects.FIELD_MANAGER: "berth"}}}
+    assert objects.field_manager(inputs, {"__fieldManager": "pulumi-kubernetes-1"}) == "berth"
