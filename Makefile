@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-down lab-clean venv test lint types check bench requirements
+.PHONY: help lab lab-down lab-clean venv test lint types check bench picture requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -37,6 +37,9 @@ check: lint types test ## all that a change has to pass
 
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
+
+picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
+	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
 
 requirements: ## write requirements.txt anew from pyproject.toml (needs the package index)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'

@@ -67,7 +67,7 @@ class Project:
     def preview(self, stack: str) -> dict[str, str]:
         """What `pulumi preview` would do: operation by `type::name`, unchanged ones left out."""
         steps = json.loads(self.run("pulumi", "preview", "-s", stack, "--json").stdout)["steps"]
-        return {"::".join(step["urn"].rsplit("::", 2)[1:]): step["op"] for step in steps if step["op"] != "same"}
+        return {_short(step["urn"]): step["op"] for step in steps if step["op"] != "same"}
 
     def outputs(self, stack: str) -> dict[str, Any]:
         """The stack's outputs, secrets shown."""
@@ -97,6 +97,12 @@ class Project:
         """Worker pods of a berth or a named cluster that are not going away."""
         pods = self.get("pods", "-n", namespace_of(owner), "-l", "ray.io/node-type=worker")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def _short(urn: str) -> str:
+    """Type and name of a resource, without the types of its parents."""
+    types, name = urn.rsplit("::", 2)[1:]
+    return f"{types.rsplit('$', 1)[-1]}::{name}"
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
