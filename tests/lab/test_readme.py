@@ -59,7 +59,6 @@ def test_every_command_runs_on_a_fresh_clone(clone: Path) -> None:
         ["bash", "-c", script],
         cwd=clone,
         env=variables,
-        | {"PATH": path},
         capture_output=True,
         text=True,
         timeout=BUILD_SECONDS,
