@@ -116,10 +116,10 @@ class SimulatedGoogleCloud(Provider):
         kind = _type(request.type)
         replaces = kind.replaces | kind.also_replaces(reveal(request.old_inputs), reveal(request.news))
         detailed = differences(request.old_inputs, request.news, replaces, request.ignore_changes)
-        replacing = any(found.replaces for found in detailed.values())
-        # As with the real provider: a name that was given, rather than made up, is taken until the old one is gone.
+        # A name is taken until its resource is gone. Said of every difference, and of none: the engine asks too when it
+        # goes on with a replacement that failed half way, and would else delete the new resource by the old one's id.
         taken = request.old_inputs.get("name") == request.news.get("name")
-        return DiffResult(detailed, delete_before_replace=replacing and taken, input_diff=True)
+        return DiffResult(detailed, delete_before_replace=taken, input_diff=True)
 
     def create(self, request: CreateRequest) -> tuple[str, Properties]:
         """See `Provider`."""

@@ -53,7 +53,7 @@ def test_what_changes_a_pool_in_place_and_what_replaces_it(
     found = simulated.diff(POOL, pool, **pool_inputs(cluster, config, **more))
     assert paths(dict(found.detailed), replaces=True) == replacing
     assert paths(dict(found.detailed), replaces=False) == in_place
-    assert found.delete_before_replace is (bool(replacing) and "name" not in replacing)
+    assert found.delete_before_replace is ("name" not in replacing)
 
 
 def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated) -> None:
