@@ -1,0 +1,1 @@
+"""Pulumi provider plugins of the lab, and the server that they share."""

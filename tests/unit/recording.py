@@ -42,8 +42,8 @@ class Recorder(pulumi.runtime.Mocks):
         }
         return f"{args.name}-id", outputs
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
-        return dict(args.args)
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        return dict(args.args), None
 
     def of_type(self, resource_type: str) -> list[Registration]:
         return [each for each in self.registrations if each.type == resource_type]
@@ -56,7 +56,7 @@ def run(
     recorder = Recorder(references=references or {})
     pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
 
-    @pulumi.runtime.test
+    @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types
     def body() -> Any:
         return program()
 
