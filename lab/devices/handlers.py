@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from typing import TYPE_CHECKING, Any
@@ -10,17 +11,23 @@ import kopf
 
 from lab.devices import gke_device_plugin, kuberay
 from lab.devices.runner import OperatorRunner, end_orphans
+from lab.devices.scaler import Scaler, autoscaled
+from lab.plugins.gcp.fleet import Fleet
+from lab.plugins.gcp.store import Store
+from lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from lab.home import Home
 
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
 
+_SCALE_SECONDS = 2.0
+
 _log = logging.getLogger("lab.devices")
 
 
 class Controller:
-    """The state behind the handlers: the operators that run.
+    """The state behind the handlers: the operators that run, and what has been said.
 
     Args:
         home: the lab.
@@ -31,6 +38,7 @@ class Controller:
         self.version = kuberay.built_version()
         self._runners: dict[str, OperatorRunner] = {}
         self._refused: set[tuple[str, Any]] = set()
+        self._said: dict[str, dict[str, int]] = {}
 
     def node(self, body: kopf.Body, patch: kopf.Patch) -> None:
         """Advertise on a KWOK node what its device plugins would."""
@@ -39,10 +47,17 @@ class Controller:
         wanted = gke_device_plugin.devices(body.metadata.labels)
         status: dict[str, Any] = dict(body.status)
         change = gke_device_plugin.status_change(wanted, status.get("capacity") or {}, status.get("allocatable") or {})
-        if change:
-            patch.status.update(change)
-            shown = ", ".join(f"{name}={count}" for name, count in wanted.items()) or "none"
-            _log.info("node %s: devices %s", body.metadata.name, shown)
+        patch.status.update(change)
+        # The same change is asked for again until the server shows it; it is said once.
+        name = body.metadata.name
+        if change and self._said.get(name) != wanted:
+            self._said[name] = wanted
+            shown = ", ".join(f"{resource}={count}" for resource, count in wanted.items()) or "none"
+            _log.info("node %s: devices %s", name, shown)
+
+    def forget(self, node: str) -> None:
+        """A node is gone."""
+        self._said.pop(node, None)
 
     async def deployment(self, event: str | None, body: kopf.Body) -> None:
         """Run, change or stop the operator of a Deployment."""
@@ -70,6 +85,20 @@ class Controller:
             _log.warning("%s: %s", key, message)
             kopf.warn(body, reason="OperatorVersionNotBuilt", message=message)
 
+    async def scale(self) -> None:
+        """Be the cluster autoscaler, while a pool has one."""
+        store = Store(self.home.cloud)
+        scaler = Scaler(store, Fleet(self.home.kubeconfig))
+        while True:
+            await asyncio.sleep(_SCALE_SECONDS)
+            try:
+                if autoscaled(store):
+                    await asyncio.to_thread(scaler.step)
+            except ProviderError as error:
+                _log.warning("autoscaler: %s", error)
+            except Exception:  # noqa: BLE001 (what it cannot deal with must not end the other work of this process)
+                _log.exception("autoscaler")
+
     async def close(self) -> None:
         """Stop every operator."""
         for runner in self._runners.values():
@@ -80,6 +109,7 @@ class Controller:
 def registry(controller: Controller) -> kopf.OperatorRegistry:
     """The handlers of one controller."""
     handlers = kopf.OperatorRegistry()
+    tasks: list[asyncio.Task[None]] = []
 
     async def configure(settings: kopf.OperatorSettings, **_: object) -> None:
         # Only built-in kinds are watched, and nothing is written into them but what the rules say.
@@ -89,6 +119,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
         ended = end_orphans(controller.home)
         if ended:
             _log.warning("%d KubeRay operator of a controller that is gone: ended", ended)
+        tasks.append(asyncio.create_task(controller.scale()))
 
     def login(**keywords: Any) -> kopf.ConnectionInfo | None:
         # The lab's own cluster, whatever the shell that started us looks at.
@@ -96,13 +127,17 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
         return kopf.login_with_kubeconfig(**keywords)
 
     def node(type: str | None, body: kopf.Body, patch: kopf.Patch, **_: object) -> None:  # noqa: A002 (kopf's name)
-        if type != "DELETED":
+        if type == "DELETED":
+            controller.forget(body.metadata.name)
+        else:
             controller.node(body, patch)
 
     async def deployment(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
         await controller.deployment(type, body)
 
     async def close(**_: object) -> None:
+        for task in tasks:
+            task.cancel()
         await controller.close()
 
     kopf.on.startup(registry=handlers)(configure)

@@ -187,6 +187,29 @@ def test_spot_replaces_the_pool(google: Google) -> None:
     assert {node["metadata"]["labels"].get("cloud.google.com/gke-spot") for node in google.nodes().values()} == {"true"}
 
 
+def test_a_pool_of_no_nodes_grows_for_pods_that_need_it(google: Google) -> None:
+    google.at(gpus=2)
+    assert google.nodes("scaled") == {}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "6"}}}
+    for number in range(2):
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"wants-{number}", "namespace": "default"},
+            "spec": {"nodeSelector": {"scaled": "yes"}, "containers": [container]},
+        }
+        google.lab.run(["kubectl", "create", "-f", "-"], stdin=json.dumps(manifest))
+
+    def phases() -> list[str]:
+        return [pod["status"]["phase"] for pod in google.lab.get("pods", "-n", "default")["items"]]
+
+    eventually(lambda: phases() == ["Running"] * 2, "both pods run on nodes that were not there")
+    assert len(google.nodes("scaled")) == 2
+    # Their number is the autoscaler's, not the program's.
+    assert google.planned(gpus=2) == {}
+    google.lab.run(["kubectl", "delete", "pods", "-n", "default", "--all", "--force"])
+
+
 def test_a_destroyed_stack_leaves_no_files_and_no_nodes(google: Google) -> None:
     google.at(gpus=2)
     google.run("destroy", "--yes", "--skip-preview")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ class Fleet:
 
     @cached_property
     def _core(self) -> Any:
-        # Costs half a second: only who deals with nodes pays it.
+        # The plugin starts without it: only who deals with nodes pays for the import.
         from kubernetes import client, config  # noqa: PLC0415
 
         self.endpoint()
@@ -113,6 +114,18 @@ class Fleet:
         """The nodes that carry a pool's label, by name."""
         answer = self._call("list_node", label_selector=f"{POOL_LABEL}={pool}")
         return {node.metadata.name: node for node in answer.items}
+
+    def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """Objects as the API server writes them.
+
+        Args:
+            kind: `nodes` or `pods`.
+            selector: a field selector.
+        """
+        method = {"nodes": "list_node", "pods": "list_pod_for_all_namespaces"}[kind]
+        answer = self._call(method, field_selector=selector, _preload_content=False)
+        items: list[dict[str, Any]] = json.loads(answer.data)["items"]
+        return items
 
     def reconcile(self, pool: Record) -> None:
         """Make a pool's nodes be what its record says: missing ones made, others removed, labels and taints set."""

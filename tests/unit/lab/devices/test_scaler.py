@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
+from lab.plugins.gcp.fleet import Fleet
+from lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
+from lab.plugins.gcp.store import Record, Store
+
+from .test_autoscaler import pod
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ZONES = ("us-central1-b", "us-central1-c")
+
+
+class Remembered(Fleet):
+    """The pool's nodes as its record says, and the pods that a test puts there."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.pods: list[dict[str, Any]] = []
+
+    def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        if kind == "nodes":
+            pools = self.store.list("nodePools")
+            return [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
+        bound = selector.startswith("spec.nodeName")
+        return [each for each in self.pods if bool(each["spec"]["nodeName"]) is bound]
+
+    def reconcile(self, pool: Record) -> None:
+        pass
+
+    def remove(self, names: list[str]) -> None:
+        pass
+
+
+class World:
+    def __init__(self, folder: Path, scaling: dict[str, int], **inputs: Any) -> None:
+        self.store = Store(folder)
+        self.fleet = Remembered(self.store)
+        self.scaler = Scaler(self.store, self.fleet)
+        self.path = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
+        config = {"machineType": "n2-standard-8"}
+        self.put(Record(self.path, {"autoscaling": scaling, "nodeConfig": config} | inputs), 0)
+
+    def put(self, record: Record, size: int) -> None:
+        resize(record, dict.fromkeys(ZONES, size))
+        self.store.put(record)
+
+    def sizes(self) -> list[int]:
+        record = self.store.get(self.path)
+        assert record is not None
+        return list(sizes_of(record).values())
+
+    def nodes(self) -> list[str]:
+        record = self.store.get(self.path)
+        assert record is not None
+        return list(expected(record))
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An idle node goes at the first look.
+    monkeypatch.setenv(IDLE_VARIABLE, "0.0")
+
+
+def cpus(count: int, node: str = "") -> dict[str, Any]:
+    container = {"resources": {"requests": {"cpu": str(count)}}}
+    return pod(node=node, phase="Running" if node else "Pending", containers=[container])
+
+
+def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> None:
+    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 3})
+    world.fleet.pods = [cpus(6)]
+    world.scaler.step()
+    assert world.sizes() == [1, 0]
+    world.fleet.pods = [cpus(6, world.nodes()[0]), *[cpus(6)] * 5]
+    world.scaler.step()
+    assert sum(world.sizes()) == 3
+    world.scaler.step()
+    assert sum(world.sizes()) == 3
+
+
+def test_limits_for_each_zone_count_for_each_zone(tmp_path: Path) -> None:
+    world = World(tmp_path, {"minNodeCount": 0, "maxNodeCount": 2})
+    world.fleet.pods = [cpus(6)] * 9
+    world.scaler.step()
+    assert world.sizes() == [2, 2]
+
+
+def test_idle_nodes_go_down_to_the_least(tmp_path: Path) -> None:
+    world = World(tmp_path, {"totalMinNodeCount": 1, "totalMaxNodeCount": 8})
+    record = world.store.get(world.path)
+    assert record is not None
+    world.put(record, 2)
+    busy = world.nodes()[3]
+    world.fleet.pods = [cpus(1, busy)]
+    world.scaler.step()
+    assert world.nodes() == [busy]
+    world.fleet.pods = []
+    world.scaler.step()
+    assert sum(world.sizes()) == 1
+
+
+def test_a_node_that_is_not_idle_for_long_enough_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
+    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 8})
+    record = world.store.get(world.path)
+    assert record is not None
+    world.put(record, 1)
+    world.scaler.step()
+    world.scaler.step()
+    assert world.sizes() == [1, 1]
+
+
+def test_queued_and_fixed_pools_are_left_alone(tmp_path: Path) -> None:
+    assert autoscaled(World(tmp_path / "fixed", {}).store) == []
+    limits = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
+    assert autoscaled(World(tmp_path / "queued", limits, queuedProvisioning={"enabled": True}).store) == []
