@@ -42,7 +42,7 @@ _BUSY = frozenset({_TOO_MANY, 503})
 _BUSY_ATTEMPTS = 4
 
 
-class ApiError(Exception):
+class ApiError(ProviderError):
     """An answer of the API server that is no success.
 
     Attributes:
@@ -83,7 +83,7 @@ class ApiError(Exception):
         return self.not_found and self.details.get("kind") == "namespaces"
 
 
-class NoMatchError(Exception):
+class NoMatchError(ProviderError):
     """The server has no such kind."""
 
     def __init__(self, api_version: str, kind: str) -> None:

@@ -175,7 +175,9 @@ class Helm:
         if process.returncode:
             if self._cancelled.is_set():
                 raise HelmError(f"{' '.join(command[:3])} was interrupted")
-            raise HelmError(_message(errors) or f"helm {command[1]} failed with exit code {process.returncode}")
+            code = process.returncode
+            ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
+            raise HelmError(_message(errors) or f"helm {command[1]} {ended}")
         return output
 
     def _finish(self, process: subprocess.Popen[str]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lab.plugins.kubernetes import settings
 from lab.plugins.kubernetes.client import Cluster
 from lab.plugins.kubernetes.resources import Resources
+from lab.plugins.kubernetes.session import Session
 from lab.plugins.provider import (
     CheckRequest,
     CheckResult,
@@ -65,7 +66,7 @@ class KubernetesProvider(Provider):
 
         chosen = settings.read(given)
         cluster = Cluster(chosen.access, self.cancelled) if chosen.access else None
-        self._resources = Resources(chosen, cluster, self.engine, self.cancelled)
+        self._resources = Resources(Session(chosen, cluster, self.engine, self.cancelled))
         self._releases = Releases(chosen, self.engine, self.cancelled)
 
     def check(self, request: CheckRequest) -> CheckResult:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from lab.plugins.kubernetes import diff, objects
-from lab.plugins.kubernetes.apply import Item, RefusedError, Writer
-from lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, UnreachableError
+from lab.plugins.kubernetes.apply import Item, RefusedError
+from lab.plugins.kubernetes.client import ApiError, NoMatchError, UnreachableError
+from lab.plugins.kubernetes.ignored import keep_ignored
 from lab.plugins.kubernetes.immutable import immutable_fields
-from lab.plugins.kubernetes.scopes import is_namespaced
-from lab.plugins.kubernetes.waiting import NotReadyError, Waits
+from lab.plugins.kubernetes.session import Session
+from lab.plugins.kubernetes.waiting import NotReadyError
 from lab.plugins.provider import (
     CheckRequest,
     CheckResult,
@@ -18,7 +18,6 @@ from lab.plugins.provider import (
     DeleteRequest,
     DiffRequest,
     DiffResult,
-    Engine,
     InitFailedError,
     Kind,
     ProviderError,
@@ -29,10 +28,7 @@ from lab.plugins.provider import (
 from lab.plugins.values import Unknown, has, reveal
 
 if TYPE_CHECKING:
-    import threading
-
     from lab.plugins.kubernetes.objects import ObjectKind
-    from lab.plugins.kubernetes.settings import Settings
     from lab.plugins.values import Properties
 
 # A delete that skips waiting for these does so on `pulumi.com/skipAwait`; all others are waited for all the same.
@@ -48,17 +44,11 @@ class Resources:
     """Objects of one cluster.
 
     Args:
-        settings: the provider's settings.
-        cluster: the cluster, or None while it is not known (previews).
-        engine: for the lines shown to the user.
-        cancelled: set when the user interrupts.
+        session: the provider's settings, cluster and user.
     """
 
-    def __init__(self, settings: Settings, cluster: Cluster | None, engine: Engine, cancelled: threading.Event) -> None:
-        self._settings = settings
-        self._maybe_cluster = cluster
-        self._engine = engine
-        self._cancelled = cancelled
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def check(self, request: CheckRequest) -> CheckResult:
         """Names, kinds and namespaces filled in."""
@@ -91,8 +81,12 @@ class Resources:
                 wanted = objects.with_name(wanted, name)
             elif objects.annotation(olds, objects.AUTONAMED) == "true":
                 wanted = objects.with_name(wanted, objects.name_of(olds))
-        if self._settings.namespace and not (wanted.get("metadata") or {}).get("namespace") and self._namespaced(kind):
-            wanted["metadata"] = {**wanted["metadata"], "namespace": self._settings.namespace}
+        if (
+            self._session.settings.namespace
+            and not (wanted.get("metadata") or {}).get("namespace")
+            and self._session.is_namespaced(kind)
+        ):
+            wanted["metadata"] = {**wanted["metadata"], "namespace": self._session.settings.namespace}
         return CheckResult(objects.hide_secrets(objects.from_object(wanted), news))
 
     def diff(self, request: DiffRequest) -> DiffResult:
@@ -106,8 +100,8 @@ class Resources:
         patterns = immutable_fields(
             wanted,
             is_patch=kind.is_patch,
-            configmaps_mutable="enableConfigMapMutable" in self._settings.switches,
-            secrets_mutable="enableSecretMutable" in self._settings.switches,
+            configmaps_mutable="enableConfigMapMutable" in self._session.settings.switches,
+            secrets_mutable="enableSecretMutable" in self._session.settings.switches,
         )
         found = diff.without_ignored(diff.compare(old, wanted, patterns), request.ignore_changes)
         taken = (
@@ -128,24 +122,29 @@ class Resources:
         """Make the object and wait until it is ready."""
         kind = objects.kind_of(request.type, request.properties)
         wanted = objects.to_object(request.properties)
-        if request.preview and (has(wanted, Unknown) or kind.is_patch or not self._known(kind)):
+        if request.preview and (has(wanted, Unknown) or kind.is_patch or not self._session.knows(kind)):
             return "", request.properties
         manager = objects.field_manager(wanted, {})
-        upsert = kind.is_patch or "upsertExistingObjects" in self._settings.switches
+        upsert = kind.is_patch or "upsertExistingObjects" in self._session.settings.switches
         try:
-            live = self._writer().create(
-                request.urn, wanted, manager, upsert=upsert, force=self._forced(wanted), preview=request.preview
+            live = self._session.writer().create(
+                request.urn,
+                wanted,
+                manager,
+                upsert=upsert,
+                force=self._session.is_forced(wanted),
+                preview=request.preview,
             )
         except RefusedError as error:
             if request.preview and _says_nothing(error):
                 return "", request.properties
             raise ProviderError(_not_created(request.urn, kind, error)) from error
-        self._engine.status(request.urn, "")
+        self._session.engine.status(request.urn, "")
         if request.preview:
             live.pop("status", None)
             return "", objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
         try:
-            live = self._waits().until_ready(request.urn, wanted, live, request.timeout)
+            live = self._session.waits().until_ready(request.urn, wanted, live, request.timeout)
         except NotReadyError as error:
             state = objects.checkpoint(wanted, error.live, request.properties, kind.api_version, manager)
             text = (
@@ -153,7 +152,7 @@ class Resources:
                 f"failed to fully initialize or become live: {error.reasons[0]}"
             )
             raise InitFailedError(objects.id_of(live), state, [text, *error.reasons[1:]]) from error
-        self._engine.status(request.urn, "")
+        self._session.engine.status(request.urn, "")
         return objects.id_of(live), objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
 
     def read(self, request: ReadRequest) -> ReadResult:
@@ -163,7 +162,7 @@ class Resources:
         old_inputs, old_live = objects.read_checkpoint(request.properties)
         old_inputs = objects.normalize(objects.to_object(request.inputs) or old_inputs)
         try:
-            live = self._cluster().get(
+            live = self._session.cluster().get(
                 kind.api_version, kind.kind, namespace or objects.namespace_of(old_live or old_inputs), name
             )
         except NoMatchError:
@@ -191,13 +190,13 @@ class Resources:
         """Apply the change and wait until the object is ready again."""
         kind = objects.kind_of(request.type, request.news)
         wanted = objects.normalize(objects.to_object(request.news))
-        if request.preview and (has(wanted, Unknown) or not self._known(kind)):
+        if request.preview and (has(wanted, Unknown) or not self._session.knows(kind)):
             return request.news
         _, old_live = objects.read_checkpoint(request.olds)
         old_manager = objects.field_manager({}, reveal(request.olds))
         manager = objects.field_manager(wanted, reveal(request.olds))
         version = objects.initial_api_version(request.olds, wanted)
-        live = self._live(kind, old_live)
+        live = self._session.live(kind, old_live)
         if live is None:
             raise ProviderError(
                 f'update of resource "{request.urn}" failed: {kind.kind} "{objects.id_of(old_live)}" is gone; '
@@ -206,11 +205,11 @@ class Resources:
         reasons: list[str] = []
         try:
             wanted = keep_ignored(wanted, live, request.ignore_changes, manager)
-            force = self._forced(wanted)
-            live = self._writer().update(kind, wanted, live, manager, force=force, preview=request.preview)
+            force = self._session.is_forced(wanted)
+            live = self._session.writer().update(kind, wanted, live, manager, force=force, preview=request.preview)
             if not request.preview:
-                live = self._waits().until_ready(request.urn, wanted, live, request.timeout)
-                self._engine.status(request.urn, "")
+                live = self._session.waits().until_ready(request.urn, wanted, live, request.timeout)
+                self._session.engine.status(request.urn, "")
         except RefusedError as error:
             if request.preview and isinstance(error.cause, ApiError) and error.cause.forbidden:
                 return request.news
@@ -225,7 +224,7 @@ class Resources:
             )
             raise InitFailedError(objects.id_of(live), state, [text, *reasons[1:]])
         if old_manager != manager and not request.preview and reveal(request.olds).get("__fieldManager"):
-            self._writer().relinquish(live, old_manager)
+            self._session.writer().relinquish(live, old_manager)
         return state
 
     def delete(self, request: DeleteRequest) -> None:
@@ -241,13 +240,13 @@ class Resources:
         except NoMatchError:
             return
         except UnreachableError as error:
-            if "deleteUnreachable" not in self._settings.switches:
+            if "deleteUnreachable" not in self._session.settings.switches:
                 raise ProviderError(f"{error}. {_UNREACHABLE_STATE}") from error
-            self._engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
+            self._session.engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
 
     def _delete(self, request: DeleteRequest, kind: ObjectKind, old_inputs: Item, live: Item) -> None:
         namespace, name = objects.parse_id(request.id)
-        resource = self._cluster().resource(kind.api_version, kind.kind)
+        resource = self._session.cluster().resource(kind.api_version, kind.kind)
         policy = objects.annotation(old_inputs, objects.PROPAGATION).capitalize()
         options = {
             "apiVersion": "v1",
@@ -256,7 +255,7 @@ class Resources:
         }
         path = resource.path(namespace or objects.namespace_of(live), name)
         try:
-            answer = self._cluster().request("DELETE", path, options)
+            answer = self._session.cluster().request("DELETE", path, options)
         except ApiError as error:
             if error.not_found:
                 return
@@ -266,17 +265,17 @@ class Resources:
         if answer.get("kind") == kind.kind and answer.get("metadata"):
             live = {**answer, "apiVersion": kind.api_version}
         try:
-            self._waits().until_gone(request.urn, old_inputs, live, request.timeout)
+            self._session.waits().until_gone(request.urn, old_inputs, live, request.timeout)
         except NotReadyError as error:
             reason = f'"{request.id}" was asked to go and is still there: {"; ".join(error.reasons)}'
             raise ProviderError(reason) from error
-        self._engine.status(request.urn, "")
+        self._session.engine.status(request.urn, "")
 
     def _release(self, live: Item, manager: str) -> None:
-        if self._live(objects.kind_of(f"kubernetes:{live['apiVersion']}:{live['kind']}", live), live) is None:
+        if self._session.live(objects.kind_of(f"kubernetes:{live['apiVersion']}:{live['kind']}", live), live) is None:
             return
         try:
-            self._writer().relinquish(live, manager)
+            self._session.writer().relinquish(live, manager)
         except ApiError as error:
             if error.not_found:
                 return
@@ -290,99 +289,13 @@ class Resources:
             raise ProviderError(str(error)) from error
 
     def _read_unreachable(self, request: ReadRequest, error: UnreachableError) -> ReadResult:
-        if "deleteUnreachable" in self._settings.switches:
-            self._engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
+        if "deleteUnreachable" in self._session.settings.switches:
+            self._session.engine.warn(request.urn, f"{error}. Deleting the unreachable resource from Pulumi state")
             return ReadResult("")
-        if "skipUpdateUnreachable" in self._settings.switches:
-            self._engine.warn(request.urn, f"{error}. What is recorded may not be what is there")
+        if "skipUpdateUnreachable" in self._session.settings.switches:
+            self._session.engine.warn(request.urn, f"{error}. What is recorded may not be what is there")
             return ReadResult(request.id, request.properties, request.inputs)
         raise ProviderError(f"{error}. {_UNREACHABLE_STATE}") from error
-
-    def _live(self, kind: ObjectKind, old_live: Item) -> Item | None:
-        try:
-            return self._cluster().get(
-                kind.api_version, kind.kind, objects.namespace_of(old_live), objects.name_of(old_live)
-            )
-        except NoMatchError as error:
-            raise ProviderError(f"{error}. Verify that any required CRDs have been created") from error
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise ProviderError(str(error)) from error
-
-    def _known(self, kind: ObjectKind) -> bool:
-        """Whether the server can be asked about the kind; previews do without where it cannot."""
-        if self._maybe_cluster is None:
-            return False
-        try:
-            self._maybe_cluster.resource(kind.api_version, kind.kind)
-        except (NoMatchError, UnreachableError):
-            return False
-        return True
-
-    def _namespaced(self, kind: ObjectKind) -> bool:
-        if self._maybe_cluster is not None:
-            try:
-                return self._maybe_cluster.resource(kind.api_version, kind.kind).namespaced
-            except (NoMatchError, UnreachableError):
-                pass
-        return is_namespaced(kind.kind)
-
-    def _forced(self, wanted: Item) -> bool:
-        asked = objects.annotation(wanted, objects.FORCE).lower() == "true"
-        return asked or "enablePatchForce" in self._settings.switches
-
-    def _cluster(self) -> Cluster:
-        if self._maybe_cluster is None:
-            raise UnreachableError("the kubeconfig is not known yet")
-        return self._maybe_cluster
-
-    def _writer(self) -> Writer:
-        return Writer(self._cluster(), self._cancelled, self._engine.status)
-
-    def _waits(self) -> Waits:
-        return Waits(self._cluster(), self._cancelled, self._engine.status)
-
-
-def keep_ignored(wanted: Item, live: Item, ignored: list[str], manager: str) -> Item:
-    """The wanted object with ignored fields as they are, or left out where only others own them."""
-    result: Item = json.loads(json.dumps(wanted))
-    entries = live["metadata"].get("managedFields") or []
-    for text in ignored:
-        path = text.split(".")
-        ours = any(entry.get("manager") == manager and _owns(entry, path) for entry in entries)
-        theirs = any(entry.get("manager") != manager and _owns(entry, path) for entry in entries)
-        _put(result, path, None if theirs and not ours else _at(live, path))
-    return result
-
-
-def _owns(entry: Item, path: list[str]) -> bool:
-    fields = entry.get("fieldsV1") or {}
-    for part in path:
-        if f"f:{part}" not in fields:
-            return False
-        fields = fields[f"f:{part}"]
-    return True
-
-
-def _at(item: Item, path: list[str]) -> object:
-    value: object = item
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
-
-
-def _put(item: Item, path: list[str], value: object) -> None:
-    *parents, last = path
-    for part in parents:
-        nested = item.get(part)
-        if not isinstance(nested, dict):
-            return
-        item = nested
-    if value is None:
-        item.pop(last, None)
-    else:
-        item[last] = value
 
 
 def _align(old: Item, old_live: Item, wanted: Item) -> None:

@@ -4,6 +4,8 @@ Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of th
 node that may be labelled; `state` is what the RayCluster's `.status.state` is waited for to be.
 """
 
+# ruff: noqa: INP001 (the engine runs it as a program; it is no package)
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -36,9 +38,7 @@ namespace = kubernetes.core.v1.Namespace(
     "ns", metadata={"name": "rec", "labels": {"team": "a" if first else "b"}}, opts=options
 )
 inside = namespace.metadata.name
-kubernetes.core.v1.ConfigMap(
-    "cm", metadata={"namespace": inside}, data={"k": "v1" if first else "v2"}, opts=options
-)
+kubernetes.core.v1.ConfigMap("cm", metadata={"namespace": inside}, data={"k": "v1" if first else "v2"}, opts=options)
 device_class = kubernetes.resource.v1.DeviceClass(
     "dc",
     metadata={"name": "rec-dranet"},
@@ -89,9 +89,7 @@ kubernetes.core.v1.Secret(
     string_data={"t": pulumi.Output.secret("canary")},
     opts=options,
 )
-kubernetes.core.v1.NodePatch(
-    "np", metadata={"name": config.require("node"), "labels": {"rec": "yes"}}, opts=options
-)
+kubernetes.core.v1.NodePatch("np", metadata={"name": config.require("node"), "labels": {"rec": "yes"}}, opts=options)
 
 if step == "errors":
     kubernetes.core.v1.Namespace("dup", metadata={"name": "rec"}, opts=options)

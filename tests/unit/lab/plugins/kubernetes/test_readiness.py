@@ -35,7 +35,7 @@ def test_skipping_wins() -> None:
 
 def test_a_path_waits_for_the_controller_to_have_seen_the_spec() -> None:
     item = wanted("RayCluster", wait_for="jsonpath={.status.state}=ready")
-    seen = {"metadata": {"generation": 2}, "status": {"state": "ready", "observedGeneration": 1}}
+    seen: dict[str, Any] = {"metadata": {"generation": 2}, "status": {"state": "ready", "observedGeneration": 1}}
     assert verdict(item, seen) == (False, "")
     seen["status"]["observedGeneration"] = 2
     assert verdict(item, seen) == (True, "Found {.status.state}=ready")
