@@ -61,7 +61,17 @@ PORT_NAMES = {
     "kwok-controller": ("kwokControllerPort",),
 }
 
+ENVIRONMENT = {
+    # The API server computes OpenAPI documents that every Pulumi plugin asks for; without a limit it keeps three
+    # quarters of a gigabyte of them, with it a quarter, at no measurable cost.
+    "kube-apiserver": {"GOMEMLIMIT": "320MiB"},
+}
+"""Variables of single components."""
+
 CONTROLLER_PORT = "labControllerPort"
+
+NO_NODE_LEASES = "--node-lease-duration-seconds=0"
+"""KWOK then reports its nodes' health in their status: after a restart it would wait minutes for its own old leases."""
 
 LAYOUT_GRACE = 1.0
 """Seconds for kwokctl's first start to end; nothing but the database's empty files is kept of it."""
@@ -170,6 +180,11 @@ def _configuration(home: Home) -> dict[str, Any]:
         "componentsPatches": [
             # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be on loopback.
             arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
+            # The only one of its kind doesn't wait, after a restart, for its predecessor's lease to run out.
+            arguments("kube-controller-manager", leader_elect="false"),
+            arguments("kube-scheduler", leader_elect="false"),
+            # After the machine slept, nodes must not count as lost: KWOK never makes their pods ready again.
+            arguments("kube-controller-manager", override=True, node_monitor_grace_period="8760h"),
             arguments("kwok-controller", override=True, manage_all_nodes="false"),
             arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
         ],
@@ -177,7 +192,7 @@ def _configuration(home: Home) -> dict[str, Any]:
 
 
 def _signature(home: Home) -> str:
-    text = json.dumps([str(home.root.absolute()), _configuration(home), HEALTH], sort_keys=True)
+    text = json.dumps([str(home.root.absolute()), _configuration(home), NO_NODE_LEASES], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -209,8 +224,19 @@ def _process(home: Home, component: dict[str, Any], ports: dict[str, int]) -> Pr
         purpose=PURPOSES[name],
         needs=tuple(component.get("links", ())),
         ports=tuple(ports[port] for port in PORT_NAMES[name]),
+        environment=ENVIRONMENT.get(name, {}),
         probe=Probe(HEALTH[name].format(**ports)),
     )
+
+
+def _known_ports(folder: Path) -> dict[str, int] | None:
+    """The ports of an earlier layout, if all are free: Pulumi's states may name them."""
+    try:
+        ports: dict[str, int] = json.loads((folder / "layout.json").read_text())["ports"]
+    except (OSError, ValueError, KeyError):
+        return None
+    needed = {name for names in PORT_NAMES.values() for name in names} | {CONTROLLER_PORT}
+    return ports if ports.keys() == needed and all(map(_free, ports.values())) else None
 
 
 def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
@@ -221,10 +247,10 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     """
     supervisor.stop_all()
     folder = _folder(home)
+    ports = _known_ports(folder) or choose_ports(str(home.root.absolute()))
     for name in ("kwok.yaml", "layout.json"):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
-    ports = choose_ports(str(home.root.absolute()))
     configuration = _configuration(home)
     configuration["options"] |= {name: port for name, port in ports.items() if name != CONTROLLER_PORT}
     request = home.root / "kwokctl.yaml"
@@ -240,6 +266,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
         f"--name={CLUSTER}",
         f"--config={request}",
         "--timeout=90s",
+        NO_NODE_LEASES,
     ]
     try:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
