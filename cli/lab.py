@@ -41,14 +41,15 @@ def _home(path: Path | None) -> Home:
 @contextlib.contextmanager
 def _plain_errors(home: Home, interrupted: str = "") -> Iterator[None]:
     """Errors and Ctrl-C as sentences and exit codes."""
-    from lab.errors import USAGE, LabError  # noqa: PLC0415
+    from lab.errors import FAILED, LabError  # noqa: PLC0415
 
     try:
         yield
     except LabError as error:
         fail(f"{error.problem}\n{error.remedy}", error.code)
-    except PermissionError as error:
-        fail(f"{error.filename}: permission denied\nthe lab in {home.root} needs to write there", USAGE)
+    except OSError as error:  # a full disk, a folder that may not be written, a path through a file
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        fail(f"{what}\nthe lab in {home.root} was not changed further; mend that and run it again", FAILED)
     except KeyboardInterrupt:
         typer.echo(f"\ninterrupted; {interrupted}" if interrupted else "\ninterrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
