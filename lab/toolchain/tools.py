@@ -160,7 +160,7 @@ KUBERAY = Tool(
     folder="kuberay",
     module="github.com/ray-project/kuberay/ray-operator",
     programs={"kuberay-operator": "github.com/ray-project/kuberay/ray-operator"},
-    seconds=60,
+    seconds=80,
     copied=(Copied("config/crd/bases", "crds"),),
 )
 
@@ -170,7 +170,7 @@ HELM = Tool(
     folder="helm",
     module="helm.sh/helm/v3",
     programs={"helm": "helm.sh/helm/v3/cmd/helm"},
-    seconds=80,
+    seconds=60,
     variables={"helm.sh/helm/v3/internal/version.version": "v{version}"},
 )
 
