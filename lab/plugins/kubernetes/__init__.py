@@ -10,6 +10,6 @@ It is found only where the lab puts `pulumi-resource-kubernetes` on PATH. Anywhe
 real plugin, and nothing of this package is imported.
 
 Not in it: client-side apply, `renderYamlToDirectory`, YAML and Kustomize components, `helm.sh/v4`, functions of the
-provider, schemas, deprecation warnings, OpenAPI checks before the dry run. What is waited for is simpler (see
+provider, schemas (so `pulumi import` is run with `--generate-code=false`), deprecation warnings, OpenAPI checks before the dry run. What is waited for is simpler (see
 `readiness`), and a refresh does not ask whether an object is still ready.
 """
