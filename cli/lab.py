@@ -69,7 +69,8 @@ def _print_fleet(home: Home) -> None:
     """The fleet, asked under the lab's environment, as a user would who has evaluated it."""
     import os  # noqa: PLC0415
 
-    from cli.status import StatusError, print_fleet  # noqa: PLC0415
+    from cli.environment import StatusError  # noqa: PLC0415
+    from cli.status import print_fleet  # noqa: PLC0415
     from lab import environment  # noqa: PLC0415
     from lab.errors import LabError  # noqa: PLC0415
     from lab.update import STACK  # noqa: PLC0415

@@ -75,12 +75,13 @@ def status(
     Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a wrong stack.
     """
     from cli import status as verb  # noqa: PLC0415
+    from cli.environment import NoSuchStackError, StatusError  # noqa: PLC0415
 
     try:
         fleet = verb.fleet_of(stack)
-    except verb.NoSuchStackError as error:
+    except NoSuchStackError as error:
         fail(str(error), BAD_INPUT)
-    except verb.StatusError as error:
+    except StatusError as error:
         fail(str(error), 1)
     if as_json:
         print_json(fleet.as_json())

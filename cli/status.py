@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -16,24 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.console import out
+from cli.environment import StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.ray.condition import condition_of, gpus_of
 from components.ray.manifest import GPU
 from components.ray.readiness import reasons_of
-from stacks import stack_file
-from stacks.settings.nearest import did_you_mean
 from stacks.settings.resolve import EnvironmentContract
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-
-
-class StatusError(Exception):
-    """The state or the cluster can't be asked; the text says why and what mends it."""
-
-
-class NoSuchStackError(StatusError):
-    """There is no such stack."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +101,15 @@ def fleet_of(stack: str) -> Fleet:
 
     Raises:
         NoSuchStackError: no such stack.
-        StatusError: it was never brought up, or Pulumi or the API server can't be asked.
+        NotUpError: it was never brought up.
+        StatusError: Pulumi or the API server can't be asked.
     """
-    environment = _environment_of(stack)
-    outputs = _outputs(environment)
-    if "environment" not in outputs or "kubeconfig" not in outputs:
-        raise StatusError(f"stack {environment} has not been brought up; run: pulumi up -s {environment}")
-    contract = EnvironmentContract.model_validate(outputs["environment"])
+    up = brought_up(stack)
     try:
-        fleet = observe(ClusterApi(outputs["kubeconfig"]), stack, contract)
+        fleet = observe(ClusterApi(up.kubeconfig), stack, up.contract)
     except ClusterError as error:
-        raise StatusError(f"stack {environment}: {error}") from None
-    if environment == stack:
+        raise StatusError(f"stack {up.stack}: {error}") from None
+    if up.stack == stack:
         return fleet
     return replace(fleet, berths=[berth for berth in fleet.berths if berth.stack == stack], clusters=[])
 
@@ -192,37 +177,6 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str) -> Ray:
         gpus=gpus_of(cluster),
         reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
     )
-
-
-def _environment_of(stack: str) -> str:
-    """The environment's stack: the stack itself, or the one that an engineer's stack names."""
-    path = stack_file.stack_path(stack)
-    if not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        raise NoSuchStackError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
-    try:
-        settings = stack_file.read(path).settings
-    except stack_file.StackFileError as error:
-        raise NoSuchStackError(str(error)) from None
-    engineer = settings.get("engineer")
-    return str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
-
-
-def _outputs(stack: str) -> dict[str, Any]:
-    program = shutil.which("pulumi")
-    if program is None:
-        raise StatusError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
-    done = subprocess.run(
-        [program, "stack", "output", "--json", "--show-secrets", "--stack", stack],
-        cwd=stack_file.project(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        text = done.stderr.strip().removeprefix("error: ") or f"pulumi ended with {done.returncode}"
-        raise StatusError(f"stack {stack}: {text}")
-    return dict(json.loads(done.stdout))
 
 
 def table(fleet: Fleet) -> Group:

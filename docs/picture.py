@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.status import StatusError, fleet_of, table
+from cli.environment import StatusError
+from cli.status import fleet_of, table
 
 
 def main() -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from components.pods import why_not_ready
+
 Object = dict[str, Any]
 
 
@@ -83,25 +85,7 @@ def reasons_not_ready(cluster: Object, pods: Iterable[Object], events: Iterable[
 
 
 def _why_pod_not_ready(pod: Object) -> str | None:
-    status = pod.get("status") or {}
-    kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "pod")
-    conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
-    if conditions.get("Ready", {}).get("status") == "True":
-        return None
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        return f"{kind} pod cannot be scheduled: {scheduled.get('message') or scheduled.get('reason')}"
-    if status.get("phase") == "Failed":
-        return f"{kind} pod failed: {status.get('message') or status.get('reason') or 'no reason given'}"
-    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
-        waiting = (container.get("state") or {}).get("waiting")
-        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return (
-                f"{kind} pod, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(
-                    ": "
-                )
-            )
-    return f"{kind} pod is not ready yet (phase {status.get('phase', 'unknown')})"
+    return why_not_ready(pod, (pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""))
 
 
 def gpus_of(cluster: Object) -> int:
