@@ -29,7 +29,8 @@ _PLUGIN = """#!/bin/sh
 # {what}
 export {variable}={home}
 export PYTHONPATH={clone}${{PYTHONPATH:+:$PYTHONPATH}}
-exec {python} -m {module} "$@"
+# -P: the engine starts plugins in the program's folder, whose own folders must not be taken for ours.
+exec {python} -P -m {module} "$@"
 """
 
 _CREDENTIAL = """#!/bin/sh
