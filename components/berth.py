@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +9,7 @@ import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.ray.manifest import ray_cluster
-from stacks.settings.environment import PoolSettings
+from stacks.settings.pools import Pools
 from stacks.settings.ray import Autoscaling, RayClusterSettings
 from stacks.settings.resolve import namespace_of
 
@@ -32,7 +31,7 @@ class BerthInputs:
     """
 
     settings: RayClusterSettings
-    pools: Mapping[str, PoolSettings]
+    pools: Pools
     environment: str
     stack: str
     kind: Literal["engineer", "cluster"]

@@ -34,12 +34,15 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
     """
     reference = pulumi.StackReference(full_name(settings.environment))
     contract = read_contract((await reference.get_output_details("environment")).value, settings.environment)
-    berth_settings = berth_on(stack, settings, contract, file).berths[0]
+    resolved = berth_on(stack, settings, contract, file)
+    for warning in resolved.warnings:
+        pulumi.log.warn(f"{warning.where}: {warning.message}")
+    berth_settings = resolved.berths[0]
     kubeconfig = reference.require_output("kubeconfig")
     kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))
     berth = Berth(
         berth_settings.name,
-        BerthInputs(berth_settings, contract.pools, environment=contract.name, stack=stack, kind="engineer"),
+        BerthInputs(berth_settings, resolved.pools, environment=contract.name, stack=stack, kind="engineer"),
         pulumi.ResourceOptions(providers={"kubernetes": kubernetes}),
     )
     pulumi.export("namespace", berth.namespace)

@@ -12,6 +12,7 @@ from components.gke.cluster import Cluster, ClusterInputs
 from components.gke.network import Network, NetworkInputs
 from components.gke.node_pool import NodePool, NodePoolInputs
 from components.kubernetes_provider import kubernetes_provider
+from components.operators.gpu_operator import GpuOperator, GpuOperatorInputs, served
 from components.operators.kuberay import KubeRay
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.resolve import contract_of, resolve_environment
@@ -29,6 +30,8 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
         NotReadyError: a RayCluster is not ready in time.
     """
     resolved = resolve_environment(settings)
+    for warning in resolved.warnings:
+        pulumi.log.warn(f"{warning.where}: {warning.message}")
     name = settings.cluster.name or stack
     google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": google})
@@ -36,23 +39,23 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
     cluster = Cluster(name, ClusterInputs(settings.cluster, settings.project, settings.zone, network), on_google)
     pools = {
         pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone), on_google)
-        for pool, its in settings.pools.items()
+        for pool, its in resolved.pools.items()
     }
     kubernetes = kubernetes_provider(cluster.kubeconfig, cluster.id)
-    operator = KubeRay(
-        "kuberay-operator",
-        settings.operators.kuberay,
-        pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(pools.values())),
-    )
-    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[operator])
-    inputs = [
-        *(BerthInputs(its, settings.pools, environment=stack, stack=stack, kind="engineer") for its in resolved.berths),
+    on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(pools.values()))
+    operators: list[pulumi.Resource] = [KubeRay("kuberay-operator", settings.operators.kuberay, on_nodes)]
+    if served(resolved.pools):
+        inputs = GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing)
+        operators.append(GpuOperator("gpu-operator", inputs, on_nodes))
+    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=operators)
+    wanted = [
+        *(BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind="engineer") for its in resolved.berths),
         *(
-            BerthInputs(its, settings.pools, environment=stack, stack=stack, kind="cluster")
+            BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind="cluster")
             for its in resolved.clusters
         ),
     ]
-    berths = [Berth(each.settings.name, each, on_cluster) for each in inputs]
+    berths = [Berth(each.settings.name, each, on_cluster) for each in wanted]
     contract = contract_of(settings, stack, resolved)
     pulumi.export("environment", json.loads(contract.model_dump_json(by_alias=True, exclude_none=True)))
     pulumi.export("clusterId", cluster.id)

@@ -8,8 +8,11 @@ from typing import Any
 import pulumi
 from pulumi_gcp import container
 
+from components.sharing.device_plugin import node_labels
 from stacks.settings.environment import PoolAutoscaling, PoolSettings
+from stacks.settings.pools import Pool
 
+_IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 _TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
 
 
@@ -18,18 +21,18 @@ class NodePoolInputs:
     """What a node pool needs to know.
 
     Attributes:
-        settings: machine type, size, labels, taints.
+        pool: machine type, size, labels, taints, and how its GPUs are shared.
         cluster: name of the cluster.
         zone: zone of the nodes.
     """
 
-    settings: PoolSettings
+    pool: Pool
     cluster: pulumi.Input[str]
     zone: str
 
 
 class NodePool(pulumi.ComponentResource):
-    """Nodes of one machine type, their driver and device plugin left to GKE."""
+    """Nodes of one machine type."""
 
     def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Make the pool.
@@ -40,7 +43,7 @@ class NodePool(pulumi.ComponentResource):
             opts: Pulumi's options.
         """
         super().__init__("berth:gke:NodePool", name, None, opts)
-        settings = inputs.settings
+        settings = inputs.pool.settings
         container.NodePool(
             name,
             name=name,
@@ -48,9 +51,10 @@ class NodePool(pulumi.ComponentResource):
             location=inputs.zone,
             node_config=container.NodePoolNodeConfigArgs(
                 machine_type=settings.machine_type,
-                image_type="COS_CONTAINERD",
+                image_type=_IMAGE_TYPES[settings.node_image],
                 disk_size_gb=settings.disk_size_gb,
-                labels=settings.labels,
+                # What the GPU Operator reads from nodes is in the pool's config, so that nodes added later have it too.
+                labels={**settings.labels, **node_labels(inputs.pool)},
                 taints=[
                     container.NodePoolNodeConfigTaintArgs(
                         key=taint.key, value=taint.value, effect=_TAINT_EFFECTS[taint.effect]
@@ -92,7 +96,10 @@ def _accelerators(settings: PoolSettings) -> list[container.NodePoolNodeConfigGu
             type=machine.accelerator,
             count=machine.gpus,
             gpu_driver_installation_config=container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
-                gpu_driver_version="DEFAULT"
+                # With its own device plugin GKE also leaves the driver off; then Google's installer is run, or another.
+                gpu_driver_version=(
+                    "INSTALLATION_DISABLED" if settings.by_operator or settings.driver == "preinstalled" else "DEFAULT"
+                )
             ),
         )
     ]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from components.manifest import Manifest
 from stacks.settings.environment import PoolSettings
+from stacks.settings.pools import Pools
 from stacks.settings.ray import Autoscaling, Head, RayClusterSettings, Worker
-
-GPU = "nvidia.com/gpu"
-"""The resource name under which GKE's device plugin advertises whole GPUs."""
+from stacks.settings.sharing import GPU
 
 WORKER_GROUP = "workers"
 
 
-def ray_cluster(
-    settings: RayClusterSettings, pools: Mapping[str, PoolSettings], namespace: str, labels: dict[str, str]
-) -> Manifest:
+def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
     """A RayCluster of one head without GPUs and one group of workers.
 
     Args:
@@ -39,14 +35,16 @@ def ray_cluster(
             **_autoscaling(settings),
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; the Service is ClusterIP
-                "template": _template(settings, "ray-head", settings.head, pools[settings.head.pool], labels),
+                "template": _template(settings, "ray-head", settings.head, pools[settings.head.pool].settings, labels),
             },
             "workerGroupSpecs": [
                 {
                     "groupName": WORKER_GROUP,
                     **_replicas(settings),
-                    "rayStartParams": {},
-                    "template": _template(settings, "ray-worker", settings.worker, pools[settings.worker.pool], labels),
+                    "rayStartParams": _ray_gpus(settings.worker, pools),
+                    "template": _template(
+                        settings, "ray-worker", settings.worker, pools[settings.worker.pool].settings, labels
+                    ),
                 }
             ],
         },
@@ -71,11 +69,25 @@ def _replicas(settings: RayClusterSettings) -> dict[str, int]:
     return {"replicas": count, "minReplicas": count, "maxReplicas": max(count, 1)}
 
 
+def _ray_gpus(worker: Worker, pools: Pools) -> dict[str, str]:
+    """Ray's own count of GPUs, where KubeRay would not find it.
+
+    KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
+    ray-operator/controllers/ray/common/pod.go); `nvidia.com/gpu.shared` is none of them. For anything but whole GPUs it is
+    said outright.
+    """
+    if not worker.gpus or not pools[worker.pool].shared:
+        return {}
+    return {"num-gpus": str(worker.gpus)}
+
+
 def _template(
     settings: RayClusterSettings, container: str, pod: Head | Worker, pool: PoolSettings, labels: dict[str, str]
 ) -> dict[str, Any]:
     gpus = pod.gpus if isinstance(pod, Worker) else 0
-    resources = {"cpu": pod.cpu, "memory": pod.memory} | ({GPU: str(gpus)} if gpus else {})
+    resources = {"cpu": pod.cpu, "memory": pod.memory} | (
+        {pod.gpu_resource: str(pod.gpus)} if isinstance(pod, Worker) and gpus else {}
+    )
     return {
         "metadata": {"labels": labels},
         "spec": {

@@ -12,6 +12,7 @@ from stacks.settings.base import Settings
 from stacks.settings.machines import MACHINES, Machine
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.ray import Count, RayShape, count_or_bounds
+from stacks.settings.sharing import SharingProfile
 from stacks.settings.types import IpRange, Name, NonEmpty, ProjectId, Zone
 
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?(-gke\.\d+)?")
@@ -87,6 +88,15 @@ class PoolSettings(Settings):
     """Labels of every node, beside those that GKE sets."""
     taints: list[Taint] = []
     """Taints of every node, beside GKE's own for GPUs."""
+    node_image: Literal["cos", "ubuntu"] = "cos"
+    """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
+    gpu_management: Literal["gke", "operator"] | None = None
+    """Who advertises the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator, which berth installs when a pool
+    wants it. Default: `operator` where the GPUs are shared, else `gke`."""
+    driver: Literal["gke", "operator", "preinstalled"] = "gke"
+    """Who installs NVIDIA's driver: Google's installer, the GPU Operator (Ubuntu only), or nobody, since it is there."""
+    sharing: Name | None = None
+    """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
 
@@ -96,14 +106,14 @@ class PoolSettings(Settings):
         return MACHINES[self.machine_type]
 
     @property
+    def by_operator(self) -> bool:
+        """The GPU Operator serves its GPUs."""
+        return self.machine.gpus > 0 and (self.gpu_management or ("operator" if self.sharing else "gke")) == "operator"
+
+    @property
     def nodes_at_most(self) -> int:
         """Nodes that the pool can ever have."""
         return self.nodes.max if isinstance(self.nodes, PoolAutoscaling) else self.nodes
-
-    @property
-    def gpus_at_most(self) -> int:
-        """GPUs that the pool can ever have."""
-        return self.nodes_at_most * self.machine.gpus
 
 
 class KubeRaySettings(Settings):
@@ -119,16 +129,47 @@ class KubeRaySettings(Settings):
     """Namespace that the operator runs in."""
 
 
+def _good_gpu_operator(version: str) -> str:
+    if version in versions.GPU_OPERATOR_BAD:
+        raise ValueError(f"{version} {versions.GPU_OPERATOR_BAD[version]}")
+    return version
+
+
+class GpuOperatorSettings(Settings):
+    """NVIDIA's GPU Operator: installed where a pool is managed by it, once for the cluster."""
+
+    chart: NonEmpty = "gpu-operator"
+    """A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
+    repository: NonEmpty | None = versions.GPU_OPERATOR_REPOSITORY
+    """Chart repository; unused for an OCI reference or a folder."""
+    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_gpu_operator)] = (
+        versions.GPU_OPERATOR
+    )
+    """Version of chart and operator."""
+    namespace: Name = "gpu-operator"
+    """Namespace that the operator and its daemons run in."""
+    dcgm_exporter: bool = False
+    """GPU metrics by NVIDIA's exporter. GKE's managed DCGM gives the same ones, so by default there is one of them."""
+    node_feature_discovery: bool = True
+    """Label nodes by their hardware; only a cluster that runs it already needs none."""
+    validator: bool = True
+    """Run a CUDA workload of the operator's own on every node before its GPUs are advertised."""
+
+
 class OperatorsSettings(Settings):
     """What is installed on the cluster, beside what GKE brings."""
 
     kuberay: KubeRaySettings = KubeRaySettings()
+    gpu: GpuOperatorSettings = GpuOperatorSettings()
 
 
 class FleetSettings(Settings):
     """What of an environment refers to one another: checked as a whole, wherever it is."""
 
     network: NetworkSettings = NetworkSettings()
+    operators: OperatorsSettings = OperatorsSettings()
+    sharing: dict[Name, SharingProfile] = {}
+    """Ways to share GPUs, by name, for the pools' `sharing`. The one named `any` is the device plugin's default."""
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
     """Node pools by name."""
     defaults: RayShape = RayShape()
@@ -155,4 +196,3 @@ class EnvironmentSettings(FleetSettings):
     zone: Zone
     """Zone of the cluster and its nodes."""
     cluster: ClusterSettings = ClusterSettings()
-    operators: OperatorsSettings = OperatorsSettings()

@@ -21,6 +21,8 @@ class Machine:
         gpus: GPUs of one node, 0 for none.
         accelerator: GKE's name for the GPU (label cloud.google.com/gke-accelerator), "" for none.
         gpu_product: the GPU's name for people, "" for none.
+        gpu_memory_gib: memory of one GPU, by the same pages (a4: 1,440 GB for eight; NVIDIA's largest MIG profile
+            agrees), 0 for none.
     """
 
     name: str
@@ -29,29 +31,30 @@ class Machine:
     gpus: int = 0
     accelerator: str = ""
     gpu_product: str = ""
+    gpu_memory_gib: int = 0
 
 
 _ACCELERATED = (
-    Machine("a4-highgpu-8g", 224, 3968, 8, "nvidia-b200", "B200"),
-    Machine("a3-ultragpu-8g", 224, 2952, 8, "nvidia-h200-141gb", "H200"),
-    Machine("a3-megagpu-8g", 208, 1872, 8, "nvidia-h100-mega-80gb", "H100"),
-    Machine("a3-highgpu-8g", 208, 1872, 8, "nvidia-h100-80gb", "H100"),
-    Machine("a2-ultragpu-1g", 12, 170, 1, "nvidia-a100-80gb", "A100 80GB"),
-    Machine("a2-ultragpu-2g", 24, 340, 2, "nvidia-a100-80gb", "A100 80GB"),
-    Machine("a2-ultragpu-4g", 48, 680, 4, "nvidia-a100-80gb", "A100 80GB"),
-    Machine("a2-ultragpu-8g", 96, 1360, 8, "nvidia-a100-80gb", "A100 80GB"),
-    Machine("a2-highgpu-1g", 12, 85, 1, "nvidia-tesla-a100", "A100 40GB"),
-    Machine("a2-highgpu-2g", 24, 170, 2, "nvidia-tesla-a100", "A100 40GB"),
-    Machine("a2-highgpu-4g", 48, 340, 4, "nvidia-tesla-a100", "A100 40GB"),
-    Machine("a2-highgpu-8g", 96, 680, 8, "nvidia-tesla-a100", "A100 40GB"),
-    Machine("g2-standard-4", 4, 16, 1, "nvidia-l4", "L4"),
-    Machine("g2-standard-8", 8, 32, 1, "nvidia-l4", "L4"),
-    Machine("g2-standard-12", 12, 48, 1, "nvidia-l4", "L4"),
-    Machine("g2-standard-16", 16, 64, 1, "nvidia-l4", "L4"),
-    Machine("g2-standard-24", 24, 96, 2, "nvidia-l4", "L4"),
-    Machine("g2-standard-32", 32, 128, 1, "nvidia-l4", "L4"),
-    Machine("g2-standard-48", 48, 192, 4, "nvidia-l4", "L4"),
-    Machine("g2-standard-96", 96, 384, 8, "nvidia-l4", "L4"),
+    Machine("a4-highgpu-8g", 224, 3968, 8, "nvidia-b200", "B200", 180),
+    Machine("a3-ultragpu-8g", 224, 2952, 8, "nvidia-h200-141gb", "H200", 141),
+    Machine("a3-megagpu-8g", 208, 1872, 8, "nvidia-h100-mega-80gb", "H100", 80),
+    Machine("a3-highgpu-8g", 208, 1872, 8, "nvidia-h100-80gb", "H100", 80),
+    Machine("a2-ultragpu-1g", 12, 170, 1, "nvidia-a100-80gb", "A100 80GB", 80),
+    Machine("a2-ultragpu-2g", 24, 340, 2, "nvidia-a100-80gb", "A100 80GB", 80),
+    Machine("a2-ultragpu-4g", 48, 680, 4, "nvidia-a100-80gb", "A100 80GB", 80),
+    Machine("a2-ultragpu-8g", 96, 1360, 8, "nvidia-a100-80gb", "A100 80GB", 80),
+    Machine("a2-highgpu-1g", 12, 85, 1, "nvidia-tesla-a100", "A100 40GB", 40),
+    Machine("a2-highgpu-2g", 24, 170, 2, "nvidia-tesla-a100", "A100 40GB", 40),
+    Machine("a2-highgpu-4g", 48, 340, 4, "nvidia-tesla-a100", "A100 40GB", 40),
+    Machine("a2-highgpu-8g", 96, 680, 8, "nvidia-tesla-a100", "A100 40GB", 40),
+    Machine("g2-standard-4", 4, 16, 1, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-8", 8, 32, 1, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-12", 12, 48, 1, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-16", 16, 64, 1, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-24", 24, 96, 2, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-32", 32, 128, 1, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-48", 48, 192, 4, "nvidia-l4", "L4", 24),
+    Machine("g2-standard-96", 96, 384, 8, "nvidia-l4", "L4", 24),
 )
 
 # GiB of memory per vCPU, and the vCPU counts that the family is sold in.

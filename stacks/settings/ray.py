@@ -50,8 +50,12 @@ class WorkerShape(Settings):
 
     pool: Name | None = None
     """Node pool that the workers run on. Default: the environment's only pool with GPUs."""
-    gpus: Annotated[int, Field(ge=0, le=16, strict=True)] | None = None
-    """GPUs of one worker. Default: 1; for a named cluster all GPUs of a node."""
+    gpus: Annotated[int, Field(ge=0, le=512, strict=True)] | None = None
+    """GPUs of one worker, or shares of GPUs where the pool shares them. Default: 1; for a named cluster all of a node."""
+    gpu_resource: NonEmpty | None = None
+    """The resource to ask for. Default: the one that the pool advertises."""
+    gpu_memory: Quantity | None = None
+    """GPU memory that the worker needs for each of its GPUs: you are warned where the pool's share has less."""
     cpu: Quantity | None = None
     """Cores of one worker, request and limit alike. Default: 4; for a named cluster nine tenths of a node."""
     memory: Quantity | None = None
@@ -123,6 +127,8 @@ class Worker(Settings):
 
     pool: Name
     gpus: int
+    gpu_resource: NonEmpty
+    gpu_memory: Quantity | None = None
     cpu: Quantity
     memory: Quantity
 

@@ -19,3 +19,16 @@ RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
 
 RAY_TOKEN_AUTH_SINCE = (2, 52, 0)
 """The first Ray with token authentication."""
+
+GPU_OPERATOR = "v26.7.0"
+"""GPU Operator chart and operator: the newest whose values and CRD the tests are held to."""
+
+GPU_OPERATOR_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
+"""Where the chart gpu-operator is published (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/)."""
+
+_IBVERBS = (
+    "injects all ibverbs devices into every pod with a GPU, which takes RDMA NICs from others; use v26.3.3 or newer"
+)
+
+GPU_OPERATOR_BAD = {"v26.3.1": _IBVERBS, "v26.3.2": _IBVERBS}
+"""Versions that must not be used, with the reason (the operator's release notes of 26.3.3)."""

@@ -22,7 +22,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = [*resolved.berths, *resolved.clusters]
-    return ray_cluster(cluster, settings.pools, "berth-x", {"berth/engineer": "x"})
+    return ray_cluster(cluster, resolved.pools, "berth-x", {"berth/engineer": "x"})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pulumi
@@ -145,7 +146,7 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
 def test_an_engineers_program_imports_no_pulumi_gcp() -> None:
     async def imported() -> str:
         process = await asyncio.create_subprocess_exec(
-            "python",
+            sys.executable,
             "-c",
             "import stacks.program, stacks.engineer, sys; print([m for m in sys.modules if m.startswith(('pulumi_gcp', 'lab'))])",
             stdout=asyncio.subprocess.PIPE,

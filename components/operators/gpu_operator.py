@@ -1,0 +1,131 @@
+"""NVIDIA's GPU Operator on GKE, and Google's driver installer for the nodes that it serves.
+
+Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from components.manifest import MANAGED_BY, KubernetesObject, Manifest
+from components.operators.driver_installer import driver_installer
+from components.operators.helm import Chart, release
+from components.sharing.device_plugin import config_map
+from stacks.settings.environment import GpuOperatorSettings
+from stacks.settings.pools import Pool, Pools
+from stacks.settings.sharing import Profiles
+
+COS_DRIVER = "/home/kubernetes/bin/nvidia"
+"""Where Google's installer puts the driver on Container-Optimized OS."""
+
+CRITICAL_PODS = 100
+"""GKE admits pods of system priority only where a quota allows them; this many are more than any cluster needs."""
+
+
+@dataclass(frozen=True)
+class GpuOperatorInputs:
+    """What the operator needs to know.
+
+    Attributes:
+        settings: chart, version, toggles.
+        pools: all pools by name; those that it serves are among them.
+        profiles: the sharing profiles by name.
+    """
+
+    settings: GpuOperatorSettings
+    pools: Pools
+    profiles: Profiles
+
+
+class GpuOperator(pulumi.ComponentResource):
+    """The operator, the quota that lets its daemons in, and the driver installer where nodes need it."""
+
+    def __init__(self, name: str, inputs: GpuOperatorInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Install it.
+
+        Args:
+            name: name of the Helm release.
+            inputs: settings, pools, profiles.
+            opts: must carry the kubernetes provider.
+        """
+        super().__init__("berth:operators:GpuOperator", name, None, opts)
+        settings = inputs.settings
+        child = pulumi.ResourceOptions(parent=self)
+        namespace = KubernetesObject(name, _namespace(settings.namespace), child)
+        before: list[pulumi.Resource] = [
+            KubernetesObject(
+                name, quota(settings.namespace), pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+            )
+        ]
+        if wants_installer(inputs.pools):
+            before.append(KubernetesObject("nvidia-driver-installer", driver_installer(), child))
+        chart = Chart(
+            chart=settings.chart,
+            repository=settings.repository,
+            version=settings.version,
+            namespace=settings.namespace,
+            values=values(inputs),
+            timeout=900,
+        )
+        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=before))
+        self.register_outputs({})
+
+
+def served(pools: Pools) -> Mapping[str, Pool]:
+    """The pools that the operator serves."""
+    return {name: pool for name, pool in pools.items() if pool.settings.by_operator}
+
+
+def wants_installer(pools: Pools) -> bool:
+    """Whether Google's driver installer is needed: GKE runs it by itself only on the pools that are left to it."""
+    return any(pool.settings.driver == "gke" and pool.settings.node_image == "cos" for pool in served(pools).values())
+
+
+def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
+    """Helm values: what differs from the chart's own."""
+    settings, pools = inputs.settings, served(inputs.pools)
+    on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
+    strategies = {pool.profile.strategy for pool in pools.values() if pool.profile.strategy}
+    chosen: dict[str, Any] = {
+        "operator": {"upgradeCRD": True, "cleanupCRD": False},
+        "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
+        "cdi": {"enabled": True},
+        "nfd": {"enabled": settings.node_feature_discovery},
+        "dcgmExporter": {"enabled": settings.dcgm_exporter},
+        "mig": {"strategy": strategies.pop() if strategies else "single"},
+        "devicePlugin": {"config": config_map(inputs.pools, inputs.profiles)},
+        # GKE 1.33 and newer configure containerd from files, not from its running state.
+        "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
+    }
+    if on_cos:
+        # The root file system is read-only: driver and toolkit live where Google's installer puts the driver.
+        chosen["hostPaths"] = {"driverInstallDir": COS_DRIVER}
+        chosen["toolkit"]["installDir"] = COS_DRIVER
+        # A COS node has to be restarted before MIG mode holds.
+        chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
+    if not settings.validator:
+        chosen["validator"] = {"plugin": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
+    return chosen
+
+
+def _namespace(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MANAGED_BY)}}
+
+
+def quota(namespace: str) -> Manifest:
+    """The quota without which GKE refuses pods of system priority outside kube-system."""
+    scope = {
+        "operator": "In",
+        "scopeName": "PriorityClass",
+        "values": ["system-node-critical", "system-cluster-critical"],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpu-operator-quota", "namespace": namespace, "labels": dict(MANAGED_BY)},
+        "spec": {"hard": {"pods": str(CRITICAL_PODS)}, "scopeSelector": {"matchExpressions": [scope]}},
+    }

@@ -1,0 +1,166 @@
+"""Whether RayClusters fit on their pools: one by one, and all together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+
+from stacks.settings import versions
+from stacks.settings.base import Settings
+from stacks.settings.pools import Pool, Pools
+from stacks.settings.problems import Path, Problem
+from stacks.settings.ray import RayClusterSettings
+from stacks.settings.types import Name, parse_quantity
+
+GIB = 2**30
+
+_TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
+
+
+class Demand(Settings):
+    """What one RayCluster asks of one pool when it starts.
+
+    Attributes of quantities are sums over its pods there.
+    """
+
+    owner: str
+    """Who asks, for people: `alice`."""
+    pool: Name
+    gpus: int
+    """GPUs, or shares of them where the pool shares them."""
+    cores: Decimal
+    memory_gib: Decimal
+
+
+def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+    """What can never run because one node or the whole pool is too small for it, or has another resource."""
+    pool, worker = pools[cluster.worker.pool], cluster.worker
+    machine = pool.settings.machine
+    node = f"a node of pool {worker.pool!r} ({machine.name})"
+    fails = pool.profile.fail_requests_greater_than_one or pool.profile.kind == "mps"
+    if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
+        yield Problem(
+            (*path, "worker", "gpuResource"),
+            f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this line out to"
+            " ask for what it has",
+        )
+    elif worker.gpus > pool.per_node:
+        has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
+        yield Problem((*path, "worker", "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
+    elif worker.gpus > 1 and fails:
+        yield Problem(
+            (*path, "worker", "gpus"),
+            f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
+            f" ({_why_one(pool)}); ask for 1, or for whole GPUs of a pool that does not share them",
+        )
+    elif cluster.workers_at_most * worker.gpus > pool.at_most:
+        asked = cluster.workers_at_most * worker.gpus
+        yield Problem(
+            (*path, "workers"),
+            f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool {worker.pool!r} tops out"
+            f" at {pool.counted(pool.at_most)} ({pool.made_of})",
+        )
+    for role, pod, its_machine in (
+        ("worker", worker, machine),
+        ("head", cluster.head, pools[cluster.head.pool].settings.machine),
+    ):
+        if parse_quantity(pod.cpu) > its_machine.vcpus:
+            yield Problem(
+                (*path, role, "cpu"),
+                f"a {role} asks for {pod.cpu} cores, but {its_machine.name} has {its_machine.vcpus}",
+            )
+        if parse_quantity(pod.memory) > its_machine.memory_gib * GIB:
+            yield Problem(
+                (*path, role, "memory"),
+                f"a {role} asks for {pod.memory} of memory, but {its_machine.name} has {its_machine.memory_gib}Gi",
+            )
+
+
+def _why_one(pool: Pool) -> str:
+    if pool.profile.kind == "mps":
+        return "MPS gives a pod one share"
+    return "failRequestsGreaterThanOne"
+
+
+def version_problems(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
+    """A Ray that is too old to be safe, or another one than the image's."""
+    version = tuple(int(part) for part in cluster.ray_version.split("."))
+    if version < versions.RAY_TOKEN_AUTH_SINCE:
+        oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
+        yield Problem(
+            (*path, "rayVersion"),
+            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run code; the oldest"
+            f" that has it is {oldest}",
+        )
+    tag = _TAG_VERSION.search(cluster.image)
+    if tag and tag[1] != cluster.ray_version:
+        yield Problem(
+            (*path, "image"),
+            f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by rayVersion, so"
+            " make them agree",
+        )
+
+
+def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where a worker's stated need of GPU memory is more than its share."""
+    pool, needed = pools[cluster.worker.pool], cluster.worker.gpu_memory
+    if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
+        return None
+    isolation = {
+        "none": "",
+        "mig": "",
+        "mps": "; MPS refuses allocations beyond the share",
+        "time-slicing": "; time-slicing does not isolate memory, so one pod can make its neighbours fail with out-of-memory errors",
+    }[pool.profile.kind]
+    have = plain(round(pool.offer.memory_gib, 1))
+    gpu = pool.settings.machine.gpu_product
+    message = (
+        f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi{isolation}"
+    )
+    return Problem((*path, "worker", "gpuMemory"), message)
+
+
+def demands_of(cluster: RayClusterSettings) -> list[Demand]:
+    """What the cluster asks of its pools at start."""
+    workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head
+    return [
+        Demand(
+            owner=cluster.name,
+            pool=pod.pool,
+            gpus=gpus * count,
+            cores=parse_quantity(pod.cpu) * count,
+            memory_gib=parse_quantity(pod.memory) * count / GIB,
+        )
+        for gpus, count, pod in ((worker.gpus, workers, worker), (0, 1, head))
+    ]
+
+
+def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterable[Problem]:
+    """Pools of which more is asked at start than they can ever have, with the sum."""
+    for name, pool in pools.items():
+        asking = [demand for demand in demands if demand.pool == name]
+        machine, nodes = pool.settings.machine, pool.settings.nodes_at_most
+        path = (*root, name) if root[-1] == "pools" else root
+        whole = f"{nodes} × {machine.name}"
+        for what, tops_out, made_of, amounts in (
+            (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
+            ("cores", Decimal(nodes * machine.vcpus), whole, [demand.cores for demand in asking]),
+            ("GiB of memory", Decimal(nodes * machine.memory_gib), whole, [demand.memory_gib for demand in asking]),
+        ):
+            if sum(amounts) <= tops_out:
+                continue
+            shares: dict[str, Decimal] = {}
+            for demand, amount in zip(asking, amounts, strict=True):
+                shares[demand.owner] = shares.get(demand.owner, Decimal(0)) + amount
+            listed = " + ".join(f"{owner} {plain(amount)}" for owner, amount in shares.items() if amount)
+            yield Problem(
+                path,
+                f"pool {name!r} tops out at {plain(tops_out)} {what} ({made_of}), but {listed} ="
+                f" {plain(sum(shares.values(), Decimal(0)))} are asked; add nodes or ask for less",
+            )
+
+
+def plain(amount: Decimal) -> str:
+    """A number without exponent or needless zeros."""
+    return f"{amount.normalize():f}"

@@ -1,0 +1,152 @@
+"""The GPU Operator's values and the device plugin's config, held to the real chart where its data is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.operators.driver_installer import driver_installer
+from components.operators.gpu_operator import GpuOperatorInputs, quota, served, values, wants_installer
+from components.ray.manifest import ray_cluster
+from components.sharing.device_plugin import node_labels
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import Resolved, resolve_environment
+
+UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream" / "gpu-operator"
+
+TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
+GPU_POOL: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 1}
+
+
+def fleet(
+    pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: Any
+) -> tuple[Resolved, GpuOperatorInputs]:
+    environment = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "sharing": {"any": profile},
+        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, "dev": GPU_POOL | pool},
+    } | more
+    settings = load("test", {"environment": environment}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    resolved = resolve_environment(settings)
+    return resolved, GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing)
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "time-slicing-on-cos": ({"sharing": "any"}, TIME_SLICING, {}),
+    "mps-on-cos": ({"sharing": "any"}, {"kind": "mps", "replicas": 2, "renameByDefault": True}, {}),
+    "mig-mixed-on-cos": ({"sharing": "any"}, {"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"}, {}),
+    "whole-on-ubuntu": (
+        {"gpuManagement": "operator", "driver": "operator", "nodeImage": "ubuntu"},
+        TIME_SLICING,
+        {"operators": {"gpu": {"dcgmExporter": True, "nodeFeatureDiscovery": False, "validator": False}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values(golden: Callable[[str, Any], None], case: str) -> None:
+    pool, profile, more = CASES[case]
+    golden(f"gpu-operator/{case}", values(fleet(pool, profile, **more)[1]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_value_exists_in_the_real_chart(case: str) -> None:
+    if not UPSTREAM.is_dir():
+        pytest.skip("the real chart's data (../shared/upstream/gpu-operator) is not at hand")
+    real = yaml.safe_load((UPSTREAM / "values.yaml").read_text())
+    pool, profile, more = CASES[case]
+    unknown = [path for path in _paths(values(fleet(pool, profile, **more)[1])) if not _exists(real, path)]
+    assert unknown == []
+
+
+def _paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    # Free-form below: the ConfigMap's keys are ours.
+    if isinstance(value, dict) and value and path != ("devicePlugin", "config", "data"):
+        for key, inner in value.items():
+            yield from _paths(inner, (*path, key))
+    else:
+        yield path
+
+
+def _exists(real: Any, path: tuple[str, ...]) -> bool:
+    if path and path[0] == "node-feature-discovery":
+        return True
+    for key in path:
+        if not isinstance(real, dict) or key not in real:
+            return False
+        real = real[key]
+    return True
+
+
+def test_the_default_config_is_the_one_of_nvidias_guide() -> None:
+    _, inputs = fleet({"sharing": "any"})
+    config = values(inputs)["devicePlugin"]["config"]
+    assert config["name"].startswith("time-slicing-config-all-")
+    assert config["default"] == "any"
+    assert {key: yaml.safe_load(text) for key, text in config["data"].items()} == {
+        "any": {
+            "version": "v1",
+            "flags": {"migStrategy": "none"},
+            "sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}},
+        }
+    }
+
+
+def test_a_changed_profile_is_another_config_map_since_edits_are_not_watched() -> None:
+    names = {
+        values(fleet({"sharing": "any"}, TIME_SLICING | {"replicas": replicas})[1])["devicePlugin"]["config"]["name"]
+        for replicas in (2, 4)
+    }
+    assert len(names) == 2
+
+
+def test_the_pools_own_config_carries_the_labels() -> None:
+    resolved, _ = fleet({"sharing": "any"}, {"kind": "mig", "strategy": "single", "profile": "1g.23gb"})
+    assert node_labels(resolved.pools["dev"]) == {
+        "gke-no-default-nvidia-gpu-device-plugin": "true",
+        "nvidia.com/device-plugin.config": "any",
+        "nvidia.com/mig.config": "all-1g.23gb",
+    }
+    assert node_labels(resolved.pools["cpu"]) == {}
+
+
+def test_a_pool_that_is_left_to_gke_needs_no_operator() -> None:
+    resolved, _ = fleet({})
+    assert served(resolved.pools) == {}
+    assert node_labels(resolved.pools["dev"]) == {}
+
+
+def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
+    assert wants_installer(fleet({"sharing": "any"})[0].pools)
+    assert not wants_installer(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
+    assert not wants_installer(fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools)
+
+
+def test_manifests(golden: Callable[[str, Any], None]) -> None:
+    golden("gpu-operator/driver-installer", driver_installer())
+    golden("gpu-operator/quota", quota("gpu-operator"))
+
+
+@pytest.mark.parametrize(
+    ("profile", "resource", "start"),
+    [
+        ({"kind": "none"}, "nvidia.com/gpu", {}),
+        (TIME_SLICING, "nvidia.com/gpu", {"num-gpus": "1"}),
+        (TIME_SLICING | {"renameByDefault": True}, "nvidia.com/gpu.shared", {"num-gpus": "1"}),
+        ({"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"}, "nvidia.com/mig-1g.23gb", {"num-gpus": "1"}),
+    ],
+)
+def test_ray_is_told_of_gpus_that_kuberay_would_not_find(
+    profile: dict[str, Any], resource: str, start: dict[str, str]
+) -> None:
+    resolved, _ = fleet({"sharing": "any"}, profile, engineers={"alice": {}})
+    group = ray_cluster(resolved.berths[0], resolved.pools, "berth-alice", {})["spec"]["workerGroupSpecs"][0]
+    assert group["rayStartParams"] == start
+    assert group["template"]["spec"]["containers"][0]["resources"]["limits"][resource] == "1"
