@@ -1,7 +1,11 @@
-"""Reading from a cluster's API server, as plain objects: what waiting and `berth status` need."""
+"""A cluster's API server, as plain objects: what waiting, `berth status` and `berth verify` need.
+
+What berth provisions is made by Pulumi. What is made here is a proof's and gone when that ends.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -18,10 +22,14 @@ RAY_CLUSTERS = "/apis/ray.io/v1/rayclusters"
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 EVENTS = "/api/v1/events"
+NAMESPACES = "/api/v1/namespaces"
+JOBS = "/apis/batch/v1/jobs"
 
 _TIMEOUT_SECONDS = 30
 _CONNECT_RETRIES = 2
+_FORBIDDEN = 403
 _NOT_FOUND = 404
+_CONFLICT = 409
 _FIRST_ERROR = 400
 
 
@@ -29,8 +37,18 @@ class ClusterError(Exception):
     """The API server does not answer, or refuses; the text says which and why."""
 
 
+class ConflictError(ClusterError):
+    """Another object stands against it: one of that name is there, or the one that was meant is gone."""
+
+
+def within(namespace: str, path: str) -> str:
+    """A collection's path in one namespace: `/api/v1/pods` becomes `/api/v1/namespaces/x/pods`."""
+    group, kind = path.rsplit("/", 1)
+    return f"{group}/namespaces/{namespace}/{kind}"
+
+
 class ClusterApi:
-    """A connection to one cluster. It only reads."""
+    """A connection to one cluster."""
 
     def __init__(self, kubeconfig: str) -> None:
         """Connect lazily.
@@ -58,7 +76,7 @@ class ClusterApi:
         Raises:
             ClusterError: the server can't be asked.
         """
-        response = self._get(path, query, _TIMEOUT_SECONDS)
+        response = self._call("GET", path, query)
         if response is None:
             return [], ""
         answer = json.loads(response.read())
@@ -71,7 +89,7 @@ class ClusterApi:
             ClusterError: the server can't be asked, or forgot that version.
         """
         query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
-        response = self._get(path, query, seconds + _TIMEOUT_SECONDS)
+        response = self._call("GET", path, query, timeout=seconds + _TIMEOUT_SECONDS)
         if response is None:
             return
         stream = response.response
@@ -90,13 +108,55 @@ class ClusterApi:
         finally:
             stream.close()
 
-    def _get(self, path: str, query: dict[str, str], timeout: int) -> Any:
-        """The open response; None where there is no such collection."""
+    def text(self, path: str, **query: str) -> str:
+        """What a path answers as text, such as a pod's log; "" where there is no such thing.
+
+        Raises:
+            ClusterError: the server can't be asked, or has none yet.
+        """
+        response = self._call("GET", path, query)
+        return "" if response is None else response.read().decode(errors="replace")
+
+    def create(self, path: str, manifest: Object) -> Object:
+        """Make an object; what the server made of it.
+
+        Args:
+            path: its collection, in its namespace.
+            manifest: the object.
+
+        Raises:
+            ConflictError: there is one of that name.
+            ClusterError: the server can't be asked, or refuses it.
+        """
+        response = self._call("POST", path, {}, manifest)
+        if response is None:
+            raise ClusterError(f"the API server has no {path}: is its namespace gone?")
+        return dict(json.loads(response.read()))
+
+    def delete(self, path: str, uid: str) -> None:
+        """Have an object, and what belongs to it, removed; one that is gone, or has another uid, is left.
+
+        Args:
+            path: the object's.
+            uid: of the very object that is meant, so that none that took its name since is hit.
+
+        Raises:
+            ClusterError: the server can't be asked, or refuses.
+        """
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        with contextlib.suppress(ConflictError):
+            self._call("DELETE", path, {}, options)
+
+    def _call(
+        self, method: str, path: str, query: dict[str, str], body: Object | None = None, timeout: int = _TIMEOUT_SECONDS
+    ) -> Any:
+        """The open response; None where there is no such thing."""
         request = self._api.param_serialize(
-            "GET",
+            method,
             path,
             query_params=list(query.items()),
-            header_params={"Accept": "application/json"},
+            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
+            body=body,
             auth_settings=["BearerToken"],
         )
         try:
@@ -108,6 +168,11 @@ class ClusterApi:
             return None
         if response.status >= _FIRST_ERROR:
             message = _message(response.read()) or response.reason
+            if response.status == _CONFLICT:
+                raise ConflictError(f"the API server refused: {message}")
+            # Quotas, admission and a namespace that is going away answer 403 too.
+            if response.status == _FORBIDDEN and "User " in message:
+                raise ClusterError(f"you lack a right in the cluster; ask whoever administers it: {message}")
             raise ClusterError(f"the API server refused: {response.status} {message}")
         return response
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from components.ray.condition import Condition, condition_of, reasons_not_ready
 
 Key = tuple[str, str]
@@ -101,16 +101,10 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
         ClusterError: the API server can't be asked.
     """
     namespace, name = key
-    clusters, _ = api.list(_in(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+    clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
     if not clusters:
         return ["it is gone"]
-    pods, _ = api.list(_in(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+    pods, _ = api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
     about = f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning"
-    events, _ = api.list(_in(namespace, EVENTS), fieldSelector=about)
+    events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
     return reasons_not_ready(clusters[0], pods, events)
-
-
-def _in(namespace: str, path: str) -> str:
-    """A collection's path in one namespace."""
-    group, kind = path.rsplit("/", 1)
-    return f"{group}/namespaces/{namespace}/{kind}"
