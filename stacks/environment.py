@@ -32,20 +32,23 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
     resolved = resolve_environment(settings)
     for warning in resolved.warnings:
         pulumi.log.warn(f"{warning.where}: {warning.message}")
+    occupants: dict[str, list[str]] = {}
+    for its in (*resolved.berths, *resolved.clusters):
+        occupants.setdefault(its.worker.pool, []).append(its.name)
     name = settings.cluster.name or stack
     google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": google})
     network = Network(name, NetworkInputs(settings.network, region=settings.zone.rsplit("-", 1)[0]), on_google)
     cluster = Cluster(name, ClusterInputs(settings.cluster, settings.project, settings.zone, network), on_google)
     pools = {
-        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone), on_google)
+        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone, occupants.get(pool, ())), on_google)
         for pool, its in resolved.pools.items()
     }
     kubernetes = kubernetes_provider(cluster.kubeconfig, cluster.id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(pools.values()))
     operators: list[pulumi.Resource] = [KubeRay("kuberay-operator", settings.operators.kuberay, on_nodes)]
     if served(resolved.pools):
-        inputs = GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing)
+        inputs = GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing, occupants)
         operators.append(GpuOperator("gpu-operator", inputs, on_nodes))
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=operators)
     wanted = [

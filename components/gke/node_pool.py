@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import pulumi
 from pulumi_gcp import container
 
 from components.sharing.device_plugin import node_labels
+from components.sharing.disturbance import of_labels
 from stacks.settings.environment import PoolAutoscaling, PoolSettings
 from stacks.settings.pools import Pool
 
@@ -24,11 +26,13 @@ class NodePoolInputs:
         pool: machine type, size, labels, taints, and how its GPUs are shared.
         cluster: name of the cluster.
         zone: zone of the nodes.
+        occupants: berths and clusters whose workers are on it.
     """
 
     pool: Pool
     cluster: pulumi.Input[str]
     zone: str
+    occupants: Sequence[str] = ()
 
 
 class NodePool(pulumi.ComponentResource):
@@ -44,6 +48,12 @@ class NodePool(pulumi.ComponentResource):
         """
         super().__init__("berth:gke:NodePool", name, None, opts)
         settings = inputs.pool.settings
+
+        def warn(change: pulumi.ResourceHookArgs) -> None:
+            for line in of_labels(name, _labels(change.old_inputs), _labels(change.new_inputs), inputs.occupants):
+                pulumi.log.warn(line)
+
+        hook = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
         container.NodePool(
             name,
             name=name,
@@ -69,10 +79,14 @@ class NodePool(pulumi.ComponentResource):
                 ),
                 oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, hooks=pulumi.ResourceHookBinding(before_update=[hook])),
             **_size(settings),
         )
         self.register_outputs({})
+
+
+def _labels(inputs: Mapping[str, Any] | None) -> Mapping[str, str]:
+    return dict(((inputs or {}).get("nodeConfig") or {}).get("labels") or {})
 
 
 def _size(settings: PoolSettings) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/goog
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -15,6 +15,7 @@ from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.operators.driver_installer import driver_installer
 from components.operators.helm import Chart, release
 from components.sharing.device_plugin import config_map
+from components.sharing.disturbance import Occupants, of_configs
 from stacks.settings.environment import GpuOperatorSettings
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.sharing import Profiles
@@ -34,11 +35,13 @@ class GpuOperatorInputs:
         settings: chart, version, toggles.
         pools: all pools by name; those that it serves are among them.
         profiles: the sharing profiles by name.
+        occupants: who is on which pool.
     """
 
     settings: GpuOperatorSettings
     pools: Pools
     profiles: Profiles
+    occupants: Occupants = field(default_factory=dict)
 
 
 class GpuOperator(pulumi.ComponentResource):
@@ -71,8 +74,22 @@ class GpuOperator(pulumi.ComponentResource):
             values=values(inputs),
             timeout=900,
         )
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=before))
+
+        def warn(change: pulumi.ResourceHookArgs) -> None:
+            for line in of_configs(
+                _plugin_config(change.old_inputs), _plugin_config(change.new_inputs), inputs.pools, inputs.occupants
+            ):
+                pulumi.log.warn(line)
+
+        hook = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
+        hooks = pulumi.ResourceHookBinding(before_update=[hook])
+        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=before, hooks=hooks))
         self.register_outputs({})
+
+
+def _plugin_config(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    found = ((inputs or {}).get("values") or {}).get("devicePlugin", {}).get("config", {})
+    return dict(found)
 
 
 def served(pools: Pools) -> Mapping[str, Pool]:
