@@ -9,39 +9,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lab.devices.advertised import GPU
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-GPU = "nvidia.com/gpu"
-
-# The resources that are this plugin's to set and to take away.
-MANAGED = (GPU,)
-
-_ACCELERATOR = "cloud.google.com/gke-accelerator"
-_COUNT = "cloud.google.com/gke-accelerator-count"
-_DRIVER = "cloud.google.com/gke-gpu-driver-version"
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+COUNT = "cloud.google.com/gke-accelerator-count"
+DRIVER = "cloud.google.com/gke-gpu-driver-version"
 _OFF = "gke-no-default-nvidia-gpu-device-plugin"
 _CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 
+def kept_off(labels: Mapping[str, str]) -> bool:
+    """Whether a node's GPUs are left to another plugin."""
+    return labels.get(_OFF) == "true"
+
+
+def gpus(labels: Mapping[str, str]) -> int:
+    """The GPUs in a node; 0 without any."""
+    count = labels.get(COUNT, "")
+    return int(count) if ACCELERATOR in labels and count.isdecimal() else 0
+
+
 def devices(labels: Mapping[str, str]) -> dict[str, int]:
     """The number of devices by extended resource name; nothing where the plugin doesn't run."""
-    if _ACCELERATOR not in labels or _DRIVER not in labels or labels.get(_OFF) == "true":
+    clients = labels.get(_CLIENTS, "1")
+    if not gpus(labels) or DRIVER not in labels or kept_off(labels) or not clients.isdecimal():
         return {}
-    count, clients = labels.get(_COUNT, ""), labels.get(_CLIENTS, "1")
-    if not count.isdecimal() or not clients.isdecimal():
-        return {}
-    return {GPU: int(count) * max(int(clients), 1)}
-
-
-def status_change(
-    wanted: Mapping[str, int], capacity: Mapping[str, str], allocatable: Mapping[str, str]
-) -> dict[str, dict[str, str | None]]:
-    """A merge patch of a node's status that brings the managed resources to `wanted`; empty when they are there."""
-    change: dict[str, dict[str, str | None]] = {}
-    for part, now in (("capacity", capacity), ("allocatable", allocatable)):
-        for name in MANAGED:
-            value = str(wanted[name]) if name in wanted else None
-            if now.get(name) != value:
-                change.setdefault(part, {})[name] = value
-    return change
+    return {GPU: gpus(labels) * max(int(clients), 1)}
