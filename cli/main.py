@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import lab
+from cli import lab, verify
 from cli.console import BAD_INPUT, err, fail, out, print_json
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(lab.app, name="lab")
+app.add_typer(verify.app, name="verify")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

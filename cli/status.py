@@ -16,12 +16,11 @@ from cli.console import out
 from cli.environment import StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.placement import POOL_LABEL
 from components.ray.condition import condition_of, gpus_of
 from components.ray.readiness import reasons_of
 from stacks.settings.resolve import EnvironmentContract
 from stacks.settings.sharing import GPU
-
-POOL_LABEL = "cloud.google.com/gke-nodepool"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from components.manifest import Manifest
+from components.placement import POOL_LABEL, tolerations
 from stacks.settings.environment import PoolSettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import Autoscaling, Head, RayClusterSettings, Worker
-from stacks.settings.sharing import GPU
 
 WORKER_GROUP = "workers"
 
@@ -91,8 +91,8 @@ def _template(
     return {
         "metadata": {"labels": labels},
         "spec": {
-            "nodeSelector": {"cloud.google.com/gke-nodepool": pod.pool},
-            "tolerations": _tolerations(pool),
+            "nodeSelector": {POOL_LABEL: pod.pool},
+            "tolerations": tolerations(pool),
             "containers": [
                 {
                     "name": container,
@@ -119,18 +119,3 @@ def _environment(env: dict[str, str], *, gpus: int) -> list[dict[str, str]]:
         # Where it is unset NVIDIA's runtime takes it for "all", and a pod without GPUs would see those of its node.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": value} for name, value in variables.items()]
-
-
-def _tolerations(pool: PoolSettings) -> list[dict[str, str]]:
-    tolerations = [
-        {
-            "key": taint.key,
-            "operator": "Equal",
-            "value": taint.value,
-            "effect": taint.effect,
-        }
-        for taint in pool.taints
-    ]
-    if pool.machine.gpus:
-        tolerations.append({"key": GPU, "operator": "Exists", "effect": "NoSchedule"})
-    return tolerations

@@ -17,6 +17,10 @@ RAY = "2.60.0"
 RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
 """Python 3.11; CUDA 12.8 is the first that knows the B200 (compute capability 10.0)."""
 
+CUDA_SAMPLE_IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
+"""What `berth verify gpu` runs: the newest tag of that name (https://github.com/NVIDIA/cuda-samples/issues/384, August 2025),
+built from https://github.com/NVIDIA/k8s-samples. For GPUs that are newer than CUDA 12.5 the driver compiles its PTX."""
+
 RAY_TOKEN_AUTH_SINCE = (2, 52, 0)
 """The first Ray with token authentication."""
 

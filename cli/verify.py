@@ -1,0 +1,71 @@
+"""`berth verify`: proofs on the running cluster that what was provisioned is really there."""
+
+from __future__ import annotations
+
+import signal
+from typing import Annotated, NoReturn
+
+import typer
+
+from cli.console import BAD_INPUT, err, fail, out, print_json
+
+app = typer.Typer(
+    name="verify",
+    help="Prove on the running cluster that what was provisioned is really there.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+FAILED = 1
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+@app.callback()
+def verify() -> None:
+    """Prove on the running cluster that what was provisioned is really there."""
+
+
+@app.command()
+def gpu(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of the environment, or an engineer's on it.")],
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(help="Verify this pool; may be repeated.", show_default="all with GPUs; the engineer's own"),
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option(help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION")
+    ] = "5m",
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the Jobs and their namespace.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Run cuda-vector-add on one GPU of each pool, and check what the nodes offer against the settings.
+
+    Exit code 0 if nothing fails, 1 if something does or the cluster can't be asked, 2 if there is nothing to verify.
+    """
+    from cli import gpu_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
+    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from components.cluster_api import ClusterError  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        proof = gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep)
+    except (gpu_proof.BadInputError, NoSuchStackError, NotUpError) as error:
+        fail(str(error), BAD_INPUT)
+    except (StatusError, ClusterError) as error:
+        fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        err.print("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(proof.as_json())
+    else:
+        out.print(gpu_proof.table(proof))
+    if proof.counts["fail"]:
+        raise typer.Exit(FAILED)
+
+
+def _terminated(_signal: int, _frame: object) -> NoReturn:
+    """As Ctrl-C: clean up, then end."""
+    raise SystemExit(TERMINATED)
