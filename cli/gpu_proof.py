@@ -130,7 +130,7 @@ def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[
 
 
 def _others(pools: Iterable[Pool]) -> str:
-    names = ", ".join(pool.name for pool in pools if pool.offer)
+    names = ", ".join(sorted(pool.name for pool in pools if pool.offer))
     return f"; those that have are {names}" if names else ""
 
 
@@ -152,7 +152,7 @@ def _clean_up(run: GpuRun) -> None:
         left = run.clean_up()
     except ClusterError as error:
         left = f"what run {run.run} made could not be removed: {error}\n{_remove(run.run)}"
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         err.print(f"what run {run.run} made may still be there\n{_remove(run.run)}", markup=False)
         raise
     if left:

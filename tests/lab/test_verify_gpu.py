@@ -1,0 +1,226 @@
+"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller; simulated containers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+NAMESPACE = "berth-verify"
+OFF = "gke-no-default-nvidia-gpu-device-plugin"
+
+
+def environment(lab: Lab) -> Settings:
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
+            "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
+            "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "defaults": {"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}, "wait": {"timeout": "2m"}},
+        "engineers": {"bob": {}},
+        "clusters": {"train": {"worker": {"pool": "train"}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An environment that is up, named `proved`; each test leaves it as it found it."""
+    project = Project.make(tmp_path_factory.mktemp("verify") / "project", lab)
+    project.write("proved", environment=environment(lab))
+    project.up("proved")
+    yield project
+    project.destroy("proved")
+
+
+def verify(fleet: Project, *options: str, stack: str = "proved") -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON of a run."""
+    done = fleet.run("berth", "verify", "gpu", "-s", stack, "--json", *options, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.stdout, done.stderr
+    return done.returncode, dict(json.loads(done.stdout))
+
+
+def checks(proof: dict[str, Any], pool: str) -> dict[str, tuple[str, str]]:
+    (found,) = [each for each in proof["pools"] if each["pool"] == pool]
+    return {check["name"]: (check["verdict"], check["evidence"]) for check in found["checks"]}
+
+
+def namespaces(fleet: Project) -> set[str]:
+    return {each["metadata"]["name"] for each in fleet.get("namespaces")}
+
+
+def node_of(fleet: Project, pool: str) -> dict[str, Any]:
+    (node,) = fleet.get("nodes", "-l", f"cloud.google.com/gke-nodepool={pool}")
+    return node
+
+
+@contextlib.contextmanager
+def cordoned(fleet: Project, pool: str) -> Iterator[str]:
+    name = node_of(fleet, pool)["metadata"]["name"]
+    fleet.run("kubectl", "cordon", name)
+    yield name
+    fleet.run("kubectl", "uncordon", name)
+
+
+def test_a_fresh_fleet_passes_and_keeps_no_trace(fleet: Project) -> None:
+    before = fleet.versions()
+    code, proof = verify(fleet, "--pool", "dev", "--pool", "train")
+    assert code == 0
+    assert proof["counts"]["fail"] == 0
+    name = node_of(fleet, "dev")["metadata"]["name"]
+    assert checks(proof, "dev") == {
+        "nodes": ("pass", "1 of 1 Ready (settings say 1)"),
+        "capacity of nvidia.com/gpu": ("pass", "4 on the node"),
+        "allocatable of nvidia.com/gpu": ("pass", "4 on the node"),
+        "other GPU resources": ("pass", "none"),
+        "feature labels": ("skipped", "GKE's own device plugin serves this pool and sets none"),
+        "scheduling": ("pass", f"1 nvidia.com/gpu on {name}"),
+        "cuda-vector-add": ("simulated", "simulated: this node runs no containers (KWOK)"),
+    }
+    # Its one GPU is the cluster's: nothing is wrong, and nobody is displaced.
+    assert checks(proof, "train")["scheduling"] == (
+        "skipped",
+        "all 1 nvidia.com/gpu are in use (berth-train 1) and the pool has no more nodes to add",
+    )
+    assert NAMESPACE not in namespaces(fleet)
+    assert fleet.versions() == before
+
+
+def test_a_pool_without_nodes_grows_for_the_job_and_the_new_node_is_checked(fleet: Project) -> None:
+    code, proof = verify(fleet, "--pool", "burst")
+    found = checks(proof, "burst")
+    assert code == 0
+    assert found["nodes"] == ("pass", "1 of 1 Ready (autoscaled, 0 to 1)")
+    assert found["allocatable of nvidia.com/gpu"] == ("pass", "2 on the node")
+    assert found["cuda-vector-add"][0] == "simulated"
+
+
+def test_the_table_names_every_pool_and_says_what_is_simulated(fleet: Project) -> None:
+    done = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev")
+    # Cells are folded to the width of no terminal: 80.
+    assert "simulated: this node runs" in done.stdout
+    assert done.stdout.strip().splitlines()[-1] == "5 pass, 0 fail, 1 simulated, 1 skipped"
+    assert "dev: Complete" in done.stderr
+
+
+def test_an_engineers_stack_verifies_the_pool_that_it_uses(fleet: Project) -> None:
+    fleet.write("alice", engineer={"environment": "proved"})
+    code, proof = verify(fleet, stack="alice")
+    assert code == 0
+    assert (proof["stack"], proof["environment"]) == ("alice", "proved")
+    assert [pool["pool"] for pool in proof["pools"]] == ["dev"]
+
+
+def test_a_pool_that_cannot_be_scheduled_on_fails_in_the_schedulers_words(fleet: Project) -> None:
+    with cordoned(fleet, "dev") as name:
+        code, proof = verify(fleet, "--pool", "dev", "--timeout", "5s")
+    found = checks(proof, "dev")
+    assert code == 1
+    assert found["nodes"] == ("pass", f"1 of 1 Ready (settings say 1); cordoned: {name}")
+    verdict, evidence = found["scheduling"]
+    assert verdict == "fail"
+    assert evidence.startswith("not after 5s: pod cannot be scheduled: 0/")
+    assert "1 node(s) were unschedulable" in evidence
+    assert found["cuda-vector-add"] == ("skipped", "it was not scheduled")
+    assert NAMESPACE not in namespaces(fleet)
+
+
+def test_a_node_that_lost_its_gpus_fails_with_what_it_has(fleet: Project) -> None:
+    name = node_of(fleet, "dev")["metadata"]["name"]
+
+    def advertised() -> bool:
+        return "nvidia.com/gpu" in node_of(fleet, "dev")["status"]["allocatable"]
+
+    fleet.run("kubectl", "label", "node", name, f"{OFF}=true")
+    eventually(lambda: not advertised(), "the device plugin is gone")
+    code, proof = verify(fleet, "--pool", "dev", "--timeout", "3s")
+    fleet.run("kubectl", "label", "node", name, f"{OFF}-")
+    eventually(advertised, "the device plugin is back")
+    found = checks(proof, "dev")
+    assert code == 1
+    for part in ("capacity", "allocatable"):
+        assert found[f"{part} of nvidia.com/gpu"] == ("fail", f"{name} has none; 4 were expected")
+    assert found["scheduling"][0] == "fail"
+    assert "Insufficient nvidia.com/gpu" in found["scheduling"][1]
+
+
+def test_what_is_kept_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
+    kept = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
+    (job,) = fleet.get("jobs", "-n", NAMESPACE)
+    assert job["status"]["succeeded"] == 1
+    assert verify(fleet, "--pool", "dev")[0] == 0
+    (after,) = fleet.get("jobs", "-n", NAMESPACE)
+    assert after["metadata"]["uid"] == job["metadata"]["uid"]
+    # The hint removes it.
+    removals = [line.partition("kubectl ")[2] for line in kept.stderr.splitlines() if "kubectl delete" in line]
+    assert len(removals) == 2
+    for command in removals:
+        fleet.run("kubectl", *command.split())
+    assert NAMESPACE not in namespaces(fleet)
+
+
+def test_a_namespace_that_was_there_is_used_and_stays(fleet: Project) -> None:
+    fleet.run("kubectl", "create", "namespace", NAMESPACE)
+    code, _ = verify(fleet, "--pool", "dev")
+    assert code == 0
+    assert NAMESPACE in namespaces(fleet)
+    assert fleet.get("jobs", "-n", NAMESPACE) == []
+    fleet.run("kubectl", "delete", "namespace", NAMESPACE)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signals, code: int) -> None:
+    with cordoned(fleet, "dev"):
+        process = subprocess.Popen(
+            ["berth", "verify", "gpu", "-s", "proved", "--pool", "dev"],
+            cwd=fleet.folder,
+            env=fleet.lab.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        eventually(lambda: bool(fleet.get("jobs", "-n", NAMESPACE)), "the Job is there")
+        process.send_signal(sent)
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == code, stderr
+    assert stdout == ""
+    assert "Traceback" not in stderr
+    assert NAMESPACE not in namespaces(fleet)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-s", "provd"], "did you mean 'proved'?"),
+        (["-s", "proved", "--pool", "devv"], "environment proved has no pool 'devv'; did you mean 'dev'?"),
+        (
+            ["-s", "proved", "--pool", "cpu"],
+            "pool 'cpu' (n2-standard-16) has no GPUs; those that have are burst, dev, train",
+        ),
+        (["-s", "proved", "--timeout", "5"], "--timeout: '5' is no duration; write for example 90s, 10m or 2h"),
+        (["-s", "never-up"], "stack never-up has not been brought up"),
+    ],
+)
+def test_bad_input_says_what_mends_it(fleet: Project, options: list[str], told: str) -> None:
+    fleet.write("never-up", environment=environment(fleet.lab))
+    refused = fleet.run("berth", "verify", "gpu", *options, check=False)
+    assert refused.returncode == 2
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert NAMESPACE not in namespaces(fleet)
