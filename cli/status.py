@@ -17,10 +17,11 @@ from cli.environment import StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.placement import POOL_LABEL
-from components.ray.condition import condition_of, gpus_of
+from components.ray.condition import condition_of, gpus_in, gpus_of
 from components.ray.readiness import reasons_of
 from stacks.settings.resolve import EnvironmentContract
-from stacks.settings.sharing import GPU
+from stacks.settings.pools import Pool as OfferedPool
+from stacks.settings.pools import offered
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class Pool:
         machine_type: its nodes' machine type.
         nodes: nodes that are there.
         nodes_ready: those that are ready.
-        gpus: GPUs that the nodes offer to pods.
-        gpus_in_use: GPUs that pods on them hold.
+        gpus: GPUs, or shares of them, that the nodes offer to pods.
+        gpus_in_use: those that pods on them hold.
+        sharing: how GPUs are shared, empty where they are not.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Pool:
     nodes_ready: int
     gpus: int
     gpus_in_use: int
+    sharing: str
 
 
 @dataclass(frozen=True)
@@ -129,22 +132,23 @@ def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet
     return Fleet(
         stack=stack,
         environment=contract.name,
-        pools=[_pool(name, pool.machine_type, nodes, pods) for name, pool in contract.pools.items()],
+        pools=[_pool(pool, nodes, pods) for pool in offered(contract.pools, contract.sharing).values()],
         berths=rays["engineer"],
         clusters=rays["cluster"],
     )
 
 
-def _pool(name: str, machine_type: str, nodes: Iterable[Object], pods: Iterable[Object]) -> Pool:
-    mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == name]
+def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) -> Pool:
+    mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == pool.name]
     names = {node["metadata"]["name"] for node in mine}
     return Pool(
-        name=name,
-        machine_type=machine_type,
+        name=pool.name,
+        machine_type=pool.settings.machine_type,
         nodes=len(mine),
         nodes_ready=sum(_is_ready(node) for node in mine),
-        gpus=sum(int((node["status"].get("allocatable") or {}).get(GPU, 0)) for node in mine),
+        gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine),
         gpus_in_use=sum(_pod_gpus(pod) for pod in pods if pod["spec"].get("nodeName") in names),
+        sharing=pool.sharing,
     )
 
 
@@ -155,8 +159,7 @@ def _is_ready(node: Object) -> bool:
 
 def _pod_gpus(pod: Object) -> int:
     return sum(
-        int(((container.get("resources") or {}).get("limits") or {}).get(GPU, 0))
-        for container in pod["spec"]["containers"]
+        gpus_in((container.get("resources") or {}).get("limits") or {}) for container in pod["spec"]["containers"]
     )
 
 
@@ -181,12 +184,19 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str) -> Ray:
 def table(fleet: Fleet) -> Group:
     """The fleet for people."""
     pools = Table(
-        "pool", "machine type", "nodes", "GPUs in use", box=box.SIMPLE_HEAD, title="pools", title_justify="left"
+        "pool",
+        "machine type",
+        "nodes",
+        "GPUs in use",
+        "shared by",
+        box=box.SIMPLE_HEAD,
+        title="pools",
+        title_justify="left",
     )
     for pool in fleet.pools:
         gpus = f"{pool.gpus_in_use}/{pool.gpus}" if pool.gpus else "–"
         nodes = str(pool.nodes) if pool.nodes == pool.nodes_ready else f"{pool.nodes_ready}/{pool.nodes} ready"
-        pools.add_row(pool.name, pool.machine_type, nodes, gpus)
+        pools.add_row(pool.name, pool.machine_type, nodes, gpus, pool.sharing or "–")
     parts: list[Table | Text] = [pools]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:

@@ -33,7 +33,8 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
         NotReadyError: the RayCluster is not ready in time.
     """
     reference = pulumi.StackReference(full_name(settings.environment))
-    contract = read_contract((await reference.get_output_details("environment")).value, settings.environment)
+    output = await reference.get_output_details("environment")
+    contract = read_contract(output.secret_value or output.value, settings.environment)
     resolved = berth_on(stack, settings, contract, file)
     for warning in resolved.warnings:
         pulumi.log.warn(f"{warning.where}: {warning.message}")

@@ -59,8 +59,12 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
         ),
     ]
     berths = [Berth(each.settings.name, each, on_cluster) for each in wanted]
+    pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
+    pulumi.export("clusters", ", ".join(each.name for each in resolved.clusters))
+    # For engineers' stacks, not for eyes: as a secret it doesn't fill the screen at every update.
     contract = contract_of(settings, stack, resolved)
-    pulumi.export("environment", json.loads(contract.model_dump_json(by_alias=True, exclude_none=True)))
+    document = json.loads(contract.model_dump_json(by_alias=True, exclude_none=True))
+    pulumi.export("environment", pulumi.Output.secret(document))
     pulumi.export("clusterId", cluster.id)
     pulumi.export("kubeconfig", cluster.kubeconfig)
     await wait_until_ready(stack, cluster.kubeconfig, berths)

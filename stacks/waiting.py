@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pulumi
 
 from components.berth import STACK_LABEL, Berth
-from components.ray.condition import Condition
 from stacks.settings.types import parse_duration
 
 
@@ -29,8 +28,8 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     await asyncio.gather(*(berth.ray_cluster.id.future() for berth in waited.values()))
     loop = asyncio.get_running_loop()
 
-    def report(key: tuple[str, str], condition: Condition) -> None:
-        loop.call_soon_threadsafe(_say, str(condition), waited[key])
+    def report(key: tuple[str, str], text: str) -> None:
+        loop.call_soon_threadsafe(_say, text, waited[key])
 
     # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
     from components.cluster_api import ClusterError  # noqa: PLC0415

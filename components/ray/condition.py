@@ -89,10 +89,15 @@ def _why_pod_not_ready(pod: Object) -> str | None:
 
 
 def gpus_of(cluster: Object) -> int:
-    """GPUs that a RayCluster's workers ask for, with all desired workers there."""
+    """GPUs, or shares of them, that a RayCluster's workers ask for, with all desired workers there."""
     total = 0
     for group in cluster["spec"].get("workerGroupSpecs") or []:
         for container in group["template"]["spec"]["containers"]:
             limits = (container.get("resources") or {}).get("limits") or {}
-            total += (group.get("replicas") or 0) * int(limits.get("nvidia.com/gpu", 0))
+            total += (group.get("replicas") or 0) * gpus_in(limits)
     return total
+
+
+def gpus_in(resources: Object) -> int:
+    """GPUs, shares of them or MIG instances among resources: whatever NVIDIA's device plugin advertises."""
+    return sum(int(count) for name, count in resources.items() if name.startswith("nvidia.com/"))

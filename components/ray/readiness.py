@@ -30,14 +30,14 @@ class Wait:
         kubeconfig: of their cluster, as text.
         selector: a label selector that finds them all.
         deadlines: seconds to wait for each.
-        report: called with a cluster and its condition whenever that changes.
+        report: called with a cluster and how it stands whenever that changes, and with the reasons when it stands still.
         stop: set it to end the wait early.
     """
 
     kubeconfig: str
     selector: str
     deadlines: Mapping[Key, float]
-    report: Callable[[Key, Condition], None]
+    report: Callable[[Key, str], None]
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> dict[Key, list[str]]:
@@ -53,6 +53,7 @@ class Wait:
         start = time.monotonic()
         waiting = {key: start + seconds for key, seconds in self.deadlines.items()}
         seen: dict[Key, Condition] = {}
+        told: dict[Key, tuple[Condition | None, list[str]]] = {}
         failed: dict[Key, list[str]] = {}
         while waiting and not self.stop.is_set():
             try:
@@ -68,11 +69,31 @@ class Wait:
                 if time.monotonic() >= max(waiting.values()):
                     raise
                 self.stop.wait(_RETRY_SECONDS)
+            self._explain(api, waiting, seen, told)
             for key in [key for key, deadline in waiting.items() if time.monotonic() >= deadline]:
                 del waiting[key]
                 failed[key] = _reasons_or_why_not(api, key)
         # What got ready while the reasons were looked up has none.
         return {key: reasons for key, reasons in failed.items() if reasons}
+
+    def _explain(
+        self,
+        api: ClusterApi,
+        waiting: Iterable[Key],
+        seen: Mapping[Key, Condition],
+        told: dict[Key, tuple[Condition | None, list[str]]],
+    ) -> None:
+        """Say early why a cluster stands still: nobody should have to wait for the deadline to see a misfit."""
+        for key in waiting:
+            condition, reasons = told.get(key, (None, []))
+            if condition == seen.get(key):
+                now = _reasons_or_why_not(api, key)
+                if now and now != reasons:
+                    self.report(key, f"{condition}: {'; '.join(now)}" if condition else "; ".join(now))
+                told[key] = (condition, now)
+            else:
+                # It moved since the last look: one more round before it counts as standing still.
+                told[key] = (seen.get(key), reasons)
 
     def _sort_out(self, clusters: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Condition]) -> None:
         for cluster in clusters:
@@ -82,7 +103,7 @@ class Wait:
             condition = condition_of(cluster)
             if condition != seen.get(key):
                 seen[key] = condition
-                self.report(key, condition)
+                self.report(key, str(condition))
             if condition.ready:
                 del waiting[key]
 

@@ -55,6 +55,19 @@ class Pool:
         return f"{count} {self.unit}" if count == 1 else f"{count} {self.unit}s"
 
     @property
+    def sharing(self) -> str:
+        """How its GPUs are shared, for people, with what matters most; empty where they are not."""
+        match self.profile.kind if self.shared else "none":
+            case "time-slicing":
+                return f"time-slicing × {self.profile.replicas}, memory not isolated"
+            case "mps":
+                return f"MPS × {self.profile.replicas}"
+            case "mig":
+                return f"MIG {self.profile.profile}"
+            case _:
+                return ""
+
+    @property
     def made_of(self) -> str:
         """Where its capacity comes from: `4 × a4-highgpu-8g with 8 GPUs, each shared by 4`."""
         machine = self.settings.machine
