@@ -78,7 +78,7 @@ def _controller(home: Home, plane: ControlPlane) -> Process:
     return Process(
         name=CONTROLLER,
         argv=(sys.executable, "-m", "lab.devices", f"--liveness={liveness}"),
-        purpose="simulates GKE's device plugin, runs the KubeRay operator",
+        purpose="simulates the GPUs' device plugins, runs the KubeRay operator",
         needs=("kube-apiserver",),
         ports=(port,),
         environment=environment.complete(home),

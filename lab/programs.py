@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lab.home import Home
     from lab.toolchain.ensure import Toolchain
 
-CHART = "kuberay-operator"
+KUBERAY = "kuberay-operator"
 
 _PLUGIN = """#!/bin/sh
 # {what}
@@ -144,12 +144,14 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
 
 
 def write_charts(home: Home, tools: Toolchain) -> None:
-    """The KubeRay operator's chart of the lab: our templates with the definitions of the operator that was built."""
-    source = CLONE / "lab" / "charts" / CHART
-    making = home.charts / f".{CHART}"
-    shutil.rmtree(making, ignore_errors=True)
-    shutil.copytree(source, making)
-    shutil.copytree(tools.crds, making / "crds", copy_function=shutil.copyfile)
-    target = home.charts / CHART
-    shutil.rmtree(target, ignore_errors=True)
-    making.rename(target)
+    """The operators' charts of the lab: our own; KubeRay's with the definitions of the operator that was built."""
+    charts = CLONE / "lab" / "charts"
+    for source in sorted(path for path in charts.iterdir() if path.is_dir()):
+        making = home.charts / f".{source.name}"
+        shutil.rmtree(making, ignore_errors=True)
+        shutil.copytree(source, making)
+        if source.name == KUBERAY:
+            shutil.copytree(tools.crds, making / "crds", copy_function=shutil.copyfile)
+        target = home.charts / source.name
+        shutil.rmtree(target, ignore_errors=True)
+        making.rename(target)

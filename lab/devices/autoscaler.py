@@ -71,13 +71,17 @@ def requests(pod: Object) -> Amounts:
 def fits(pod: Object, place: Place) -> bool:
     """Whether the scheduler could put the pod there."""
     spec = pod["spec"]
-    wanted = spec.get("nodeSelector") or {}
     return (
-        all(place.labels.get(key) == value for key, value in wanted.items())
-        and _affine(spec, place.labels)
+        selected(spec, place.labels)
         and all(_tolerated(taint, spec.get("tolerations") or []) for taint in place.taints)
         and all(place.free.get(name, Decimal(0)) >= amount for name, amount in requests(pod).items())
     )
+
+
+def selected(spec: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a pod with this spec may be on a node with these labels."""
+    wanted = spec.get("nodeSelector") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and _affine(spec, labels)
 
 
 def _affine(spec: Object, labels: Mapping[str, str]) -> bool:

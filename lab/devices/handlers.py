@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from lab.devices import gke_device_plugin, kuberay
+from lab.devices import kuberay
+from lab.devices.gpu_nodes import GpuNodes
+from lab.devices.observed import Observed
 from lab.devices.runner import OperatorRunner, end_orphans
 from lab.devices.scaler import Scaler, autoscaled
 from lab.plugins.gcp.fleet import Fleet
@@ -19,9 +22,10 @@ from lab.plugins.provider import ProviderError
 if TYPE_CHECKING:
     from lab.home import Home
 
-KWOK_ANNOTATION = "kwok.x-k8s.io/node"
-
 _SCALE_SECONDS = 2.0
+# Changes come in groups: one look serves them all.
+_GATHER_SECONDS = 0.1
+_RETRY_SECONDS = 2.0
 
 _log = logging.getLogger("lab.devices")
 
@@ -38,26 +42,43 @@ class Controller:
         self.version = kuberay.built_version()
         self._runners: dict[str, OperatorRunner] = {}
         self._refused: set[tuple[str, Any]] = set()
-        self._said: dict[str, dict[str, int]] = {}
+        self._gpus = GpuNodes(home.kubeconfig)
+        self._observed = Observed()
+        self._changed = asyncio.Event()
 
-    def node(self, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Advertise on a KWOK node what its device plugins would."""
-        if body.metadata.annotations.get(KWOK_ANNOTATION) != "fake" or body.metadata.get("deletionTimestamp"):
+    def see(self, kind: str, event: str | None, body: kopf.Body) -> None:
+        """Something is there, has changed or is gone that may bear on GPUs."""
+        if self._observed.changed(kind, body, gone=event == "DELETED"):
+            self._changed.set()
+
+    async def pod(self, event: str | None, body: kopf.Body) -> None:
+        """A pod is there, has changed or is gone."""
+        self.see("Pod", event, body)
+        if event == "DELETED":
+            self._gpus.forget_pod(body.metadata.uid)
             return
-        wanted = gke_device_plugin.devices(body.metadata.labels)
-        status: dict[str, Any] = dict(body.status)
-        change = gke_device_plugin.status_change(wanted, status.get("capacity") or {}, status.get("allocatable") or {})
-        patch.status.update(change)
-        # The same change is asked for again until the server shows it; it is said once.
-        name = body.metadata.name
-        if change and self._said.get(name) != wanted:
-            self._said[name] = wanted
-            shown = ", ".join(f"{resource}={count}" for resource, count in wanted.items()) or "none"
-            _log.info("node %s: devices %s", name, shown)
+        try:
+            if self._gpus.may_refuse(body):
+                await asyncio.to_thread(self._gpus.admit, dict(body))
+        except ProviderError as error:
+            _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
-    def forget(self, node: str) -> None:
-        """A node is gone."""
-        self._said.pop(node, None)
+    async def serve(self) -> None:
+        """Be the device plugins: look at the cluster once, and whenever something has changed."""
+        again: float | None = 0.0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), again)
+            await asyncio.sleep(_GATHER_SECONDS)
+            self._changed.clear()
+            try:
+                again = await asyncio.to_thread(self._gpus.step)
+            except ProviderError as error:
+                _log.warning("GPUs: %s", error)
+                again = _RETRY_SECONDS
+            except Exception:  # noqa: BLE001 (as in `scale`)
+                _log.exception("GPUs")
+                again = _RETRY_SECONDS
 
     async def deployment(self, event: str | None, body: kopf.Body) -> None:
         """Run, change or stop the operator of a Deployment."""
@@ -112,27 +133,31 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
     tasks: list[asyncio.Task[None]] = []
 
     async def configure(settings: kopf.OperatorSettings, **_: object) -> None:
-        # Only built-in kinds are watched, and nothing is written into them but what the rules say.
-        settings.scanning.disabled = True
+        # ClusterPolicies are watched once a chart has brought their kind.
         settings.batching.batch_window = 0.02
         settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
         ended = end_orphans(controller.home)
         if ended:
             _log.warning("%d KubeRay operator of a controller that is gone: ended", ended)
         tasks.append(asyncio.create_task(controller.scale()))
+        tasks.append(asyncio.create_task(controller.serve()))
 
     def login(**keywords: Any) -> kopf.ConnectionInfo | None:
         # The lab's own cluster, whatever the shell that started us looks at.
         os.environ["KUBECONFIG"] = str(controller.home.kubeconfig)
         return kopf.login_with_kubeconfig(**keywords)
 
-    def node(type: str | None, body: kopf.Body, patch: kopf.Patch, **_: object) -> None:  # noqa: A002 (kopf's name)
-        if type == "DELETED":
-            controller.forget(body.metadata.name)
-        else:
-            controller.node(body, patch)
+    def watch(group: str, version: str, plural: str, kind: str) -> None:
+        def seen(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
+            controller.see(kind, type, body)
+
+        kopf.on.event(group, version, plural, registry=handlers, id=f"see-{plural}")(seen)
+
+    async def pod(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
+        await controller.pod(type, body)
 
     async def deployment(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
+        controller.see("Deployment", type, body)
         await controller.deployment(type, body)
 
     async def close(**_: object) -> None:
@@ -142,7 +167,10 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
 
     kopf.on.startup(registry=handlers)(configure)
     kopf.on.login(registry=handlers)(login)
-    kopf.on.event("", "v1", "nodes", registry=handlers)(node)
+    watch("", "v1", "nodes", "Node")
+    watch("apps", "v1", "daemonsets", "DaemonSet")
+    watch("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy")
+    kopf.on.event("", "v1", "pods", registry=handlers)(pod)
     kopf.on.event("apps", "v1", "deployments", registry=handlers)(deployment)
     kopf.on.cleanup(registry=handlers)(close)
     return handlers

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lab.devices.autoscaler import Place, Room, amounts, growth, idle, places, unschedulable
-from lab.devices.gke_device_plugin import devices
-from lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
+from lab.devices.advertised import GPU, managed
+from lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
+from lab.devices.gke_device_plugin import devices, gpus, kept_off
+from lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest, resize, sizes_of
 from lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lab.plugins.gcp.fleet import Fleet
     from lab.plugins.gcp.store import Record, Store
 
@@ -57,15 +60,15 @@ class Scaler:
             self._idle_since.clear()
             return
         pods = self._fleet.listed("pods", "spec.nodeName!=")
-        nodes = self._fleet.listed("nodes")
-        further = [place for pool in pools for place in self._further(pool)]
+        nodes = [_expected(node) for node in self._fleet.listed("nodes")]
+        further = [place for pool in pools for place in self._further(pool, nodes)]
         needed = growth(pending, places(nodes, pods), further)
         for (path, zone), count in needed.added.items():
             self._grow(path, zone, count)
         names = {node["metadata"]["name"] for node in nodes}
         self._shrink(above, idle(names, pods) - needed.awaited)
 
-    def _further(self, pool: Record) -> list[Place]:
+    def _further(self, pool: Record, nodes: list[Object]) -> list[Place]:
         """What one more node would be, in each zone; the emptiest zone first."""
         bounds = Pool(pool.inputs).bounds
         if bounds is None:
@@ -73,10 +76,11 @@ class Scaler:
         sizes = sizes_of(pool)
         together = Room(bounds.most - sum(sizes.values()))
         found = []
+        like = next((node for node in nodes if _pool(node) == pool.name), None)
         for zone in sorted(sizes, key=lambda each: sizes[each]):
             node = manifest(pool, zone, 0, "")
             labels = node["metadata"]["labels"]
-            free = amounts(node["status"]["allocatable"]) | amounts(devices(labels))
+            free = amounts(node["status"]["allocatable"]) | amounts(_promised(labels, like))
             room = Room(bounds.most - sizes[zone]) if bounds.per_zone else together
             found.append(Place(pool.id, labels, node["spec"]["taints"], free, zone, [room]))
         return found
@@ -120,6 +124,32 @@ class Scaler:
             self._store.put(pool)
             self._fleet.remove([name])
         _log.info("pool %s: node %s was idle and is gone", pool.name, name)
+
+
+def _pool(node: Object) -> str:
+    return str((node["metadata"].get("labels") or {}).get(POOL_LABEL, ""))
+
+
+def _expected(node: Object) -> Object:
+    """A node with the GPUs that it will have: one without any yet is still on its way, and no reason to add another."""
+    free: dict[str, Any] = (node.get("status") or {}).get("allocatable") or {}
+    if any(managed(name) and str(count) != "0" for name, count in free.items()):
+        return node
+    promised = _promised(node["metadata"].get("labels") or {}, None)
+    return node | {"status": node.get("status", {}) | {"allocatable": free | promised}} if promised else node
+
+
+def _promised(labels: Mapping[str, str], like: Object | None) -> dict[str, Any]:
+    """The GPUs of a further node, as the autoscaler expects them: as on a node of the pool, or those of the machine.
+
+    It does not know what another plugin than GKE's makes of them while the pool has no node.
+    """
+    if not kept_off(labels):
+        return devices(labels)
+    shown = {
+        name: count for name, count in (like or {}).get("status", {}).get("allocatable", {}).items() if managed(name)
+    }
+    return shown or ({GPU: gpus(labels)} if gpus(labels) else {})
 
 
 def _least(pool: Record) -> int:

@@ -31,6 +31,7 @@ _EFFECTS = {
 }
 _NAME_LENGTH = 63
 _ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
+_SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
 _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 
 
@@ -80,7 +81,7 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         "cloud.google.com/gke-boot-disk": read.disk_type,
         "cloud.google.com/gke-container-runtime": "containerd",
         POOL_LABEL: pool.name,
-        "cloud.google.com/gke-os-distribution": "cos",
+        "cloud.google.com/gke-os-distribution": read.os_distribution,
         "cloud.google.com/machine-family": machine.family,
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
@@ -203,7 +204,7 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
                 "kubeletVersion": version,
                 "machineID": "",
                 "operatingSystem": "linux",
-                "osImage": "Container-Optimized OS from Google (simulated by KWOK)",
+                "osImage": f"{_SYSTEMS[read.os_distribution]} (simulated by KWOK)",
                 "systemUUID": "",
             },
         },

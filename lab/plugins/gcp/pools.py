@@ -74,6 +74,11 @@ class Pool:
         return MACHINES[self.machine_name]
 
     @property
+    def os_distribution(self) -> str:
+        """The nodes' system: the value of GKE's label for it."""
+        return "ubuntu" if str(self.config.get("imageType") or "").upper().startswith("UBUNTU") else "cos"
+
+    @property
     def accelerator(self) -> dict[str, Any]:
         """The first (and for GPUs only) guest accelerator, or nothing."""
         accelerators = self.config.get("guestAccelerators") or [{}]

@@ -1,0 +1,52 @@
+"""Which changes of objects can bear on the GPUs of nodes; heartbeats and others' business are passed over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lab.devices.advertised import managed
+from lab.devices.operand_objects import OWNED, PLUGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Observed:
+    """What the objects looked like when they were seen last."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def changed(self, kind: str, body: Mapping[str, Any], *, gone: bool) -> bool:
+        """Take note of an object; whether it is another one, as far as GPUs go."""
+        part = _part(kind, body)
+        if part is None:
+            return False
+        uid = body["metadata"]["uid"]
+        if gone:
+            self._seen.pop(uid, None)
+            return True
+        before = self._seen.get(uid)
+        self._seen[uid] = hash(repr(part))
+        return before != self._seen[uid]
+
+
+def _part(kind: str, body: Mapping[str, Any]) -> Any:
+    """What counts of an object; None for one that has nothing to do with GPUs."""
+    metadata = body["metadata"]
+    status = body.get("status") or {}
+    if kind == "Node":
+        resources = [sorted(_gpus(status.get(part) or {}).items()) for part in ("capacity", "allocatable")]
+        owned = (metadata.get("annotations") or {}).get(OWNED)
+        return [sorted((metadata.get("labels") or {}).items()), owned, resources]
+    if kind == "Pod":
+        if (metadata.get("labels") or {}).get("app") != PLUGIN:
+            return None
+        return [status.get("phase"), metadata.get("deletionTimestamp"), body["spec"].get("nodeName")]
+    if kind == "Deployment":
+        return [status.get("availableReplicas")] if metadata["name"] == "gpu-operator" else None
+    return [metadata.get("generation"), metadata.get("deletionTimestamp")]
+
+
+def _gpus(resources: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in resources.items() if managed(name)}
