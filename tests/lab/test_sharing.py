@@ -1,0 +1,122 @@
+"""Sharing GPUs, end to end: settings → GPU Operator's values → what nodes advertise → what pods get."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+ENGINEERS = [f"eng-{number}" for number in range(8)]
+
+
+def environment(lab: Lab) -> Settings:
+    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"cpu": 1, "memory": "4Gi"}}
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-32", "nodes": 1},
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
+        },
+        "operators": {
+            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
+            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
+        },
+        "defaults": small | {"wait": {"timeout": "2m"}},
+        "engineers": {name: {"workers": 4} for name in ENGINEERS},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project.make(tmp_path_factory.mktemp("sharing") / "project", lab)
+    project.write("shared", environment=environment(lab))
+    project.up("shared")
+    yield project
+    project.destroy("shared")
+
+
+def dev_node(fleet: Project) -> dict[str, Any]:
+    (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")
+    return node
+
+
+def labels(node: dict[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in node["metadata"]["labels"].items() if key.startswith("nvidia.com/gpu.")}
+
+
+def test_one_node_of_eight_gpus_carries_32_workers(fleet: Project) -> None:
+    node = dev_node(fleet)
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "32"
+    found = labels(node)
+    assert (found["nvidia.com/gpu.count"], found["nvidia.com/gpu.replicas"]) == ("8", "4")
+    assert found["nvidia.com/gpu.product"] == "NVIDIA-B200-SHARED"
+    assert found["nvidia.com/gpu.sharing-strategy"] == "time-slicing"
+    assert sum(len(fleet.workers(name)) for name in ENGINEERS) == 32
+    clusters = fleet.get("rayclusters", "-A")
+    assert {each["status"]["state"] for each in clusters} == {"ready"}
+
+
+def test_the_33rd_is_refused_by_the_settings(fleet: Project) -> None:
+    settings = environment(fleet.lab)
+    settings["engineers"]["zoe"] = {}
+    fleet.write("shared", environment=settings)
+    refused = fleet.up("shared", check=False)
+    assert refused.returncode != 0
+    assert "pool 'dev' tops out at 32 shares (1 × a4-highgpu-8g with 8 GPUs, each shared by 4)" in refused.stdout
+    assert "= 33 are asked" in refused.stdout
+    fleet.write("shared", environment=environment(fleet.lab))
+
+
+def test_the_33rd_that_is_forced_waits_and_status_says_why(fleet: Project) -> None:
+    patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 5}]
+    patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 5})
+    fleet.run("kubectl", "patch", "raycluster", "eng-0", "-n", "berth-eng-0", "--type=json", "-p", json.dumps(patch))
+
+    def told() -> dict[str, Any]:
+        berths = json.loads(fleet.run("berth", "status", "-s", "shared", "--json", check=False).stdout)["berths"]
+        return dict(next(berth for berth in berths if berth["name"] == "eng-0"))
+
+    eventually(lambda: "Insufficient nvidia.com/gpu" in " ".join(told()["reasons"]), "status says why the 33rd waits")
+    assert (told()["workersReady"], told()["workersDesired"]) == (4, 5)
+    fleet.run("pulumi", "refresh", "-s", "shared", "--yes", "--skip-preview")
+    fleet.up("shared")
+    assert len(fleet.workers("eng-0")) == 4
+
+
+def test_two_replicas_by_one_setting_and_one_update(fleet: Project) -> None:
+    settings = copy.deepcopy(environment(fleet.lab))
+    settings["sharing"]["any"]["replicas"] = 2
+    settings["engineers"] = {name: {"workers": 4} for name in ENGINEERS[:4]}
+    fleet.write("shared", environment=settings)
+    plan = fleet.run("pulumi", "preview", "-s", "shared").stdout
+    assert "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes" in plan
+    fleet.up("shared")
+    eventually(lambda: dev_node(fleet)["status"]["allocatable"]["nvidia.com/gpu"] == "16", "the node offers 16 shares")
+    assert labels(dev_node(fleet))["nvidia.com/gpu.replicas"] == "2"
+    fleet.up("shared", "--expect-no-changes")
+
+
+def test_renamed_shares_are_asked_for_by_their_name(fleet: Project) -> None:
+    settings = copy.deepcopy(environment(fleet.lab))
+    settings["sharing"]["any"] |= {"renameByDefault": True, "failRequestsGreaterThanOne": True}
+    settings["engineers"] = {"eng-0": {"workers": 2}}
+    fleet.write("shared", environment=settings)
+    fleet.up("shared")
+    assert dev_node(fleet)["status"]["allocatable"].get("nvidia.com/gpu.shared") == "32"
+    assert "nvidia.com/gpu" not in {
+        key for key, count in dev_node(fleet)["status"]["allocatable"].items() if count != "0"
+    }
+    for pod in fleet.workers("eng-0"):
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
+        assert "--num-gpus=1" in json.dumps(pod["spec"]["containers"][0])
