@@ -25,13 +25,18 @@ def environment(lab: Lab) -> Settings:
         "project": "berth-test",
         "zone": "us-central1-b",
         "cluster": {"deletionProtection": False},
+        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
         "pools": {
             "cpu": {"machineType": "n2-standard-16", "nodes": 1},
             "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
             "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
+            "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices"},
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "operators": {
+            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
+            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
+        },
         "defaults": {"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}, "wait": {"timeout": "2m"}},
         "engineers": {"bob": {}},
         "clusters": {"train": {"worker": {"pool": "train"}}},
@@ -160,6 +165,40 @@ def test_a_node_that_lost_its_gpus_fails_with_what_it_has(fleet: Project) -> Non
     assert "Insufficient nvidia.com/gpu" in found["scheduling"][1]
 
 
+def test_a_shared_pool_is_held_to_its_counts_and_labels(fleet: Project) -> None:
+    code, proof = verify(fleet, "--pool", "sliced")
+    found = checks(proof, "sliced")
+    assert code == 0
+    assert found["capacity of nvidia.com/gpu"] == ("pass", "8 on the node")
+    verdict, evidence = found["feature labels"]
+    assert verdict == "pass"
+    for label in ("gpu.count=2", "gpu.replicas=4", "gpu.sharing-strategy=time-slicing"):
+        assert f"nvidia.com/{label}" in evidence
+    assert found["scheduling"][0] == "pass"
+
+
+def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Project) -> None:
+    name = node_of(fleet, "sliced")["metadata"]["name"]
+
+    def advertised() -> str:
+        return str(node_of(fleet, "sliced")["status"]["allocatable"].get("nvidia.com/gpu"))
+
+    fleet.run("kubectl", "label", "node", name, "nvidia.com/device-plugin.config=none", "--overwrite")
+    eventually(lambda: advertised() == "2", "GPUs are no longer shared")
+    code, proof = verify(fleet, "--pool", "sliced")
+    fleet.run("kubectl", "label", "node", name, "nvidia.com/device-plugin.config=slices", "--overwrite")
+    eventually(lambda: advertised() == "8", "GPUs are shared again")
+    found = checks(proof, "sliced")
+    assert code == 1
+    assert found["capacity of nvidia.com/gpu"] == ("fail", f"{name} has 2; 8 were expected")
+    verdict, evidence = found["feature labels"]
+    assert verdict == "fail"
+    assert "nvidia.com/gpu.replicas is 1, not 4" in evidence
+    assert "nvidia.com/gpu.sharing-strategy is none, not time-slicing" in evidence
+    # One whole GPU is more than was promised, not less.
+    assert found["scheduling"][0] == "pass"
+
+
 def test_what_is_kept_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
     kept = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
     (job,) = fleet.get("jobs", "-n", NAMESPACE)
@@ -211,7 +250,7 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
         (["-s", "proved", "--pool", "devv"], "environment proved has no pool 'devv'; did you mean 'dev'?"),
         (
             ["-s", "proved", "--pool", "cpu"],
-            "pool 'cpu' (n2-standard-16) has no GPUs; those that have are burst, dev, train",
+            "pool 'cpu' (n2-standard-16) has no GPUs; those that have are burst, dev, sliced, train",
         ),
         (["-s", "proved", "--timeout", "5"], "--timeout: '5' is no duration; write for example 90s, 10m or 2h"),
         (["-s", "never-up"], "stack never-up has not been brought up"),
