@@ -23,11 +23,15 @@ class Remembered(Fleet):
     def __init__(self, store: Store) -> None:
         self.store = store
         self.pods: list[dict[str, Any]] = []
+        self.advertised: dict[str, str] = {}
 
     def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
         if kind == "nodes":
             pools = self.store.list("nodePools")
-            return [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
+            nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
+            for node in nodes:
+                node["status"]["allocatable"] |= self.advertised
+            return nodes
         bound = selector.startswith("spec.nodeName")
         return [each for each in self.pods if bool(each["spec"]["nodeName"]) is bound]
 
@@ -121,3 +125,43 @@ def test_queued_and_fixed_pools_are_left_alone(tmp_path: Path) -> None:
     assert autoscaled(World(tmp_path / "fixed", {}).store) == []
     limits = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
     assert autoscaled(World(tmp_path / "queued", limits, queuedProvisioning={"enabled": True}).store) == []
+
+
+def gpu_pool(world: World) -> None:
+    labels = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
+    gpus = [{"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]
+    config = {"machineType": "a4-highgpu-8g", "labels": labels, "guestAccelerators": gpus}
+    scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
+    world.put(Record(world.path, {"autoscaling": scaling, "nodeConfig": config}), 0)
+
+
+def test_a_pool_without_nodes_promises_whole_gpus_whoever_serves_them(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    gpu_pool(world)
+    world.fleet.pods = [pod(gpus=8)]
+    world.scaler.step()
+    assert sum(world.sizes()) == 1
+
+
+def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    gpu_pool(world)
+    world.fleet.pods = [pod(gpus=8)]
+    for _ in range(3):
+        world.scaler.step()
+    # The node is there and shows no GPU yet; another one would not help.
+    assert sum(world.sizes()) == 1
+
+
+def test_shares_are_promised_as_on_the_pools_other_nodes(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    gpu_pool(world)
+    record = world.store.get(world.path)
+    assert record is not None
+    world.put(record, 1)
+    world.fleet.advertised = {"nvidia.com/gpu": "32"}
+    # Both nodes are full; five pods of eight shares go on two nodes of four times eight.
+    full = [pod(gpus=32, node=name, phase="Running") for name in world.nodes()]
+    world.fleet.pods = [*full, *[pod(gpus=8)] * 5]
+    world.scaler.step()
+    assert sum(world.sizes()) == 4

@@ -83,3 +83,11 @@ def test_time_sharing_of_gkes_own_device_plugin_is_labelled() -> None:
     found = labels(pool(config), ZONE, "node")
     assert found["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
     assert found["cloud.google.com/gke-max-shared-clients-per-gpu"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("image", "system"), [(None, "cos"), ("COS_CONTAINERD", "cos"), ("ubuntu_containerd", "ubuntu")]
+)
+def test_the_image_shows_in_the_systems_label(image: str | None, system: str) -> None:
+    record = pool(A4 | ({"imageType": image} if image else {}))
+    assert labels(record, ZONE, "node")["cloud.google.com/gke-os-distribution"] == system

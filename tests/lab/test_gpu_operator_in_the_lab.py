@@ -1,0 +1,349 @@
+"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as NVIDIA's documentation has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.home import CLONE
+from tests.lab.conftest import Lab
+from tests.lab.project import eventually
+
+pytestmark = pytest.mark.lab
+
+GPU = "nvidia.com/gpu"
+NAMESPACE = RELEASE = "gpu-operator"
+PLUGIN = "nvidia-device-plugin-daemonset"
+CONFIG = "nvidia.com/device-plugin.config"
+MIG = "nvidia.com/mig.config"
+REAL = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "nvidia.com_clusterpolicies.yaml"
+
+GOLDEN = CLONE / "tests" / "golden" / "gpu-operator"
+
+CONTROLLED = {
+    "cloud.google.com/gke-accelerator": "nvidia-b200",
+    "cloud.google.com/gke-accelerator-count": "8",
+    "gke-no-default-nvidia-gpu-device-plugin": "true",
+}
+PREINSTALLED = {"berth/driver": "preinstalled"}
+
+
+def sliced(replicas: int, **options: bool) -> str:
+    sharing = options | {"resources": [{"name": GPU, "replicas": replicas}]}
+    return yaml.safe_dump({"version": "v1", "sharing": {"timeSlicing": sharing}})
+
+
+FOUR = {
+    "any": sliced(4),
+    "strict": sliced(4, failRequestsGreaterThanOne=True),
+    "renamed": sliced(2, renameByDefault=True),
+}
+
+
+class Operated:
+    """A lab with a node for the operator, nodes with GPUs, and the chart."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.lab = lab
+        self.folder = folder
+
+    def kubectl(self, *args: str, stdin: str | None = None) -> str:
+        return self.lab.run(["kubectl", *args], stdin=stdin).stdout
+
+    def add_node(self, name: str, **labels: str) -> None:
+        sizes = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "operated": "yes"} | labels,
+            },
+            "status": {"allocatable": sizes, "capacity": sizes},
+        }
+        self.kubectl("create", "-f", "-", stdin=json.dumps(node))
+
+    def label(self, node: str, *labels: str) -> None:
+        self.kubectl("label", "node", node, "--overwrite", *labels)
+
+    def install(self, name: str, data: dict[str, str] | None = None, **values: Any) -> None:
+        """Install or upgrade the chart with a device plugin ConfigMap of this name; its default entry is `any`."""
+        config = {"create": True, "name": name, "default": "any", "data": data or FOUR}
+        file = self.folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump({"driver": {"enabled": False}, "devicePlugin": {"config": config}} | values))
+        chart = str(self.lab.home.charts / "gpu-operator")
+        command = ["helm", "upgrade", "--install", RELEASE, chart, "--namespace", NAMESPACE, "--create-namespace"]
+        self.lab.run([*command, "--values", str(file), "--wait", "--timeout", "120s"])
+
+    def uninstall(self) -> None:
+        self.lab.run(["helm", "uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"], check=False)
+
+    def node(self, name: str = "gpus") -> dict[str, Any]:
+        return dict(self.lab.get("node", name))
+
+    def labels(self, name: str = "gpus") -> dict[str, str]:
+        return dict(self.node(name)["metadata"]["labels"])
+
+    def devices(self, name: str = "gpus") -> dict[str, str]:
+        """What a node advertises; the same as capacity and as allocatable."""
+        status = self.node(name)["status"]
+        found = [
+            {resource: count for resource, count in status[part].items() if resource.startswith("nvidia.com/")}
+            for part in ("capacity", "allocatable")
+        ]
+        return dict(found[0]) if found[0] == found[1] else {}
+
+    def shows(self, devices: dict[str, str], name: str = "gpus", **labels: str | None) -> None:
+        """Wait until a node advertises these devices and has these labels, given without `nvidia.com/gpu.`."""
+
+        def same() -> bool:
+            now = self.labels(name)
+            return self.devices(name) == devices and all(now.get(f"{GPU}.{key}") == labels[key] for key in labels)
+
+        eventually(same, f"node {name} shows {devices} and {labels}")
+
+    def sliced(self, count: int, replicas: int, name: str = "gpus") -> None:
+        self.shows({GPU: str(count)}, name, count="8", replicas=str(replicas), product="NVIDIA-B200-SHARED")
+
+    def serves(self, kind: str) -> bool:
+        return self.lab.run(["kubectl", "get", kind], check=False).returncode == 0
+
+    def settled(self, pod: str) -> dict[str, Any]:
+        """A pod's status once a kubelet has looked at it."""
+        eventually(lambda: bool(self.status(pod).get("podIP")), f"a kubelet looks at pod {pod}")
+        return self.status(pod)
+
+    def status(self, pod: str) -> dict[str, Any]:
+        return dict(self.lab.get("pod", pod, "-n", "default")["status"])
+
+    def state(self) -> str:
+        return str(self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("state"))
+
+    def warnings(self, about: str, reason: str) -> list[str]:
+        selector = f"involvedObject.name={about},reason={reason},type=Warning"
+        return [event["message"] for event in self.lab.get("events", "-A", "--field-selector", selector)["items"]]
+
+
+@pytest.fixture(scope="module")
+def operated(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    operated = Operated(lab, tmp_path_factory.mktemp("values"))
+    operated.add_node("plain")
+    operated.add_node("gpus", **CONTROLLED, **PREINSTALLED)
+    try:
+        operated.install("four")
+        operated.sliced(32, 4)
+        yield operated
+    finally:
+        operated.uninstall()
+        # Nobody waits for pods' grace periods.
+        for kind in ("daemonsets", "pods"):
+            lab.run(["kubectl", "delete", kind, "--all", "-n", NAMESPACE, "--force"], check=False)
+        lab.run(["kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found"], check=False)
+        lab.run(["kubectl", "delete", "nodes", "-l", "operated=yes"], check=False)
+
+
+@pytest.fixture
+def again(operated: Operated) -> Iterator[Operated]:
+    """The installation to be changed; each test leaves it as it found it."""
+    yield operated
+    operated.label("gpus", f"{CONFIG}-", f"{MIG}-")
+    operated.install("four")
+    operated.sliced(32, 4)
+
+
+def pod(name: str, gpus: int, **spec: Any) -> str:
+    container = {"name": "main", "image": "none", "resources": {"limits": {GPU: str(gpus)}}}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], "nodeSelector": {"operated": "yes"}} | spec,
+    }
+    return json.dumps(manifest)
+
+
+def test_eight_gpus_with_four_replicas_are_32_and_labels_say_so(operated: Operated) -> None:
+    labels = operated.labels()
+    assert labels["nvidia.com/gpu.present"] == "true"
+    assert labels["nvidia.com/gpu.sharing-strategy"] == "time-slicing"
+    assert labels["nvidia.com/gpu.family"] == "blackwell"
+    eventually(lambda: operated.state() == "ready", "the ClusterPolicy is ready")
+    plugin = operated.lab.get("daemonset", PLUGIN, "-n", NAMESPACE)
+    assert plugin["status"]["numberReady"] == 1
+
+
+def test_another_config_map_reaches_the_node_and_its_labels(again: Operated) -> None:
+    again.install("two", {"any": sliced(2)})
+    again.sliced(16, 2)
+
+
+def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) -> None:
+    again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": {"any": sliced(8)}}))
+    # A change that reaches the node meanwhile shows that it was looked at again, with what was read before.
+    again.label("gpus", "nvidia.com/gpu.replicas=none")
+    again.sliced(32, 4)
+    again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
+    again.sliced(64, 8)
+    again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": FOUR}))
+    again.kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}")
+    again.sliced(32, 4)
+
+
+def test_the_nodes_label_is_followed_live(again: Operated) -> None:
+    pods = again.kubectl("get", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}", "-o", "name")
+    again.label("gpus", f"{CONFIG}=renamed")
+    # The old name is gone, not just empty; renamed resources have no suffix in the product.
+    again.shows({f"{GPU}.shared": "16"}, product="NVIDIA-B200", replicas="2")
+    assert again.kubectl("get", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}", "-o", "name") == pods
+
+
+def test_a_pod_that_wants_two_shares_fails_where_the_plugin_is_strict(again: Operated) -> None:
+    again.label("gpus", f"{CONFIG}=strict")
+    words = "maximum request size for shared resources is 1; found 2"
+    try:
+        # The label's change shows in nothing else: the first pods may still be let in.
+        for number in range(20):
+            again.kubectl("create", "-f", "-", stdin=pod(f"two-{number}", 2))
+            status = again.settled(f"two-{number}")
+            if status["phase"] == "Failed":
+                break
+        assert status["reason"] == "UnexpectedAdmissionError"
+        assert words in status["message"]
+        assert "containerStatuses" not in status
+        assert any(words in message for message in again.warnings(f"two-{number}", "UnexpectedAdmissionError"))
+        again.kubectl("create", "-f", "-", stdin=pod("single", 1))
+        assert again.settled("single")["phase"] == "Running"
+    finally:
+        again.kubectl("delete", "pods", "-n", "default", "--all", "--force")
+
+
+def test_mig_instances_under_one_name(again: Operated) -> None:
+    again.install("whole", {"any": "version: v1"}, mig={"strategy": "single"})
+    again.label("gpus", f"{MIG}=all-3g.90gb")
+    again.shows({GPU: "16"}, product="NVIDIA-B200-MIG-3g.90gb", count="16")
+    assert again.labels()["nvidia.com/mig.config.state"] == "success"
+
+
+def test_mig_instances_each_under_their_own(again: Operated) -> None:
+    again.install("whole", {"any": "version: v1"}, mig={"strategy": "mixed"})
+    again.label("gpus", f"{MIG}=all-balanced")
+    expected = {"nvidia.com/mig-1g.23gb": "16", "nvidia.com/mig-2g.45gb": "8", "nvidia.com/mig-3g.90gb": "8"}
+    again.shows(expected, product="NVIDIA-B200", count="8")
+    assert again.labels()["nvidia.com/mig-3g.90gb.count"] == "8"
+
+
+def test_a_mig_profile_that_the_gpu_lacks_fails_in_a_label_and_an_event(again: Operated) -> None:
+    again.label("gpus", f"{MIG}=all-1g.5gb")
+    again.shows({}, product=None)
+    assert again.labels()["nvidia.com/mig.config.state"] == "failed"
+    assert any("all-1g.23gb" in message for message in again.warnings("gpus", "MIGConfigFailed"))
+    eventually(lambda: again.state() == "notReady", "the ClusterPolicy is not ready")
+
+
+def test_an_entry_that_the_plugin_cannot_read_takes_the_devices_away(again: Operated) -> None:
+    again.install("broken", {"any": sliced(1)})
+    again.shows({}, product=None)
+    assert any("must be >= 2" in message for message in again.warnings("gpus", "CrashLoopBackOff"))
+
+
+def test_a_node_that_is_added_later_gets_the_same(operated: Operated) -> None:
+    operated.add_node("later", **CONTROLLED, **PREINSTALLED)
+    operated.sliced(32, 4, "later")
+    operated.kubectl("delete", "node", "later")
+
+
+def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(operated: Operated) -> None:
+    operated.add_node("bare", **CONTROLLED)
+    installer = yaml.safe_load((GOLDEN / "driver-installer.yaml").read_text())
+    eventually(lambda: bool(operated.warnings("bare", "DriverNotReady")), "an event says why")
+    assert operated.devices("bare") == {}
+    try:
+        operated.kubectl("create", "-f", "-", stdin=json.dumps(installer))
+        operated.sliced(32, 4, "bare")
+    finally:
+        operated.kubectl("delete", "daemonset", "nvidia-driver-installer", "-n", "kube-system", "--ignore-not-found")
+        operated.kubectl("delete", "node", "bare")
+
+
+def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> None:
+    again.install("four", nfd={"enabled": False})
+    again.add_node("unseen", **CONTROLLED, **PREINSTALLED)
+    eventually(lambda: bool(again.warnings("unseen", "NodeNotDetected")), "an event says why")
+    assert again.devices("unseen") == {}
+    again.label("unseen", "feature.node.kubernetes.io/pci-10de.present=true")
+    again.sliced(32, 4, "unseen")
+    again.kubectl("delete", "node", "unseen")
+
+
+def test_a_node_of_gkes_keeps_its_own_device_plugin(operated: Operated) -> None:
+    own = CONTROLLED | {
+        "gke-no-default-nvidia-gpu-device-plugin": "false",
+        "cloud.google.com/gke-gpu-driver-version": "latest",
+    }
+    operated.add_node("gkes", **own)
+    operated.shows({GPU: "8"}, "gkes", present=None, product=None)
+    operated.kubectl("delete", "node", "gkes")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["devicePlugin.config.create=true", "devicePlugin.config.name=x"], "devicePlugin.config.data cannot be empty"),
+        (
+            ["devicePlugin.config.create=true", "devicePlugin.config.data.a=b"],
+            "devicePlugin.config.name cannot be empty",
+        ),
+        (["cdi.enabled=false", "cdi.nriPluginEnabled=true"], "NRI Plugin cannot be enabled when CDI is disabled"),
+    ],
+)
+def test_the_chart_refuses_what_the_published_one_refuses(lab: Lab, values: list[str], words: str) -> None:
+    options = [option for value in values for option in ("--set", value)]
+    failed = lab.run(["helm", "template", str(lab.home.charts / "gpu-operator"), *options], check=False)
+    assert failed.returncode != 0
+    assert words in failed.stderr
+
+
+def test_the_cluster_policy_fits_the_published_definition(lab: Lab, operated: Operated) -> None:
+    if not REAL.is_file():
+        pytest.skip(f"the published definition is not here: {REAL.relative_to(CLONE.parent)}")
+    definition = yaml.safe_load(REAL.read_text())
+    # Under another group, beside our own definition: the schema is what counts.
+    definition["metadata"]["name"] = "clusterpolicies.published.example.com"
+    definition["spec"]["group"] = "published.example.com"
+    try:
+        operated.kubectl("create", "-f", "-", stdin=json.dumps(definition))
+        eventually(lambda: operated.serves("clusterpolicies.published.example.com"), "the kind is served")
+        # The chart's own values, and those that berth sets.
+        files = [path for path in sorted(GOLDEN.glob("*.yaml")) if "devicePlugin" in yaml.safe_load(path.read_text())]
+        assert files
+        for options in ([], *(["--values", str(path)] for path in files)):
+            rendered = lab.run(["helm", "template", "x", str(lab.home.charts / "gpu-operator"), *options]).stdout
+            policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+            policy["apiVersion"] = "published.example.com/v1"
+            # Strict: a field that the definition does not have is refused, too.
+            operated.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(policy))
+            policy["spec"]["devicePlugin"]["unknown"] = 1
+            command = ["kubectl", "create", "--dry-run=server", "--validate=strict", "-f", "-"]
+            assert (
+                'unknown field "spec.devicePlugin.unknown"'
+                in lab.run(command, stdin=json.dumps(policy), check=False).stderr
+            )
+    finally:
+        operated.kubectl("delete", "crd", definition["metadata"]["name"], "--ignore-not-found")
+
+
+def test_devices_and_labels_go_with_the_operator(operated: Operated) -> None:
+    operated.uninstall()
+    operated.shows({}, present=None, product=None, replicas=None)
+    assert not [name for name in operated.labels() if name.startswith("nvidia.com/")]
+    eventually(
+        lambda: operated.lab.get("daemonsets", "-n", NAMESPACE)["items"] == [], "the operands' DaemonSets are gone"
+    )
+    operated.install("four")
+    operated.sliced(32, 4)
