@@ -143,7 +143,9 @@ def test_a_pool_without_nodes_promises_whole_gpus_whoever_serves_them(tmp_path: 
     assert sum(world.sizes()) == 1
 
 
-def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path) -> None:
+def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing goes meanwhile, or a node too many would not be seen.
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
     world = World(tmp_path, {})
     gpu_pool(world)
     world.fleet.pods = [pod(gpus=8)]
