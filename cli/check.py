@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stacks import stack_file
-from stacks.load import KINDS, SettingsError, load
+from stacks.load import KINDS, SettingsError, load, located
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Problem
@@ -23,11 +23,13 @@ class Checked:
         stack: the stack.
         kind: `environment` or `engineer`, None where that cannot be told.
         lines: one for each problem, with file and line.
+        warnings: what works, but likely not as it is meant, one line each.
     """
 
     stack: str
     kind: str | None
     lines: list[str]
+    warnings: list[str] = field(default_factory=list)
 
 
 def check(stack: str) -> Checked:
@@ -44,24 +46,29 @@ def check(stack: str) -> Checked:
     try:
         settings = load(stack, file.settings, file)
         if isinstance(settings, EngineerSettings):
-            _check_engineer(stack, settings, file)
+            warnings = _check_engineer(stack, settings, file)
+        else:
+            warnings = resolve_environment(settings).warnings
     except SettingsError as error:
         return Checked(stack, kind, error.lines)
-    return Checked(stack, kind, [])
+    return Checked(stack, kind, [], [located(warning, file) for warning in warnings])
 
 
-def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> None:
+def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> list[Problem]:
+    """The warnings; problems are raised."""
     if "/" in settings.environment:
-        return  # of another project: only `pulumi preview` can ask its state
+        return []  # of another project: only `pulumi preview` can ask its state
     contract = _contract_from_file(settings.environment)
     if contract is None:
         known = did_you_mean(settings.environment, _environments())
         message = f"there is no environment {settings.environment!r}{known}"
         raise SettingsError(stack, [Problem(("engineer", "environment"), message)], file)
     if isinstance(contract, EnvironmentContract):
-        problems = resolve_engineer(settings, stack, contract).problems
-        if problems:
-            raise SettingsError(stack, problems, file)
+        resolved = resolve_engineer(settings, stack, contract)
+        if resolved.problems:
+            raise SettingsError(stack, resolved.problems, file)
+        return resolved.warnings
+    return []
 
 
 def _contract_from_file(environment: str) -> EnvironmentContract | SettingsError | None:

@@ -42,7 +42,12 @@ def check(
     found = [check_stack(stack) for stack in stacks or stack_names()]
     bad = [each for each in found if each.lines]
     if as_json:
-        print_json([{"stack": each.stack, "kind": each.kind, "problems": each.lines} for each in found])
+        print_json(
+            [
+                {"stack": each.stack, "kind": each.kind, "problems": each.lines, "warnings": each.warnings}
+                for each in found
+            ]
+        )
     else:
         for each in found:
             if each.lines:
@@ -51,6 +56,8 @@ def check(
                     err.print(f"  {line}", markup=False)
             else:
                 out.print(f"[green]✓[/] {each.stack} ({each.kind})")
+            for line in each.warnings:
+                err.print(f"  warning: {line}", markup=False, style="yellow")
         if not found:
             fail("there is no stack: stacks/ holds no Pulumi.<stack>.yaml", BAD_INPUT)
     if bad:

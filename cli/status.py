@@ -19,9 +19,9 @@ from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, Cluste
 from components.placement import POOL_LABEL
 from components.ray.condition import condition_of, gpus_in, gpus_of
 from components.ray.readiness import reasons_of
-from stacks.settings.resolve import EnvironmentContract
 from stacks.settings.pools import Pool as OfferedPool
 from stacks.settings.pools import offered
+from stacks.settings.resolve import EnvironmentContract
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lab import controlplane, environment, programs
 from lab.errors import USAGE, LabError
-from lab.home import SIGN
+from lab.home import CLONE, SIGN
 from lab.locking import exclusive
 from lab.probes import Probe
 from lab.processes import Process, Supervisor
@@ -83,7 +84,16 @@ def _controller(home: Home, plane: ControlPlane) -> Process:
         ports=(port,),
         environment=environment.complete(home),
         probe=Probe(liveness),
+        version=_version_of_the_controller(),
     )
+
+
+def _version_of_the_controller() -> str:
+    """A digest of the lab's own code: after an update of the clone a running lab would go on by the old rules."""
+    digest = hashlib.sha256()
+    for path in sorted((CLONE / "lab").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:

@@ -55,6 +55,7 @@ class Process:
         ports: loopback ports that it listens on.
         environment: variables on top of ours.
         probe: how to see that it works; without one, running is enough.
+        version: tells one version of its program from another: one that runs an older version is started again.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Process:
     ports: tuple[int, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,14 @@ class Record:
         pid: its process id.
         started: when it started, in seconds since the epoch, as the kernel tells.
         needs: what it needed, for stopping in reverse.
+        version: of its program when it was started.
     """
 
     name: str
     pid: int
     started: float
     needs: list[str]
+    version: str = ""
 
 
 def start_order(needs: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -199,6 +203,8 @@ class Supervisor:
         """
         if self.running(process.name) is None:
             return "not running"
+        if self.records()[process.name].version != process.version:
+            return "its program is another one by now"
         if process.probe is None:
             return None
         deadline = time.monotonic() + patience
@@ -261,7 +267,7 @@ class Supervisor:
             )
         self._children.append(child)
         started = psutil.Process(child.pid).create_time()
-        record = Record(process.name, child.pid, started, list(process.needs))
+        record = Record(process.name, child.pid, started, list(process.needs), process.version)
         path = self.home.run / f"{process.name}.json"
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(asdict(record)))

@@ -28,12 +28,13 @@ class SettingsError(Exception):
     def __init__(self, stack: str, problems: list[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
-        self.lines = [_located(problem, file) for problem in self.problems]
+        self.lines = [located(problem, file) for problem in self.problems]
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__("\n".join([f"stack {stack}: {count} in its settings; nothing is changed", *self.lines]))
 
 
-def _located(problem: Problem, file: StackFile | None) -> str:
+def located(problem: Problem, file: StackFile | None) -> str:
+    """A problem as a line: file and line where there is a file, where in the settings, what."""
     place = ""
     if file is not None:
         line = file.line(problem.path)

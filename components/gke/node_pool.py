@@ -64,7 +64,7 @@ class NodePool(pulumi.ComponentResource):
                 image_type=_IMAGE_TYPES[settings.node_image],
                 disk_size_gb=settings.disk_size_gb,
                 # What the GPU Operator reads from nodes is in the pool's config, so that nodes added later have it too.
-                labels={**settings.labels, **node_labels(inputs.pool)},
+                labels={**settings.labels, **node_labels(inputs.pool), **_rdma_labels(settings)},
                 taints=[
                     container.NodePoolNodeConfigTaintArgs(
                         key=taint.key, value=taint.value, effect=_TAINT_EFFECTS[taint.effect]
@@ -80,6 +80,7 @@ class NodePool(pulumi.ComponentResource):
                 oauth_scopes=["https://www.googleapis.com/auth/cloud-platform"],
             ),
             opts=pulumi.ResourceOptions(parent=self, hooks=pulumi.ResourceHookBinding(before_update=[hook])),
+            **_network(settings),
             **_size(settings),
         )
         self.register_outputs({})
@@ -87,6 +88,20 @@ class NodePool(pulumi.ComponentResource):
 
 def _labels(inputs: Mapping[str, Any] | None) -> Mapping[str, str]:
     return dict(((inputs or {}).get("nodeConfig") or {}).get("labels") or {})
+
+
+def _rdma_labels(settings: PoolSettings) -> dict[str, str]:
+    return {"cloud.google.com/gke-networking-dra-driver": "true"} if settings.rdma == "managed" else {}
+
+
+def _network(settings: PoolSettings) -> dict[str, Any]:
+    """Managed DRANET: GKE makes the networks that the machine's NICs need.
+
+    See docs.cloud.google.com/kubernetes-engine, "Allocate network resources by using managed DRANET".
+    """
+    if settings.rdma != "managed":
+        return {}
+    return {"network_config": container.NodePoolNetworkConfigArgs(accelerator_network_profile="auto")}
 
 
 def _size(settings: PoolSettings) -> dict[str, Any]:

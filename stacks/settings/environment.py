@@ -97,6 +97,9 @@ class PoolSettings(Settings):
     """Who installs NVIDIA's driver: Google's installer, the GPU Operator (Ubuntu only), or nobody, since it is there."""
     sharing: Name | None = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
+    rdma: Literal["none", "managed"] = "none"
+    """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods through DRA (managed
+    DRANET). A worker then takes all GPUs and all NICs of its node."""
     disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
 

@@ -23,6 +23,7 @@ class Machine:
         gpu_product: the GPU's name for people, "" for none.
         gpu_memory_gib: memory of one GPU, by the same pages (a4: 1,440 GB for eight; NVIDIA's largest MIG profile
             agrees), 0 for none.
+        rdma: it has one RDMA NIC a GPU (RoCE) that GKE hands to pods by DRANET.
     """
 
     name: str
@@ -32,11 +33,12 @@ class Machine:
     accelerator: str = ""
     gpu_product: str = ""
     gpu_memory_gib: int = 0
+    rdma: bool = False
 
 
 _ACCELERATED = (
-    Machine("a4-highgpu-8g", 224, 3968, 8, "nvidia-b200", "B200", 180),
-    Machine("a3-ultragpu-8g", 224, 2952, 8, "nvidia-h200-141gb", "H200", 141),
+    Machine("a4-highgpu-8g", 224, 3968, 8, "nvidia-b200", "B200", 180, rdma=True),
+    Machine("a3-ultragpu-8g", 224, 2952, 8, "nvidia-h200-141gb", "H200", 141, rdma=True),
     Machine("a3-megagpu-8g", 208, 1872, 8, "nvidia-h100-mega-80gb", "H100", 80),
     Machine("a3-highgpu-8g", 208, 1872, 8, "nvidia-h100-80gb", "H100", 80),
     Machine("a2-ultragpu-1g", 12, 170, 1, "nvidia-a100-80gb", "A100 80GB", 80),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stacks.settings import mig
 from stacks.settings.environment import FleetSettings, PoolSettings
+from stacks.settings.machines import MACHINES
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Path, Problem
 from stacks.settings.sharing import WHOLE, Offer, Profiles, SharingProfile, offer_of
@@ -130,6 +131,8 @@ def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterabl
     for key, value in (("sharing", pool.sharing), ("gpuManagement", pool.gpu_management)):
         if value and not machine.gpus:
             yield Problem((*path, key), f"{machine.name} has no GPUs; take this line out")
+    if pool.rdma != "none":
+        yield from _rdma_problems(pool, path)
     if not machine.gpus:
         return
     if pool.sharing and pool.gpu_management == "gke":
@@ -143,10 +146,30 @@ def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterabl
             (*path, "driver"),
             "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or `nodeImage: ubuntu`",
         )
+    if pool.driver == "gke" and pool.node_image == "ubuntu" and pool.by_operator:
+        yield Problem(
+            (*path, "driver"),
+            "Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS; on Ubuntu use"
+            " `driver: operator` or `driver: preinstalled`",
+        )
     if pool.driver == "operator" and not pool.by_operator:
         yield Problem((*path, "driver"), "the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`")
     if pool.sharing is not None:
         yield from _sharing_problems(pool, pool.sharing, profiles, path)
+
+
+def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    if not pool.machine.rdma:
+        with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
+        yield Problem((*path, "rdma"), f"{pool.machine_type} has no RDMA NICs; those that have them are {with_rdma}")
+    if pool.node_image != "cos":
+        yield Problem((*path, "rdma"), "RDMA on GKE needs Container-Optimized OS; take `nodeImage` out")
+    if pool.sharing:
+        yield Problem(
+            (*path, "sharing"),
+            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs and all"
+            " NICs; share the GPUs of another pool, or set `rdma: none`",
+        )
 
 
 def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:

@@ -116,6 +116,10 @@ def contract_of(settings: FleetSettings, stack: str, resolved: Resolved) -> Envi
     )
 
 
+RESERVED = {"verify": "`berth verify` runs its Jobs in namespace berth-verify"}
+"""Names that no engineer and no cluster can have, with the reason."""
+
+
 def namespace_of(name: str) -> str:
     """The namespace of a berth or a named cluster."""
     return f"berth-{name}"
@@ -125,6 +129,8 @@ def _resolve(
     name: str, shape: RayShape, defaults: RayShape, path: Path, into: Resolved, *, whole_node: bool
 ) -> RayClusterSettings | None:
     """One complete RayCluster; None, with the problems in `into`, where its pools cannot be told."""
+    if name in RESERVED:
+        into.problems.append(Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name", of_key=True))
     wanted = shape.over(defaults)
     worker_pool = _choose_pool(wanted.worker.pool, "worker", path, into, gpus=wanted.worker.gpus != 0)
     head_pool = _choose_pool(wanted.head.pool, "head", path, into, gpus=False)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -98,6 +99,15 @@ def test_a_dead_process_is_started_again(supervisor: Supervisor) -> None:
     _until(lambda: supervisor.running("etcd") is None)
     assert supervisor.start([_sleeper("etcd")]) == ["etcd"]
     assert supervisor.records()["etcd"].pid != first
+
+
+def test_a_process_whose_program_changed_is_started_again(supervisor: Supervisor) -> None:
+    supervisor.start([_sleeper("etcd")])
+    first = supervisor.records()["etcd"].pid
+    changed = replace(_sleeper("etcd"), version="2")
+    assert supervisor.start([changed]) == ["etcd"]
+    assert supervisor.records()["etcd"].pid != first
+    assert supervisor.start([changed]) == []
 
 
 def test_a_reused_pid_is_neither_taken_for_ours_nor_signalled(supervisor: Supervisor) -> None:

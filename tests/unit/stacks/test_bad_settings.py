@@ -67,6 +67,10 @@ CASES = {
         GOOD | {"engineers": {"a" * 51: {}}},
         "has 51 characters; Kubernetes and KubeRay leave room for 50",
     ),
+    "name that berth needs itself": (
+        GOOD | {"engineers": {"verify": {}}},
+        "environment.engineers.verify: 'verify' is reserved: `berth verify` runs its Jobs in namespace berth-verify",
+    ),
     "pool that doesn't exist": (
         with_engineer(worker={"pool": "devel"}),
         "environment.engineers.alice.worker.pool: there is no pool 'devel'; did you mean 'dev'?",

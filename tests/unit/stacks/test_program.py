@@ -67,8 +67,11 @@ def test_an_environment_registers_all_its_parts() -> None:
         "berth-bob",
         "berth-carol",
         "berth-train",
+        "gpu-operator",
     }
-    (release,) = recorder.of_type("kubernetes:helm.sh/v3:Release")
+    releases = {each.name: each for each in recorder.of_type("kubernetes:helm.sh/v3:Release")}
+    assert releases.keys() == {"kuberay-operator", "gpu-operator"}
+    release = releases["kuberay-operator"]
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
     assert release.inputs["values"] == {"image": {"tag": "v1.6.2"}}
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
@@ -110,8 +113,11 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
     [
         ({"name": "bob"}, "environment 'lab' has 'bob' among its own (engineers.bob)"),
         ({"worker": {"pool": "devv"}}, "there is no pool 'devv'; did you mean 'dev'?"),
-        ({"workers": 6}, "bob 2 + carol 1 + alice 6 = 9 are asked"),
-        ({"worker": {"gpus": 9}}, "a worker asks for 9 GPUs, but a node of pool 'dev' (a4-highgpu-8g) has 8"),
+        ({"workers": 30}, "bob 2 + carol 1 + alice 30 = 33 are asked"),
+        (
+            {"worker": {"gpus": 33}},
+            "a worker asks for 33 shares, but a node of pool 'dev' (a4-highgpu-8g) has 32 shares",
+        ),
     ],
 )
 def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
@@ -156,3 +162,46 @@ def test_an_engineers_program_imports_no_pulumi_gcp() -> None:
         return output.decode().strip()
 
     assert asyncio.run(imported()) == "[]"
+
+
+def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values["pools"]["train"]["rdma"] = "managed"
+    settings = load("lab", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    recorder = run(lambda: environment("lab", settings), "lab")
+    pool = next(each.inputs for each in recorder.of_type(NODE_POOL) if each.name == "train")
+    assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("settings", "registered"),
+    [
+        ({}, {"chart": "kuberay-operator", "version": "1.6.2", "repo": "https://ray-project.github.io/kuberay-helm/"}),
+        (
+            {"chart": "oci://example.invalid/kuberay"},
+            {"chart": "oci://example.invalid/kuberay", "version": "1.6.2", "repo": None},
+        ),
+        ({"chart": "./charts/kuberay"}, {"chart": "./charts/kuberay", "version": None, "repo": None}),
+    ],
+)
+def test_a_chart_comes_from_a_repository_an_oci_reference_or_a_folder(
+    settings: dict[str, Any], registered: dict[str, Any]
+) -> None:
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values["operators"]["kuberay"] = settings
+    loaded = load("lab", {"environment": values}, None)
+    assert isinstance(loaded, EnvironmentSettings)
+    recorder = run(lambda: environment("lab", loaded), "lab")
+    release = next(
+        each.inputs
+        for each in recorder.registrations
+        if each.inputs.get("name") == "kuberay-operator" and "chart" in each.inputs
+    )
+    found = {
+        "chart": release["chart"],
+        "version": release.get("version"),
+        "repo": (release.get("repositoryOpts") or {}).get("repo"),
+    }
+    assert found == registered

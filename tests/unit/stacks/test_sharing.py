@@ -97,6 +97,22 @@ REFUSED = {
         environment(TIME_SLICING, {"sharing": None, "driver": "operator", "nodeImage": "ubuntu"}),
         "environment.pools.dev.driver: the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`",
     ),
+    "sharing on a pool with RDMA, whose NICs are DRA's": (
+        environment(TIME_SLICING, {"rdma": "managed"}),
+        "environment.pools.dev.sharing: Google does not support shared GPUs on nodes whose NICs are handed out by DRA",
+    ),
+    "RDMA on a machine without": (
+        environment(TIME_SLICING, {"rdma": "managed", "machineType": "a2-highgpu-8g"}),
+        "environment.pools.dev.rdma: a2-highgpu-8g has no RDMA NICs; those that have them are a4-highgpu-8g, a3-ultragpu-8g",
+    ),
+    "RDMA on Ubuntu": (
+        environment(TIME_SLICING, {"rdma": "managed", "nodeImage": "ubuntu"}),
+        "environment.pools.dev.rdma: RDMA on GKE needs Container-Optimized OS; take `nodeImage` out",
+    ),
+    "Google's installer on Ubuntu": (
+        environment(TIME_SLICING, {"nodeImage": "ubuntu"}),
+        "environment.pools.dev.driver: Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS",
+    ),
     "a version that is known to be bad": (
         environment(TIME_SLICING, operators={"gpu": {"version": "v26.3.2"}}),
         "environment.operators.gpu.version: v26.3.2 injects all ibverbs devices into every pod with a GPU",
