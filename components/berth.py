@@ -9,8 +9,9 @@ import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.ray.manifest import ray_cluster
+from stacks.settings.bounds import Bounds
 from stacks.settings.pools import Pools
-from stacks.settings.ray import Autoscaling, RayClusterSettings
+from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import namespace_of
 
 ENVIRONMENT_LABEL = "berth/environment"
@@ -70,7 +71,7 @@ class Berth(pulumi.ComponentResource):
                 depends_on=[namespace],
                 # Ray's autoscaler owns the number of replicas then; Pulumi would set it back.
                 ignore_changes=(
-                    ["spec.workerGroupSpecs[*].replicas"] if isinstance(inputs.settings.workers, Autoscaling) else []
+                    ["spec.workerGroupSpecs[*].replicas"] if isinstance(inputs.settings.workers, Bounds) else []
                 ),
             ),
         )

@@ -11,7 +11,8 @@ from pulumi_gcp import container
 
 from components.sharing.device_plugin import node_labels
 from components.sharing.disturbance import of_labels
-from stacks.settings.environment import PoolAutoscaling, PoolSettings
+from stacks.settings.bounds import Bounds
+from stacks.settings.environment import PoolSettings
 from stacks.settings.pools import Pool
 
 _IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
@@ -105,7 +106,7 @@ def _network(settings: PoolSettings) -> dict[str, Any]:
 
 
 def _size(settings: PoolSettings) -> dict[str, Any]:
-    if isinstance(settings.nodes, PoolAutoscaling):
+    if isinstance(settings.nodes, Bounds):
         bounds = settings.nodes
         return {
             "initial_node_count": bounds.min,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from components.pods import why_not_ready
 from components.proof.cuda_vector_add import SUCCESS
-from stacks.settings.environment import PoolAutoscaling
+from stacks.settings.bounds import Bounds, at_least
 from stacks.settings.pools import Pool
 from stacks.settings.sharing import Offer
 
@@ -219,13 +219,12 @@ def _is_ready(node: Object) -> bool:
 
 def fewest_nodes(pool: Pool) -> int:
     """Nodes that a pool must have at any time."""
-    nodes = pool.settings.nodes
-    return nodes.min if isinstance(nodes, PoolAutoscaling) else nodes
+    return at_least(pool.settings.nodes)
 
 
 def _size(pool: Pool) -> str:
     nodes = pool.settings.nodes
-    return f"autoscaled, {nodes.min} to {nodes.max}" if isinstance(nodes, PoolAutoscaling) else f"settings say {nodes}"
+    return f"autoscaled, {nodes.min} to {nodes.max}" if isinstance(nodes, Bounds) else f"settings say {nodes}"
 
 
 def _offer(pool: Pool) -> Offer:

@@ -6,9 +6,10 @@ from typing import Any
 
 from components.manifest import Manifest
 from components.placement import POOL_LABEL, tolerations
+from stacks.settings.bounds import Bounds
 from stacks.settings.environment import PoolSettings
 from stacks.settings.pools import Pools
-from stacks.settings.ray import Autoscaling, Head, RayClusterSettings, Worker
+from stacks.settings.ray import Head, RayClusterSettings, Worker
 
 WORKER_GROUP = "workers"
 
@@ -52,13 +53,13 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
 
 
 def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
-    if not isinstance(settings.workers, Autoscaling):
+    if not isinstance(settings.workers, Bounds):
         return {}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
 
 
 def _replicas(settings: RayClusterSettings) -> dict[str, int]:
-    if isinstance(settings.workers, Autoscaling):
+    if isinstance(settings.workers, Bounds):
         return {
             "replicas": settings.workers.min,
             "minReplicas": settings.workers.min,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from stacks.settings import versions
 from stacks.settings.base import Settings
+from stacks.settings.bounds import CountOrBounds, at_most
 from stacks.settings.machines import MACHINES, Machine
 from stacks.settings.nearest import did_you_mean
-from stacks.settings.ray import Count, RayShape, count_or_bounds
+from stacks.settings.ray import RayShape
 from stacks.settings.sharing import SharingProfile
 from stacks.settings.types import IpRange, Name, NonEmpty, ProjectId, Zone
 
@@ -48,21 +49,6 @@ class ClusterSettings(Settings):
     """Refuse to delete the cluster until this is set to false and applied."""
 
 
-class PoolAutoscaling(Settings):
-    """Bounds for GKE's cluster autoscaler."""
-
-    min: Count = 0
-    """Nodes that are always there."""
-    max: Annotated[int, Field(ge=1, le=1000, strict=True)]
-    """Nodes at most."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> PoolAutoscaling:
-        if self.min > self.max:
-            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
-        return self
-
-
 class Taint(Settings):
     """A taint of every node of a pool."""
 
@@ -80,9 +66,7 @@ class PoolSettings(Settings):
         Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
     ]
     """Compute Engine machine type."""
-    nodes: Annotated[
-        Annotated[Count, Tag("count")] | Annotated[PoolAutoscaling, Tag("bounds")], Discriminator(count_or_bounds)
-    ]
+    nodes: CountOrBounds
     """Number of nodes, or `{min, max}` for GKE's cluster autoscaler."""
     labels: dict[NonEmpty, str] = {}
     """Labels of every node, beside those that GKE sets."""
@@ -116,7 +100,7 @@ class PoolSettings(Settings):
     @property
     def nodes_at_most(self) -> int:
         """Nodes that the pool can ever have."""
-        return self.nodes.max if isinstance(self.nodes, PoolAutoscaling) else self.nodes
+        return at_most(self.nodes)
 
 
 class KubeRaySettings(Settings):

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field
 
 from stacks.settings import versions
 from stacks.settings.base import Settings
+from stacks.settings.bounds import Bounds, CountOrBounds, at_least, at_most
 from stacks.settings.types import Duration, Name, NonEmpty, Quantity
-
-Count = Annotated[int, Field(ge=0, le=1000, strict=True)]
-"""How many of something; 1000 guards against a slip of the hand, GKE's own limits are elsewhere."""
-
-
-def count_or_bounds(value: Any) -> str:
-    """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
-    return "bounds" if isinstance(value, (dict, Settings)) else "count"
-
-
-class Autoscaling(Settings):
-    """Bounds for Ray's autoscaler."""
-
-    min: Count = 0
-    """Workers that are always there."""
-    max: Annotated[int, Field(ge=1, le=1000, strict=True)]
-    """Workers at most."""
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Autoscaling:
-        if self.min > self.max:
-            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
-        return self
 
 
 class HeadShape(Settings):
@@ -75,12 +53,7 @@ class Wait(Settings):
 class RayShape(Settings):
     """A RayCluster as it is written in YAML: what is left out comes from `defaults`, then from berth."""
 
-    workers: (
-        Annotated[
-            Annotated[Count, Tag("count")] | Annotated[Autoscaling, Tag("bounds")], Discriminator(count_or_bounds)
-        ]
-        | None
-    ) = None
+    workers: CountOrBounds | None = None
     """Number of worker pods, or `{min, max}` for Ray's autoscaler. Default: 1."""
     worker: WorkerShape = WorkerShape()
     """One worker pod."""
@@ -137,7 +110,7 @@ class RayClusterSettings(Settings):
     """A RayCluster, complete: what components/ray makes a manifest of."""
 
     name: Name
-    workers: int | Autoscaling
+    workers: int | Bounds
     worker: Worker
     head: Head
     image: str
@@ -149,12 +122,12 @@ class RayClusterSettings(Settings):
     @property
     def workers_at_start(self) -> int:
         """Worker pods that the cluster starts with: what capacity is checked against."""
-        return self.workers.min if isinstance(self.workers, Autoscaling) else self.workers
+        return at_least(self.workers)
 
     @property
     def workers_at_most(self) -> int:
         """Worker pods that the cluster can ever have."""
-        return self.workers.max if isinstance(self.workers, Autoscaling) else self.workers
+        return at_most(self.workers)
 
 
 BUILT_IN = RayShape.model_validate(

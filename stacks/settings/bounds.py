@@ -1,0 +1,48 @@
+"""A number, or the bounds between which an autoscaler chooses it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from stacks.settings.base import Settings
+
+_MOST = 1000
+
+
+class Bounds(Settings):
+    """Bounds for an autoscaler."""
+
+    min: Annotated[int, Field(ge=0, le=_MOST, strict=True)] = 0
+    """As many are always there."""
+    max: Annotated[int, Field(ge=1, le=_MOST, strict=True)]
+    """There are never more."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Bounds:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
+        return self
+
+
+def _which(value: Any) -> str:
+    """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
+    return "bounds" if isinstance(value, (dict, Bounds)) else "count"
+
+
+CountOrBounds = Annotated[
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[Bounds, Tag("bounds")],
+    Discriminator(_which),
+]
+"""How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand; GKE's are elsewhere."""
+
+
+def at_least(value: int | Bounds) -> int:
+    """As many as are always there."""
+    return value.min if isinstance(value, Bounds) else value
+
+
+def at_most(value: int | Bounds) -> int:
+    """As many as there can ever be."""
+    return value.max if isinstance(value, Bounds) else value
