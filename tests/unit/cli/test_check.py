@@ -1,0 +1,97 @@
+"""`berth check` as a user runs it: what it prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+ENVIRONMENT: dict[str, Any] = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+        "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
+    },
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(project: Path, stack: str, **config: Any) -> None:
+    text = yaml.safe_dump({"config": {f"berth:{key}": value for key, value in config.items()}})
+    (project / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["check", *arguments])
+
+
+def test_all_is_well(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT)
+    write(project, "alice", engineer={"environment": "env"})
+    done = check()
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "✓ alice (engineer)\n✓ env (environment)\n", "")
+
+
+def test_problems_go_to_stderr_with_exit_code_2(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT | {"zone": "nowhere"})
+    done = check("env")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "stacks/Pulumi.env.yaml:" in done.stderr
+    assert "environment.zone: 'nowhere' is no zone" in done.stderr
+
+
+def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT | {"engineers": {"alice": {"worker": {"gpuMemory": "60Gi"}}}})
+    done = check("env")
+    assert done.exit_code == 0
+    assert "✓ env (environment)" in done.stdout
+    assert "warning: stacks/Pulumi.env.yaml:" in done.stderr
+    assert "a share of pool 'dev' (B200) is 45Gi" in done.stderr
+
+
+def test_an_engineer_is_checked_against_the_environments_file(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT)
+    write(project, "alice", engineer={"environment": "env", "worker": {"pool": "devv"}})
+    write(project, "bob", engineer={"environment": "evn"})
+    done = check("alice", "bob")
+    assert done.exit_code == 2
+    assert "engineer.worker.pool: there is no pool 'devv'; did you mean 'dev'?" in done.stderr
+    assert "engineer.environment: there is no environment 'evn'; did you mean 'env'?" in done.stderr
+
+
+def test_a_stack_that_does_not_exist(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT)
+    done = check("evn")
+    assert done.exit_code == 2
+    assert "there is no stack 'evn': stacks/Pulumi.evn.yaml does not exist; did you mean 'env'?" in done.stderr
+
+
+def test_json(project: Path) -> None:
+    write(project, "env", environment=ENVIRONMENT | {"zone": 5})
+    done = check("--json")
+    assert done.exit_code == 2
+    (told,) = json.loads(done.stdout)
+    assert (told["stack"], told["kind"], told["warnings"]) == ("env", "environment", [])
+    assert told["problems"][0].endswith("environment.zone: 5 is no text; put it in quotes")
+
+
+def test_nothing_to_check(project: Path) -> None:
+    assert project.is_dir()
+    done = check()
+    assert done.exit_code == 2
+    assert "there is no stack" in done.stderr
