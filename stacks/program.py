@@ -29,7 +29,7 @@ async def _build() -> None:
     stack = pulumi.get_stack()
     try:
         file = _file_of(stack)
-        settings = load(stack, _values(file), file)
+        settings = load(stack, _values(), file)
         # Each kind is imported only when it is built: an environment's takes seconds.
         if isinstance(settings, EnvironmentSettings):
             from stacks.environment import environment  # noqa: PLC0415
@@ -52,11 +52,10 @@ def _file_of(stack: str) -> StackFile | None:
     return stack_file.read(path) if path.exists() else None
 
 
-def _values(file: StackFile | None) -> dict[str, Any]:
+def _values() -> dict[str, Any]:
     """Settings as Pulumi has them, secrets decrypted and `--config` applied, by key in berth's namespace."""
     prefix = f"{NAMESPACE}:"
-    known = json.loads(os.environ.get("PULUMI_CONFIG") or "{}")
-    del file
+    known = pulumi.runtime.get_config_env()
     return {key[len(prefix) :]: _parse(value) for key, value in known.items() if key.startswith(prefix)}
 
 

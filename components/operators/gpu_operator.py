@@ -13,7 +13,7 @@ import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.operators.driver_installer import driver_installer
-from components.operators.helm import Chart, release
+from components.operators.helm import Chart, operator_namespace, release
 from components.sharing.device_plugin import config_map
 from components.sharing.disturbance import Occupants, of_configs
 from stacks.settings.environment import GpuOperatorSettings
@@ -58,7 +58,7 @@ class GpuOperator(pulumi.ComponentResource):
         super().__init__("berth:operators:GpuOperator", name, None, opts)
         settings = inputs.settings
         child = pulumi.ResourceOptions(parent=self)
-        namespace = KubernetesObject(name, _namespace(settings.namespace), child)
+        namespace = operator_namespace(name, settings.namespace, child)
         before: list[pulumi.Resource] = [
             KubernetesObject(
                 name, quota(settings.namespace), pulumi.ResourceOptions(parent=self, depends_on=[namespace])
@@ -127,10 +127,6 @@ def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
     if not settings.validator:
         chosen["validator"] = {"plugin": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
     return chosen
-
-
-def _namespace(name: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(MANAGED_BY)}}
 
 
 def quota(namespace: str) -> Manifest:

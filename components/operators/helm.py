@@ -8,6 +8,8 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
+from components.manifest import MANAGED_BY, KubernetesObject
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -17,7 +19,7 @@ class Chart:
         chart: a name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`).
         repository: the chart repository; unused for the other two.
         version: the chart's version; unused for a folder, which has its own.
-        namespace: where it goes; made where it is missing.
+        namespace: where it goes; it must be there (operator_namespace).
         values: Helm values.
         timeout: seconds to wait for what the chart installs to be ready.
     """
@@ -28,6 +30,12 @@ class Chart:
     namespace: str
     values: dict[str, Any] = field(default_factory=dict)
     timeout: int = 300
+
+
+def operator_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> KubernetesObject:
+    """The namespace of an operator. Helm could make it too, but would leave it behind when the release goes."""
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": dict(MANAGED_BY)}}
+    return KubernetesObject(name, manifest, opts)
 
 
 def is_folder(chart: str) -> bool:
@@ -53,7 +61,6 @@ def release(name: str, chart: Chart, opts: pulumi.ResourceOptions) -> helm.Relea
         if from_repository and chart.repository
         else None,
         namespace=chart.namespace,
-        create_namespace=True,
         values=chart.values,
         timeout=chart.timeout,
         opts=opts,

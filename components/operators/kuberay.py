@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from components.operators.helm import Chart, release
+from components.operators.helm import Chart, operator_namespace, release
 from stacks.settings.environment import KubeRaySettings
 
 
@@ -27,5 +27,6 @@ class KubeRay(pulumi.ComponentResource):
             namespace=settings.namespace,
             values={"image": {"tag": f"v{settings.version}"}},
         )
-        release(name, chart, pulumi.ResourceOptions(parent=self))
+        namespace = operator_namespace(name, settings.namespace, pulumi.ResourceOptions(parent=self))
+        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
         self.register_outputs({})

@@ -68,6 +68,7 @@ def test_an_environment_registers_all_its_parts() -> None:
         "berth-carol",
         "berth-train",
         "gpu-operator",
+        "kuberay-operator",
     }
     releases = {each.name: each for each in recorder.of_type("kubernetes:helm.sh/v3:Release")}
     assert releases.keys() == {"kuberay-operator", "gpu-operator"}
