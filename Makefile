@@ -24,6 +24,7 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
 test: $(INSTALLED) ## unit, golden and lab tests
+	@$(BIN)/berth lab tools
 	@$(BIN)/pytest
 
 lint: $(INSTALLED) ## ruff: rules and format

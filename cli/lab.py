@@ -114,6 +114,20 @@ def up(
 
 
 @app.command()
+def tools(home: HomeOption = None) -> None:
+    """Build the tools that the lab needs into the cache, and start nothing.
+
+    Exit codes: 0 they are there; 1 one could not be built; 130 interrupted.
+    """
+    lab = _home(home)
+    with _plain_errors(lab, "what is built stays in the cache"):
+        from lab.progress import Progress  # noqa: PLC0415
+        from lab.toolchain.ensure import ensure  # noqa: PLC0415
+
+        ensure(lab, Progress())
+
+
+@app.command()
 def down(home: HomeOption = None) -> None:
     """End every process of the lab; its state stays for the next `berth lab up`.
 
