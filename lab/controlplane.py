@@ -62,9 +62,10 @@ PORT_NAMES = {
 }
 
 ENVIRONMENT = {
-    # The API server computes OpenAPI documents that every Pulumi plugin asks for; without a limit it keeps three
-    # quarters of a gigabyte of them, with it a quarter, at no measurable cost.
-    "kube-apiserver": {"GOMEMLIMIT": "320MiB"},
+    # The API server computes OpenAPI documents that every Pulumi plugin asks for, and keeps more garbage of them than
+    # it has to. The limit must stay well above what is alive (half a gigabyte with the operators' definitions): below
+    # it the garbage collector never rests and takes a whole core.
+    "kube-apiserver": {"GOMEMLIMIT": "800MiB"},
 }
 """Variables of single components."""
 
