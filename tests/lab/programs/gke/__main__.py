@@ -1,8 +1,14 @@
 # ruff: noqa: INP001 (a Pulumi project of its own)
 """A small GKE fleet, as any user of pulumi_gcp would write it."""
 
+import os
+import signal
+
 import pulumi
 import pulumi_gcp as gcp
+
+# As in berth's own program: the engine interrupts it when an update fails, and says why.
+signal.signal(signal.SIGINT, lambda *_: os._exit(32))
 
 config = pulumi.Config()
 google = gcp.Provider("google", project="berth-test", region="us-central1", zone="us-central1-b")

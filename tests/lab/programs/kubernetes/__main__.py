@@ -8,11 +8,16 @@ node that may be labelled; `state` is what the RayCluster's `.status.state` is w
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+
+# As in berth's own program: the engine interrupts it when an update fails, and says why.
+signal.signal(signal.SIGINT, lambda *_: os._exit(32))
 
 config = pulumi.Config()
 step = config.get("step") or "create"

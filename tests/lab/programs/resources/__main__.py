@@ -9,10 +9,15 @@ kubeconfig from a resource that a preview does not know.
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+
+# As in berth's own program: the engine interrupts it when an update fails, and says why.
+signal.signal(signal.SIGINT, lambda *_: os._exit(32))
 
 config = pulumi.Config()
 kubeconfig = Path(config.require("kubeconfig")).read_text(encoding="utf-8")
