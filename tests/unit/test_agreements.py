@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
 
 from cli.check import check, schema_text
 from lab.home import CLONE
 from lab.plugins.gcp import machines as simulated
 from stacks import stack_file
+from stacks.load import load
 from stacks.settings import versions
 from stacks.settings.machines import MACHINES
 
@@ -43,3 +45,13 @@ def test_every_folder_says_what_belongs_there(folder: str) -> None:
     text = (CLONE / folder / "__init__.py").read_text()
     assert "Belongs here" in text or "Belongs here" in text.replace("\n", " ")
     assert "Does not belong here" in text.replace("\n", " ")
+
+
+def test_the_settings_that_the_readme_shows_are_valid() -> None:
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```", (CLONE / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) == 2
+    for block in blocks:
+        config = yaml.safe_load(block)["config"]
+        load("readme", {key.removeprefix("berth:"): value for key, value in config.items()}, None)
