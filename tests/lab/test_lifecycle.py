@@ -62,6 +62,14 @@ def _alive(pid: int) -> bool:
         return False
 
 
+def _name(process: psutil.Process) -> str:
+    """Its name, or nothing where it has ended since it was found."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -183,7 +191,7 @@ def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signal
             text=True,
             start_new_session=True,
         )
-        _until(lambda: any(process.name() == "etcd" for process in _marked(broken)), seconds=3600)
+        _until(lambda: any(_name(process) == "etcd" for process in _marked(broken)), seconds=3600)
         os.killpg(process.pid, signalled)
         _, said = process.communicate(timeout=60)
         if signalled == signal.SIGINT:
