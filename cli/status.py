@@ -16,6 +16,7 @@ from cli.console import out
 from cli.environment import StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.nodes import is_ready
 from components.placement import POOL_LABEL
 from components.ray.condition import condition_of, gpus_in, gpus_of
 from components.ray.readiness import reasons_of
@@ -145,16 +146,11 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) ->
         name=pool.name,
         machine_type=pool.settings.machine_type,
         nodes=len(mine),
-        nodes_ready=sum(_is_ready(node) for node in mine),
+        nodes_ready=sum(is_ready(node) for node in mine),
         gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine),
         gpus_in_use=sum(_pod_gpus(pod) for pod in pods if pod["spec"].get("nodeName") in names),
         sharing=pool.sharing,
     )
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = node["status"].get("conditions") or []
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def _pod_gpus(pod: Object) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from components.nodes import is_ready
 from components.pods import why_not_ready
 from components.proof.cuda_vector_add import SUCCESS
 from stacks.settings.bounds import Bounds, at_least
@@ -200,9 +201,9 @@ def _last_line(log: str) -> str:
 
 
 def _ready(pool: Pool, nodes: Sequence[Object], fewest: int) -> Check:
-    ready = [node for node in nodes if _is_ready(node)]
+    ready = [node for node in nodes if is_ready(node)]
     evidence = f"{len(ready)} of {len(nodes)} Ready ({_size(pool)})"
-    waiting = [_name(node) for node in nodes if not _is_ready(node)]
+    waiting = [_name(node) for node in nodes if not is_ready(node)]
     if waiting:
         evidence += f"; not: {_listed(waiting)}"
     if cordoned := [_name(node) for node in nodes if node.get("spec", {}).get("unschedulable")]:
@@ -210,11 +211,6 @@ def _ready(pool: Pool, nodes: Sequence[Object], fewest: int) -> Check:
     if len(nodes) < fewest:
         evidence += f"; {fewest - len(nodes)} missing"
     return Check("nodes", "fail" if waiting or len(nodes) < fewest else "pass", evidence)
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def fewest_nodes(pool: Pool) -> int:
