@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.settings.environment import PoolSettings
+from stacks.settings.pool import PoolSettings
 from stacks.settings.sharing import GPU
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"

@@ -38,10 +38,12 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
     name = settings.cluster.name or stack
     google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": google})
-    network = Network(name, NetworkInputs(settings.network, region=settings.zone.rsplit("-", 1)[0]), on_google)
-    cluster = Cluster(name, ClusterInputs(settings.cluster, settings.project, settings.zone, network), on_google)
+    network = Network(name, NetworkInputs(settings.network, region=settings.in_region), on_google)
+    cluster = Cluster(
+        name, ClusterInputs(settings.cluster, settings.project or "", settings.location, network), on_google
+    )
     pools = {
-        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.zone, occupants.get(pool, ())), on_google)
+        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.location, occupants.get(pool, ())), on_google)
         for pool, its in resolved.pools.items()
     }
     kubernetes = kubernetes_provider(cluster.kubeconfig, cluster.id)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings, FleetSettings
+from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Path, Problem, from_validation
 from stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
@@ -88,20 +88,22 @@ def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]
     """What is wrong across an environment's settings that are valid by themselves, so that all problems come at once."""
     if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
         return []
-    known = {field.alias or name for name, field in FleetSettings.model_fields.items()}
+    known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
     rest = copy.deepcopy({key: part for key, part in value.items() if key in known})
     broken = [problem.path[1:] for problem in found]
     for _ in range(_ROUNDS):
         for path in sorted(broken, key=len, reverse=True):
             _remove(rest, path)
         try:
-            settings = FleetSettings.model_validate(rest, by_alias=True, by_name=False)
+            settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
             # Without its broken part an entry may lack what it needs: then the entry goes.
-            broken = [problem.path[:-1] for problem in from_validation(error, FleetSettings, ())]
+            broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(value["pools"]) - frozenset(settings.pools)
-        return resolve_environment(settings, unknown_pools=lost).problems
+        # What was taken out for being wrong is not missed too.
+        said = {problem.path for problem in found}
+        return [each for each in resolve_environment(settings, unknown_pools=lost).problems if each.path not in said]
     return []
 
 

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_gcp import container
 
 from components.gke.network import POD_RANGE, SERVICE_RANGE, Network
-from stacks.settings.environment import ClusterSettings
+from stacks.settings.cluster import ClusterSettings
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import compute
 
-from stacks.settings.environment import NetworkSettings
+from stacks.settings.network import NetworkSettings
+from stacks.settings.ranges import ranges_of
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"
@@ -44,18 +45,18 @@ class Network(pulumi.ComponentResource):
         """
         super().__init__("berth:gke:Network", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        ranges = inputs.settings
+        ranges = ranges_of(inputs.settings)
         network = compute.Network(name, name=name, auto_create_subnetworks=False, opts=child)
         subnetwork = compute.Subnetwork(
             name,
             name=name,
             network=network.self_link,
             region=inputs.region,
-            ip_cidr_range=ranges.node_range,
+            ip_cidr_range=ranges.nodes,
             private_ip_google_access=True,
             secondary_ip_ranges=[
-                compute.SubnetworkSecondaryIpRangeArgs(range_name=POD_RANGE, ip_cidr_range=ranges.pod_range),
-                compute.SubnetworkSecondaryIpRangeArgs(range_name=SERVICE_RANGE, ip_cidr_range=ranges.service_range),
+                compute.SubnetworkSecondaryIpRangeArgs(range_name=POD_RANGE, ip_cidr_range=ranges.pods),
+                compute.SubnetworkSecondaryIpRangeArgs(range_name=SERVICE_RANGE, ip_cidr_range=ranges.services),
             ],
             opts=child,
         )

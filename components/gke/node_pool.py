@@ -12,7 +12,7 @@ from pulumi_gcp import container
 from components.sharing.device_plugin import node_labels
 from components.sharing.disturbance import of_labels
 from stacks.settings.bounds import Bounds
-from stacks.settings.environment import PoolSettings
+from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool
 
 _IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}

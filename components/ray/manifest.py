@@ -7,7 +7,7 @@ from typing import Any
 from components.manifest import Manifest
 from components.placement import POOL_LABEL, tolerations
 from stacks.settings.bounds import Bounds
-from stacks.settings.environment import PoolSettings
+from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import Head, RayClusterSettings, Worker
 

@@ -2,110 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
 from stacks.settings import versions
 from stacks.settings.base import Settings
-from stacks.settings.bounds import CountOrBounds, at_most
-from stacks.settings.machines import MACHINES, Machine
-from stacks.settings.nearest import did_you_mean
+from stacks.settings.cluster import ClusterSettings
+from stacks.settings.network import NetworkSettings
+from stacks.settings.policy import PolicySettings
+from stacks.settings.pool import PoolSettings
 from stacks.settings.ray import RayShape
 from stacks.settings.sharing import SharingProfile
-from stacks.settings.types import IpRange, Name, NonEmpty, ProjectId, Zone
-
-_VERSION = re.compile(r"\d+\.\d+(\.\d+)?(-gke\.\d+)?")
-
-
-def _known_machine(name: str) -> str:
-    if name not in MACHINES:
-        raise ValueError(f"{name!r} is no machine type that berth knows{did_you_mean(name, MACHINES)}")
-    return name
-
-
-class NetworkSettings(Settings):
-    """The VPC network of the cluster. The ranges must not overlap."""
-
-    node_range: IpRange = "10.0.0.0/20"
-    """Addresses of nodes."""
-    pod_range: IpRange = "10.4.0.0/14"
-    """Addresses of pods."""
-    service_range: IpRange = "10.0.32.0/20"
-    """Addresses of Services."""
-
-
-class ClusterSettings(Settings):
-    """The GKE cluster."""
-
-    name: Name | None = None
-    """Name of the cluster and of what belongs to it. Default: the stack's name."""
-    release_channel: Literal["RAPID", "REGULAR", "STABLE"] = "REGULAR"
-    """GKE release channel."""
-    version: Annotated[str, Field(pattern=f"^{_VERSION.pattern}$", examples=["1.35"])] | None = None
-    """Minimum version of the control plane. Default: the channel's."""
-    deletion_protection: bool = True
-    """Refuse to delete the cluster until this is set to false and applied."""
-
-
-class Taint(Settings):
-    """A taint of every node of a pool."""
-
-    key: NonEmpty
-    value: str = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-
-
-class PoolSettings(Settings):
-    """A node pool: nodes of one machine type."""
-
-    machine_type: Annotated[
-        str,
-        AfterValidator(_known_machine),
-        Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
-    ]
-    """Compute Engine machine type."""
-    nodes: CountOrBounds
-    """Number of nodes, or `{min, max}` for GKE's cluster autoscaler."""
-    labels: dict[NonEmpty, str] = {}
-    """Labels of every node, beside those that GKE sets."""
-    taints: list[Taint] = []
-    """Taints of every node, beside GKE's own for GPUs."""
-    node_image: Literal["cos", "ubuntu"] = "cos"
-    """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
-    gpu_management: Literal["gke", "operator"] | None = None
-    """Who advertises the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator, which berth installs when a pool
-    wants it. Default: `operator` where the GPUs are shared, else `gke`."""
-    driver: Literal["gke", "operator", "preinstalled"] = "gke"
-    """Who installs NVIDIA's driver: Google's installer, the GPU Operator (Ubuntu only), or nobody, since it is there."""
-    sharing: Name | None = None
-    """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
-    rdma: Literal["none", "managed"] = "none"
-    """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods through DRA (managed
-    DRANET). A worker then takes all GPUs and all NICs of its node."""
-    disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
-    """Boot disk in GB: Ray images with CUDA take over 10."""
-
-    @property
-    def machine(self) -> Machine:
-        """What one node has."""
-        return MACHINES[self.machine_type]
-
-    @property
-    def by_operator(self) -> bool:
-        """The GPU Operator serves its GPUs."""
-        return self.machine.gpus > 0 and (self.gpu_management or ("operator" if self.sharing else "gke")) == "operator"
-
-    @property
-    def nodes_at_most(self) -> int:
-        """Nodes that the pool can ever have."""
-        return at_most(self.nodes)
+from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone
 
 
 class KubeRaySettings(Settings):
     """The KubeRay operator."""
 
+    source: Literal["chart", "addon", "present"] = "chart"
+    """`chart`: berth installs it. `addon`: GKE does, in a version of its own choice. `present`: it is there already."""
     chart: NonEmpty = "kuberay-operator"
     """A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
     repository: NonEmpty | None = versions.KUBERAY_REPOSITORY
@@ -150,11 +66,31 @@ class OperatorsSettings(Settings):
     gpu: GpuOperatorSettings = GpuOperatorSettings()
 
 
-class FleetSettings(Settings):
-    """What of an environment refers to one another: checked as a whole, wherever it is."""
+class EnvironmentSettings(Settings):
+    """One environment: `pulumi up` on its stack makes all of it.
 
+    What refers to something else is checked in resolve.py, so that everything that is wrong is said at once.
+    """
+
+    project: ProjectId | None = None
+    """Google Cloud project. Required, but for an existing cluster."""
+    zone: Zone | None = None
+    """Zone of a zonal cluster and of its nodes. Either this or `region` is required, but for an existing cluster."""
+    region: Region | None = None
+    """Region of a regional cluster, whose control plane survives the loss of a zone; `zones` says where its nodes are."""
+    zones: list[Zone] = []
+    """Zones of a regional cluster's nodes, where a pool does not name its own."""
+    production: bool | None = None
+    """It is a production environment, for which more policies hold. Default: the stack is `prod` or `production`, or its
+    name begins with one of them and `-`."""
+    labels: dict[NonEmpty, str] = {}
+    """Labels of the cluster and its nodes in Google Cloud, for bills and owners."""
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$", examples=["USD"])] | None = None
+    """Currency of the pools' `hourlyRate`."""
+    cluster: ClusterSettings = ClusterSettings()
     network: NetworkSettings = NetworkSettings()
     operators: OperatorsSettings = OperatorsSettings()
+    policies: PolicySettings = PolicySettings()
     sharing: dict[Name, SharingProfile] = {}
     """Ways to share GPUs, by name, for the pools' `sharing`. The one named `any` is the device plugin's default."""
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
@@ -174,12 +110,16 @@ class FleetSettings(Settings):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
 
+    @property
+    def location(self) -> str:
+        """Where the cluster is: its zone, or its region."""
+        return self.zone or self.region or ""
 
-class EnvironmentSettings(FleetSettings):
-    """One environment: `pulumi up` on its stack makes all of it."""
+    @property
+    def in_region(self) -> str:
+        """The region that everything is in."""
+        return self.region or (self.zone or "").rsplit("-", 1)[0]
 
-    project: ProjectId
-    """Google Cloud project."""
-    zone: Zone
-    """Zone of the cluster and its nodes."""
-    cluster: ClusterSettings = ClusterSettings()
+    def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
+        """The zones of a pool's nodes."""
+        return tuple(pool.zones or self.zones or ([self.zone] if self.zone else []))

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stacks.settings import mig
-from stacks.settings.environment import FleetSettings, PoolSettings
+from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.machines import MACHINES
 from stacks.settings.nearest import did_you_mean
+from stacks.settings.pool import PoolSettings
 from stacks.settings.problems import Path, Problem
 from stacks.settings.sharing import WHOLE, Offer, Profiles, SharingProfile, offer_of
 
@@ -99,7 +100,7 @@ def _has_instances(settings: PoolSettings, profile: SharingProfile) -> bool:
     return profile.kind != "mig" or profile.profile in mig.INSTANCES.get(settings.machine.accelerator, {})
 
 
-def pool_problems(fleet: FleetSettings) -> Iterable[Problem]:
+def pool_problems(fleet: EnvironmentSettings) -> Iterable[Problem]:
     """What is wrong with pools, by themselves and together."""
     strategies: dict[str, str] = {}
     drivers: dict[bool, str] = {}

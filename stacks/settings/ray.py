@@ -65,6 +65,11 @@ class RayShape(Settings):
     """Ray's version in the image."""
     env: dict[NonEmpty, str] | None = None
     """Environment variables of head and workers."""
+    auth: Literal["token", "none"] | None = None
+    """`token`: every call of Ray's ports needs the cluster's token (default). `none` is against policy `ray-auth`."""
+    dashboard: Literal["private", "internal", "public"] | None = None
+    """Who reaches the head's ports: `private`: the cluster's own network only (default). `internal`: the VPC, by an
+    internal load balancer. `public`: the internet; against policy `private-dashboard`."""
     wait: Wait = Wait()
     """What `pulumi up` waits for."""
 
@@ -116,6 +121,8 @@ class RayClusterSettings(Settings):
     image: str
     ray_version: str
     env: dict[str, str]
+    auth: Literal["token", "none"] = "token"
+    dashboard: Literal["private", "internal", "public"] = "private"
     wait_until: Literal["ready", "submitted"]
     wait_timeout: Duration
 
@@ -138,6 +145,8 @@ BUILT_IN = RayShape.model_validate(
         "image": versions.RAY_IMAGE,
         "rayVersion": versions.RAY,
         "env": {},
+        "auth": "token",
+        "dashboard": "private",
         "wait": {"until": "ready", "timeout": "10m"},
     }
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import FleetSettings, NetworkSettings, PoolSettings
+from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.fit import Demand, capacity_problems, demands_of, fit_problems, memory_warning, version_problems
 from stacks.settings.nearest import did_you_mean
+from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool, Pools, offered, pool_problems
 from stacks.settings.problems import Path, Problem
 from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
@@ -58,11 +56,10 @@ class Resolved:
     """Pools that are named but whose own settings are wrong: nothing can be said about what runs on them."""
 
 
-def resolve_environment(settings: FleetSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
+def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
     """All RayClusters of an environment, and every problem across its settings."""
     pools = offered(settings.pools, settings.sharing)
     resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
-    resolved.problems += _network_problems(settings.network)
     resolved.problems += pool_problems(settings)
     paths: dict[str, Path] = {}
     for kind, shapes, whole_node in (
@@ -101,7 +98,7 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     return resolved
 
 
-def contract_of(settings: FleetSettings, stack: str, resolved: Resolved) -> EnvironmentContract:
+def contract_of(settings: EnvironmentSettings, stack: str, resolved: Resolved) -> EnvironmentContract:
     """What an environment's stack tells the engineers' stacks."""
     return EnvironmentContract(
         name=stack,
@@ -159,6 +156,8 @@ def _resolve(
             "image": full.image,
             "ray_version": full.ray_version,
             "env": full.env,
+            "auth": full.auth,
+            "dashboard": full.dashboard,
             "wait_until": full.wait.until,
             "wait_timeout": full.wait.timeout,
         }
@@ -203,13 +202,3 @@ def _choose_pool(given: str | None, role: str, path: Path, into: Resolved, *, gp
         message = f"is required, since no pool is {with_gpus}; pools are {', '.join(sorted(pools))}"
     into.problems.append(Problem(where, message + f" (or set defaults.{role}.pool)"))
     return None
-
-
-def _network_problems(network: NetworkSettings) -> Iterable[Problem]:
-    ranges = {key: getattr(network, key) for key in ("node_range", "pod_range", "service_range")}
-    for (one, a), (other, b) in itertools.combinations(ranges.items(), 2):
-        if ipaddress.IPv4Network(a).overlaps(ipaddress.IPv4Network(b)):
-            alias = NetworkSettings.model_fields[other].alias or other
-            yield Problem(
-                ("environment", "network", alias), f"{b} overlaps {NetworkSettings.model_fields[one].alias} {a}"
-            )

@@ -12,10 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-_DURATION = re.compile(r"(\d+)([smh])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+)([smhd])")
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]")
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+")
+_ACCOUNT = re.compile(r"[-a-z0-9]+@[-a-z0-9.:]+")
 _PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 
 # A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and KubeRay refuses a
@@ -39,14 +41,14 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def parse_duration(text: str) -> int:
-    """The seconds that a duration such as 90s, 10m or 2h stands for.
+    """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
 
     Raises:
         ValueError: the text is no duration, or it is zero.
     """
     match = _DURATION.fullmatch(text)
     if not match or int(match[1]) == 0:
-        raise ValueError(f"{text!r} is no duration; write for example 90s, 10m or 2h")
+        raise ValueError(f"{text!r} is no duration; write for example 90s, 10m, 2h or 7d")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -89,6 +91,28 @@ def _check_zone(text: str) -> str:
     return text
 
 
+def _check_region(text: str) -> str:
+    if not _REGION.fullmatch(text):
+        raise ValueError(f"{text!r} is no region; write for example us-central1")
+    return text
+
+
+def _check_account(text: str) -> str:
+    if not _ACCOUNT.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no service account; write its e-mail address: name@project.iam.gserviceaccount.com"
+        )
+    return text
+
+
+def _check_cidr(text: str) -> str:
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no IPv4 range ({error}); write for example 203.0.113.0/24") from None
+    return text
+
+
 def _check_project(text: str) -> str:
     if not _PROJECT.fullmatch(text):
         raise ValueError(
@@ -113,11 +137,20 @@ Name = Annotated[str, AfterValidator(_check_name)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 """A Compute Engine zone such as us-central1-b."""
 
+Region = Annotated[str, AfterValidator(_check_region)]
+"""A Compute Engine region such as us-central1."""
+
+ServiceAccount = Annotated[str, AfterValidator(_check_account)]
+"""The e-mail address of a Google Cloud service account."""
+
 ProjectId = Annotated[str, AfterValidator(_check_project)]
 """A Google Cloud project id."""
 
 IpRange = Annotated[str, AfterValidator(_check_range)]
 """A private IPv4 range in CIDR notation."""
+
+Cidr = Annotated[str, AfterValidator(_check_cidr)]
+"""Any IPv4 range in CIDR notation."""
 
 Quantity = Annotated[
     str,
@@ -130,7 +163,7 @@ Quantity = Annotated[
 Duration = Annotated[
     str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})
 ]
-"""A time span such as 90s, 10m or 2h."""
+"""A time span such as 90s, 10m, 2h or 7d."""
 
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""

@@ -8,7 +8,7 @@ import pytest
 
 from components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
 from components.proof.gpu_evidence import Check, Run, judge_nodes, judge_run, progress, why_no_job
-from stacks.settings.environment import FleetSettings
+from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.pools import Pool, offered
 
 Object = dict[str, Any]
@@ -23,7 +23,7 @@ LABELS = {
 
 def pool(nodes: object = 2, **settings: Any) -> Pool:
     """A pool of a4-highgpu-8g."""
-    fleet = FleetSettings.model_validate(
+    fleet = EnvironmentSettings.model_validate(
         {
             "pools": {"dev": {"machineType": "a4-highgpu-8g", "nodes": nodes, **settings}},
             "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
