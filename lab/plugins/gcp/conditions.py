@@ -1,0 +1,172 @@
+"""What the simulated projects may do and have: enabled APIs, permissions, quotas, reservations, and machines in stock.
+
+They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file, a person or a test,
+sees at once what berth does when a quota is too small or a zone has run out. The file is made from the one beside this
+module when it is first needed, and is never written again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from lab.plugins.provider import ProviderError
+
+if TYPE_CHECKING:
+    from lab.home import Home
+
+SHIPPED = Path(__file__).parent / "conditions.yaml"
+"""The conditions of a new lab."""
+
+ANY_PROJECT = "*"
+
+Count = Annotated[int, Field(ge=0, strict=True)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
+    )
+
+
+class Project(_Part):
+    """One project.
+
+    Attributes:
+        services: the APIs that are enabled, such as `container.googleapis.com`.
+        permissions: what the caller may do, such as `container.clusters.create`; or `all`.
+        quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given there is none.
+    """
+
+    services: list[str] = []
+    permissions: Literal["all"] | list[str] = "all"
+    quotas: dict[str, dict[str, Count]] = {}
+
+    def may(self, permission: str) -> bool:
+        """Whether the caller has a permission."""
+        return self.permissions == "all" or permission in self.permissions
+
+
+class Reservation(_Part):
+    """Machines that were set aside for a project.
+
+    Attributes:
+        project: the project that owns it.
+        name: the reservation's name.
+        zone: where the machines are.
+        machine_type: what they are.
+        count: how many there are, those in use included.
+        blocks: the names of its blocks.
+    """
+
+    project: str
+    name: str
+    zone: str
+    machine_type: str
+    count: Count
+    blocks: list[str] = []
+
+
+class Stock(_Part):
+    """How many machines a zone has for those who reserved none.
+
+    Attributes:
+        zone: the zone.
+        machine_type: the machine type.
+        capacity: how they are asked for; each kind has a stock of its own.
+        available: how many can be had at the same time, those in use included. Who has more keeps them.
+    """
+
+    zone: str
+    machine_type: str
+    capacity: Literal["on-demand", "spot", "flex-start"]
+    available: Count
+
+
+class Conditions(_Part):
+    """All of it.
+
+    Attributes:
+        projects: by the project's id; `*` is any project that has no entry of its own.
+        reservations: of all projects.
+        stock: what there is an end of; everything else there is without end.
+    """
+
+    projects: dict[str, Project] = {}
+    reservations: list[Reservation] = []
+    stock: list[Stock] = []
+
+    def project(self, name: str) -> Project | None:
+        """A project's entry, else that of any project; None where there is neither: no such project."""
+        return self.projects.get(name) or self.projects.get(ANY_PROJECT)
+
+    def reservation(self, project: str, name: str) -> Reservation | None:
+        """A project's reservation of this name."""
+        return next((each for each in self.reservations if (each.project, each.name) == (project, name)), None)
+
+    def limit(self, project: str, region: str, metric: str) -> int | None:
+        """The quota of a metric, or None where nothing limits it."""
+        entry = self.project(project)
+        return None if entry is None else entry.quotas.get(region, {}).get(metric)
+
+    def available(self, zone: str, machine_type: str, capacity: str) -> int | None:
+        """How many machines a zone has, or None where there is no end of them."""
+        wanted = (zone, machine_type, capacity)
+        found = [each.available for each in self.stock if (each.zone, each.machine_type, each.capacity) == wanted]
+        return min(found, default=None)
+
+
+def file_of(home: Home) -> Path:
+    """Where a lab's conditions are written."""
+    return home.cloud / SHIPPED.name
+
+
+def conditions_of(home: Home) -> Conditions:
+    """A lab's conditions as they are now; the shipped ones are put in place first where it has none.
+
+    Raises:
+        ProviderError: when the file is not readable, saying why.
+    """
+    return read(file_of(home))
+
+
+def read(file: Path) -> Conditions:
+    """The conditions in a file, which is made from the shipped ones if it is not there.
+
+    Raises:
+        ProviderError: when the file is not readable, saying why.
+    """
+    try:
+        if not file.exists():
+            _place(file)
+        return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    except (OSError, yaml.YAMLError) as error:
+        problems = str(error)
+    raise ProviderError(
+        f"the simulated cloud's conditions in {file} are not readable ({problems}); mend the file, or delete it: the "
+        "shipped ones are then put in its place"
+    )
+
+
+def _place(file: Path) -> None:
+    """Whole or not at all, and never over one that somebody else has just made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w") as new:
+            new.write(SHIPPED.read_text())
+        Path(temporary).chmod(0o644)
+        try:
+            os.link(temporary, file)
+        except FileExistsError:
+            return
+    finally:
+        Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.home import Home
+from lab.plugins.gcp.conditions import SHIPPED, conditions_of, file_of, read
+from lab.plugins.provider import ProviderError
+
+
+def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert conditions_of(home).project("anything") is not None
+    assert file_of(home).read_text() == SHIPPED.read_text()
+    file_of(home).write_text("projects: {mine: {}}\n")
+    assert conditions_of(home).project("anything") is None
+    assert file_of(home).read_text() == "projects: {mine: {}}\n"
+    assert [path.name for path in home.cloud.iterdir()] == ["conditions.yaml"]
+
+
+def test_what_is_not_limited_has_no_limit(tmp_path: Path) -> None:
+    found = read(tmp_path / "conditions.yaml")
+    assert found.limit("any", "us-central1", "NVIDIA_B200_GPUS") is None
+    assert found.available("us-central1-b", "a4-highgpu-8g", "spot") is None
+    entry = found.project("any")
+    assert entry is not None
+    assert entry.may("container.clusters.create")
+
+
+def test_a_projects_own_entry_counts_alone(tmp_path: Path) -> None:
+    file = tmp_path / "conditions.yaml"
+    file.write_text(
+        """
+projects:
+  "*": {services: [compute.googleapis.com]}
+  mine: {permissions: [compute.networks.list], quotas: {us-central1: {NVIDIA_B200_GPUS: 0}}}
+stock:
+  - {zone: us-central1-b, machineType: a4-highgpu-8g, capacity: spot, available: 3}
+"""
+    )
+    found = read(file)
+    mine = found.project("mine")
+    assert mine is not None
+    assert mine.services == []
+    assert mine.may("compute.networks.list")
+    assert not mine.may("compute.networks.create")
+    assert found.limit("mine", "us-central1", "NVIDIA_B200_GPUS") == 0
+    assert found.limit("other", "us-central1", "NVIDIA_B200_GPUS") is None
+    assert found.available("us-central1-b", "a4-highgpu-8g", "spot") == 3
+    assert found.available("us-central1-b", "a4-highgpu-8g", "on-demand") is None
+
+
+def test_a_reservation_is_its_projects(tmp_path: Path) -> None:
+    found = read(tmp_path / "conditions.yaml")
+    reservation = found.reservation("your-prod-project", "a4-prod")
+    assert reservation is not None
+    assert (reservation.zone, reservation.count, reservation.blocks) == ("us-central1-b", 4, ["a4-prod-block-1"])
+    assert found.reservation("another-project", "a4-prod") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("projects: {p: {service: []}}", "projects.p.service: Extra inputs are not permitted"),
+        ("stock: [{zone: z, machineType: m, capacity: reserved, available: 0}]", "stock.0.capacity: Input should be"),
+        ("reservations: [", "while parsing"),
+    ],
+)
+def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "conditions.yaml"
+    file.write_text(text)
+    with pytest.raises(ProviderError) as caught:
+        read(file)
+    assert said in str(caught.value)
+    assert "mend the file, or delete it" in str(caught.value)
