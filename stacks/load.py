@@ -101,9 +101,10 @@ def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]
             broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(value["pools"]) - frozenset(settings.pools)
-        # What was taken out for being wrong is not missed too.
+        # What was taken out for being wrong is not missed too, and nothing is concluded from its absence.
         said = {problem.path for problem in found}
-        return [each for each in resolve_environment(settings, unknown_pools=lost).problems if each.path not in said]
+        across = resolve_environment(settings, unknown_pools=lost).problems
+        return [each for each in across if said.isdisjoint((each.path, *each.rests_on))]
     return []
 
 

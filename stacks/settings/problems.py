@@ -25,11 +25,13 @@ class Problem:
         path: where, from the top of the settings.
         message: what is wrong and what mends it.
         of_key: the key itself is wrong, not its value.
+        rests_on: other settings that it comes from: nothing can be said while one of them is wrong by itself.
     """
 
     path: Path
     message: str
     of_key: bool = False
+    rests_on: tuple[Path, ...] = ()
 
     @property
     def where(self) -> str:

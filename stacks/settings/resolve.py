@@ -14,6 +14,7 @@ from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool, Pools, offered, pool_problems
 from stacks.settings.problems import Path, Problem
 from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
+from stacks.settings.rules import problems_of
 from stacks.settings.sharing import GPU, SharingProfile
 from stacks.settings.types import Name
 
@@ -60,6 +61,7 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     """All RayClusters of an environment, and every problem across its settings."""
     pools = offered(settings.pools, settings.sharing)
     resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
+    resolved.problems += problems_of(settings)
     resolved.problems += pool_problems(settings)
     paths: dict[str, Path] = {}
     for kind, shapes, whole_node in (

@@ -115,7 +115,7 @@ CASES = {
     "bad quantity": (with_engineer(head={"memory": "8GB"}), "'8GB' is no Kubernetes quantity; write for example"),
     "bad duration": (
         with_engineer(wait={"timeout": "soon"}),
-        "'soon' is no duration; write for example 90s, 10m or 2h",
+        "'soon' is no duration; write for example 90s, 10m, 2h or 7d",
     ),
     "bad choice": (with_engineer(wait={"until": "done"}), "'done' is not one of 'ready' or 'submitted'"),
     "Ray without tokens": (
@@ -132,7 +132,7 @@ CASES = {
     ),
     "public range": (GOOD | {"network": {"podRange": "8.8.0.0/16"}}, "'8.8.0.0/16' is not a private range"),
     "no mapping": (GOOD | {"pools": ["dev"]}, "environment.pools: ['dev'] is no mapping"),
-    "nothing at all": (None, "environment.project: is required"),
+    "nothing at all": (None, "environment.pools: is required"),
 }
 
 

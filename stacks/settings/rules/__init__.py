@@ -1,0 +1,22 @@
+"""What is impossible in an environment: said before any call, as GKE or Google Cloud would refuse it, with the reason.
+
+Belongs here: pure functions from settings to problems, one module for each part of the settings.
+Does not belong here: whether RayClusters fit on their pools (fit.py), a house's own policies, and what only Google Cloud
+knows, such as quotas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.problems import Problem
+from stacks.settings.rules import location, network
+
+_RULES = (location.problems, network.problems)
+
+
+def problems_of(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Everything that is impossible in an environment, in the order of its parts."""
+    for rule in _RULES:
+        yield from rule(settings)
