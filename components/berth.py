@@ -8,7 +8,7 @@ from typing import Literal
 import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
-from components.ray.manifest import ray_cluster
+from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
 from stacks.settings.pools import Pools
 from stacks.settings.ray import RayClusterSettings
@@ -39,7 +39,7 @@ class BerthInputs:
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace and RayCluster."""
+    """Namespace and RayCluster, and a load balancer where its head is reached from outside the cluster."""
 
     settings: RayClusterSettings
     """The RayCluster's settings."""
@@ -75,6 +75,8 @@ class Berth(pulumi.ComponentResource):
                 ),
             ),
         )
+        if dashboard := dashboard_service(inputs.settings, self.namespace, labels):
+            KubernetesObject(name, dashboard, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
         self.register_outputs({"namespace": self.namespace, "rayCluster": inputs.settings.name})
 
 

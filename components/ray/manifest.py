@@ -13,6 +13,13 @@ from stacks.settings.ray import Head, RayClusterSettings, Worker
 
 WORKER_GROUP = "workers"
 
+INTERNAL_LOAD_BALANCER = {"networking.gke.io/load-balancer-type": "Internal"}
+"""GKE's annotation of a Service whose load balancer has an address of the VPC; without it the address is public
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/service-load-balancer-parameters)."""
+
+# KubeRay 1.6's names (kuberay v1.6.2, ray-operator/apis/ray/v1/raycluster_types.go).
+_AUTH_MODES = {"token": "token", "none": "disabled"}
+
 
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
     """A RayCluster of one head without GPUs and one group of workers.
@@ -30,12 +37,12 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
         "spec": {
             "rayVersion": settings.ray_version,
             # Without the mode KubeRay makes the token's Secret and uses it nowhere.
-            "authOptions": {"mode": "token"},
+            "authOptions": {"mode": _AUTH_MODES[settings.auth]},
             # An edit of the pods' template reaches the running pods; by default KubeRay would ignore it.
             "upgradeStrategy": {"type": "Recreate"},
             **_autoscaling(settings),
             "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; the Service is ClusterIP
+                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; KubeRay's Service is ClusterIP
                 "template": _template(settings, "ray-head", settings.head, pools[settings.head.pool].settings, labels),
             },
             "workerGroupSpecs": [
@@ -47,6 +54,43 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
                         settings, "ray-worker", settings.worker, pools[settings.worker.pool].settings, labels
                     ),
                 }
+            ],
+        },
+    }
+
+
+def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
+    """The load balancer through which a head is reached from outside its cluster; None where it is private.
+
+    It stands beside the Service that KubeRay makes for the head: KubeRay leaves that one as it was first made (kuberay v1.6.2,
+    reconcileHeadService), so a `serviceType` that is changed back would leave the load balancer where it is. The port of Ray's
+    control store (6379) is in nobody's hands but the cluster's own.
+
+    Args:
+        settings: the RayCluster's complete settings.
+        namespace: where it lives.
+        labels: labels of the Service.
+    """
+    if settings.dashboard == "private":
+        return None
+    annotations = INTERNAL_LOAD_BALANCER if settings.dashboard == "internal" else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": f"{settings.name}-dashboard",
+            "namespace": namespace,
+            "labels": labels,
+            # It has endpoints when the head runs; what a stack waits for, and what it says when that fails, is the RayCluster.
+            "annotations": {**annotations, "pulumi.com/skipAwait": "true"},
+        },
+        "spec": {
+            "type": "LoadBalancer",
+            "selector": {"ray.io/cluster": settings.name, "ray.io/node-type": "head"},
+            "ports": [
+                {"name": port["name"], "port": port["containerPort"], "targetPort": port["containerPort"]}
+                for port in _HEAD_PORTS
+                if port["name"] in ("dashboard", "client")
             ],
         },
     }
@@ -98,7 +142,7 @@ def _template(
                 {
                     "name": container,
                     "image": settings.image,
-                    "env": _environment(settings.env, gpus=gpus),
+                    "env": _environment(settings, gpus=gpus),
                     "resources": {"limits": resources, "requests": dict(resources)},
                     **({"ports": _HEAD_PORTS} if container == "ray-head" else {}),
                 }
@@ -107,15 +151,18 @@ def _template(
     }
 
 
-_HEAD_PORTS = [
+_HEAD_PORTS: list[dict[str, Any]] = [
     {"name": "gcs-server", "containerPort": 6379},
     {"name": "dashboard", "containerPort": 8265},
     {"name": "client", "containerPort": 10001},
 ]
 
 
-def _environment(env: dict[str, str], *, gpus: int) -> list[dict[str, str]]:
-    variables = dict(env)
+def _environment(settings: RayClusterSettings, *, gpus: int) -> list[dict[str, str]]:
+    variables = dict(settings.env)
+    if settings.auth == "none":
+        # KubeRay sets nothing then, and from 2.61 on Ray itself asks for tokens (https://docs.ray.io/en/latest/ray-security).
+        variables["RAY_AUTH_MODE"] = "disabled"
     if not gpus:
         # Where it is unset NVIDIA's runtime takes it for "all", and a pod without GPUs would see those of its node.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"

@@ -68,8 +68,8 @@ class RayShape(Settings):
     auth: Literal["token", "none"] | None = None
     """`token`: every call of Ray's ports needs the cluster's token (default). `none` is against policy `ray-auth`."""
     dashboard: Literal["private", "internal", "public"] | None = None
-    """Who reaches the head's ports: `private`: the cluster's own network only (default). `internal`: the VPC, by an
-    internal load balancer. `public`: the internet; against policy `private-dashboard`."""
+    """Who reaches the head's dashboard and client ports: `private`: the cluster's own network only (default). `internal`: the
+    VPC, by an internal load balancer. `public`: the internet; against policy `private-dashboard`."""
     wait: Wait = Wait()
     """What `pulumi up` waits for."""
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from components.ray.manifest import ray_cluster
+from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.load import load
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import Pools
+from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import resolve_environment
 
 POOLS = {
@@ -16,13 +18,20 @@ POOLS = {
 }
 
 
-def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
+WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
+
+
+def complete(kind: str, shape: dict[str, Any]) -> tuple[RayClusterSettings, Pools]:
     values = {"project": "berth-lab", "zone": "us-central1-b", "pools": POOLS, kind: {"x": shape}}
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values | {"policies": {"waived": WAIVED}}}, None)
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = [*resolved.berths, *resolved.clusters]
-    return ray_cluster(cluster, resolved.pools, "berth-x", {"berth/engineer": "x"})
+    return cluster, resolved.pools
+
+
+def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
+    return ray_cluster(*complete(kind, shape), "berth-x", {"berth/engineer": "x"})
 
 
 @pytest.mark.parametrize(
@@ -32,10 +41,29 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ("berth-without-gpus", "engineers", {"worker": {"gpus": 0, "pool": "cpu"}, "env": {"LOG": "1"}}),
         ("berth-that-autoscales", "engineers", {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}),
         ("cluster-of-whole-nodes", "clusters", {"workers": 2}),
+        ("berth-without-authentication", "engineers", {"auth": "none"}),
     ],
 )
 def test_manifest(golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any]) -> None:
     golden(f"ray/{name}", manifest(kind, shape))
+
+
+@pytest.mark.parametrize("dashboard", ["internal", "public"])
+def test_a_head_that_is_reached_from_outside_has_a_load_balancer(
+    golden: Callable[[str, Any], None], dashboard: str
+) -> None:
+    cluster, _ = complete("engineers", {"dashboard": dashboard})
+    golden(f"ray/dashboard-{dashboard}", dashboard_service(cluster, "berth-x", {"berth/engineer": "x"}))
+
+
+@pytest.mark.parametrize("dashboard", ["private", "internal", "public"])
+def test_kuberays_own_service_stays_in_the_cluster(dashboard: str) -> None:
+    spec = manifest("engineers", {"dashboard": dashboard})["spec"]
+    assert not {"serviceType", "headService", "enableIngress"} & spec["headGroupSpec"].keys()
+
+
+def test_a_private_head_has_no_load_balancer() -> None:
+    assert dashboard_service(complete("engineers", {})[0], "berth-x", {}) is None
 
 
 def test_limits_equal_requests_in_every_container() -> None:
