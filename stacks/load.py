@@ -104,7 +104,7 @@ def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]
         # What was taken out for being wrong is not missed too, and nothing is concluded from its absence.
         said = {problem.path for problem in found}
         across = resolve_environment(settings, unknown_pools=lost).problems
-        return [each for each in across if said.isdisjoint((each.path, *each.rests_on))]
+        return [each for each in across if each.path not in said and not each.rests_on_any(said)]
     return []
 
 

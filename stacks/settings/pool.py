@@ -114,6 +114,29 @@ class PoolSettings(Settings):
         return self.machine.gpus > 0 and (self.gpu_management or ("operator" if self.sharing else "gke")) == "operator"
 
     @property
+    def boot_disk(self) -> str:
+        """Type of the boot disk."""
+        return self.disk_type or self.machine.boot_disks[0]
+
+    @property
+    def local_ssd_count(self) -> int:
+        """Local SSDs of a node."""
+        given = self.local_ssds.count if self.local_ssds else None
+        return self.machine.local_ssds if given is None else given
+
+    @property
+    def max_surge(self) -> int:
+        """Nodes beyond the pool's size while GKE upgrades it."""
+        given = self.upgrade.max_surge
+        return (0 if self.machine.gpus else 1) if given is None else given
+
+    @property
+    def max_unavailable(self) -> int:
+        """Nodes that may be away while GKE upgrades the pool."""
+        given = self.upgrade.max_unavailable
+        return (1 if self.machine.gpus else 0) if given is None else given
+
+    @property
     def nodes_at_least(self) -> int:
         """Nodes that the pool always has."""
         return at_least(self.nodes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
@@ -25,13 +25,18 @@ class Problem:
         path: where, from the top of the settings.
         message: what is wrong and what mends it.
         of_key: the key itself is wrong, not its value.
-        rests_on: other settings that it comes from: nothing can be said while one of them is wrong by itself.
+        rests_on: other settings that it comes from: nothing can be said while one of them, or what is in it, is wrong by
+            itself.
     """
 
     path: Path
     message: str
     of_key: bool = False
     rests_on: tuple[Path, ...] = ()
+
+    def rests_on_any(self, paths: Iterable[Path]) -> bool:
+        """One of the settings that it comes from is among the paths, or holds one of them."""
+        return any(path[: len(root)] == root for path in paths for root in self.rests_on)
 
     @property
     def where(self) -> str:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from stacks.settings.network import NetworkSettings
 
+WIDEST_SERVICES = 16
+"""GKE's widest range of Services is a /16, the narrowest a /28 (GKE: "Creating a VPC-native cluster", sizing of ranges,
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing)."""
+
 RDMA_NICS = 8
 """RDMA NICs of every machine type that has any, and so subnetworks of an RDMA network."""
 
@@ -46,14 +50,16 @@ def ranges_of(network: NetworkSettings) -> Ranges:
     """
     whole = ipaddress.IPv4Network(network.cidr)
 
-    def part(bits: int, index: int) -> str:
+    def part(bits: int, index: int, widest: int = 0) -> str:
         size = whole.num_addresses >> bits
-        return str(ipaddress.IPv4Network((int(whole.network_address) + index * size, whole.prefixlen + bits)))
+        return str(
+            ipaddress.IPv4Network((int(whole.network_address) + index * size, max(whole.prefixlen + bits, widest)))
+        )
 
     return Ranges(
         nodes=network.node_range or part(7, 0),
         pods=network.pod_range or part(1, 1),
-        services=network.service_range or part(7, 2),
+        services=network.service_range or part(7, 2, WIDEST_SERVICES),
         gvnic=network.gvnic_range or part(5, 1),
         rdma=network.rdma_range or part(5, 2),
     )

@@ -26,6 +26,8 @@ def test_settings_and_simulated_gke_know_the_same_machines(name: str) -> None:
     mine, theirs = MACHINES[name], simulated.MACHINES[name]
     assert (mine.vcpus, mine.memory_gib) == (theirs.cpu, theirs.memory_gib)
     assert (mine.gpus, mine.accelerator) == (theirs.accelerators, theirs.accelerator)
+    assert (mine.local_ssds, mine.rdma) == (theirs.bundled_ssds, theirs.rdma)
+    assert mine.boot_disks[0] in theirs.boot_disks
 
 
 @pytest.mark.parametrize("stack", stack_file.stack_names())
@@ -40,7 +42,7 @@ def test_the_shipped_schema_is_the_settings() -> None:
     assert shipped == schema_text(), "write it anew: berth schema > stacks/schema.json"
 
 
-@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings"])
+@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings", "stacks/settings/rules"])
 def test_every_folder_says_what_belongs_there(folder: str) -> None:
     text = (CLONE / folder / "__init__.py").read_text()
     assert "Belongs here" in text or "Belongs here" in text.replace("\n", " ")

@@ -1,0 +1,11 @@
+"""Which settings were written, and which have their default."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+def written(settings: BaseModel) -> list[str]:
+    """The keys that were written, as in YAML, in the order of the model."""
+    fields = type(settings).model_fields
+    return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]
