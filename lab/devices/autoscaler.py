@@ -78,6 +78,20 @@ def fits(pod: Object, place: Place) -> bool:
     )
 
 
+def why_not(pod: Object, place: Place) -> str:
+    """Why a further node does not help a pod, in the autoscaler's words; empty if it would."""
+    spec = pod["spec"]
+    for taint in place.taints:
+        if not _tolerated(taint, spec.get("tolerations") or []):
+            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    if not selected(spec, place.labels):
+        return "node(s) didn't match Pod's node affinity/selector"
+    for name, amount in requests(pod).items():
+        if place.free.get(name, Decimal(0)) < amount:
+            return f"Insufficient {name}"
+    return "" if all(room.left > 0 for room in place.rooms) else "max node group size reached"
+
+
 def selected(spec: Object, labels: Mapping[str, str]) -> bool:
     """Whether a pod with this spec may be on a node with these labels."""
     wanted = spec.get("nodeSelector") or {}
@@ -158,10 +172,14 @@ class Growth:
     Attributes:
         added: further nodes, by the pool's path and the zone.
         awaited: nodes that are there, and that a pending pod can go to by now.
+        triggers: the pods that a pool and zone grows for.
+        unplaced: the pods that no further node would help.
     """
 
     added: dict[tuple[str, str], int] = field(default_factory=dict)
     awaited: set[str] = field(default_factory=set)
+    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
+    unplaced: list[Object] = field(default_factory=list)
 
 
 def growth(pending: Iterable[Object], there: list[Place], further: list[Place]) -> Growth:
@@ -176,13 +194,16 @@ def growth(pending: Iterable[Object], there: list[Place], further: list[Place]) 
     places_now = list(there)
     for pod in pending:
         found = next((place for place in places_now if fits(pod, place)), None)
-        if found is not None:
+        if found is not None and (found.name, found.zone) in result.triggers:
+            result.triggers[found.name, found.zone].append(pod)
+        elif found is not None:
             result.awaited.add(found.name)
         else:
             model = next(
                 (place for place in further if all(room.left > 0 for room in place.rooms) and fits(pod, place)), None
             )
             if model is None:
+                result.unplaced.append(pod)
                 continue
             for room in model.rooms:
                 room.left -= 1
@@ -190,6 +211,7 @@ def growth(pending: Iterable[Object], there: list[Place], further: list[Place]) 
             places_now.append(found)
             key = (model.name, model.zone)
             result.added[key] = result.added.get(key, 0) + 1
+            result.triggers.setdefault(key, []).append(pod)
         _take(found, pod)
     return result
 

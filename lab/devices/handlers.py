@@ -14,7 +14,7 @@ from lab.devices import kuberay
 from lab.devices.gpu_nodes import GpuNodes
 from lab.devices.observed import Observed
 from lab.devices.runner import OperatorRunner, end_orphans
-from lab.devices.scaler import Scaler, autoscaled
+from lab.devices.scaler import Scaler, autoscaled, short
 from lab.plugins.gcp.fleet import Fleet
 from lab.plugins.gcp.store import Store
 from lab.plugins.provider import ProviderError
@@ -107,13 +107,13 @@ class Controller:
             kopf.warn(body, reason="OperatorVersionNotBuilt", message=message)
 
     async def scale(self) -> None:
-        """Be the cluster autoscaler, while a pool has one."""
+        """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
         store = Store(self.home.cloud)
         scaler = Scaler(store, Fleet(self.home.kubeconfig))
         while True:
             await asyncio.sleep(_SCALE_SECONDS)
             try:
-                if autoscaled(store):
+                if autoscaled(store) or short(store):
                     await asyncio.to_thread(scaler.step)
             except ProviderError as error:
                 _log.warning("autoscaler: %s", error)

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from lab.devices.advertised import GPU, managed
 from lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
 from lab.devices.gke_device_plugin import devices, gpus, kept_off
+from lab.devices.scale_events import Grown, ScaleEvents
+from lab.plugins.gcp.conditions import of_cloud
 from lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest, resize, sizes_of
 from lab.plugins.gcp.pools import Pool
+from lab.plugins.gcp.supply import missing_of, room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +28,11 @@ IDLE_VARIABLE = "BERTH_LAB_SCALE_DOWN_SECONDS"
 _IDLE_SECONDS = 60.0
 
 _log = logging.getLogger("lab.devices.autoscaler")
+
+
+def short(store: Store) -> list[Record]:
+    """The pools that wait for machines: their instance groups try again until they have them."""
+    return [record for record in store.list("nodePools") if missing_of(record)]
 
 
 def autoscaled(store: Store) -> list[Record]:
@@ -44,6 +52,7 @@ class Scaler:
     def __init__(self, store: Store, fleet: Fleet) -> None:
         self._store = store
         self._fleet = fleet
+        self._told = ScaleEvents(fleet)
         self._idle_since: dict[str, float] = {}
         self._idle_seconds = float(os.environ.get(IDLE_VARIABLE) or _IDLE_SECONDS)
 
@@ -53,20 +62,67 @@ class Scaler:
         Raises:
             ProviderError: when the API server does not answer.
         """
+        for pool in short(self._store):
+            self._fill(pool.id)
         pools = autoscaled(self._store)
+        if not pools:
+            return
         pending = [pod for pod in self._fleet.listed("pods", "status.phase=Pending") if unschedulable(pod)]
         above = [pool for pool in pools if sum(sizes_of(pool).values()) > _least(pool)]
+        self._told.forget_all_but(pending)
         if not pending and not above:
             self._idle_since.clear()
             return
         pods = self._fleet.listed("pods", "spec.nodeName!=")
         nodes = [_expected(node) for node in self._fleet.listed("nodes")]
-        further = [place for pool in pools for place in self._further(pool, nodes)]
+        further, dry = self._further_and_dry(pools, nodes)
         needed = growth(pending, places(nodes, pods), further)
         for (path, zone), count in needed.added.items():
-            self._grow(path, zone, count)
+            grown = self._grow(path, zone, count)
+            if grown is not None:
+                self._told.triggered(needed.triggers[path, zone], grown)
+        for pod in needed.unplaced:
+            self._told.unplaced(pod, further, dry)
         names = {node["metadata"]["name"] for node in nodes}
         self._shrink(above, idle(names, pods) - needed.awaited)
+
+    def _further_and_dry(self, pools: list[Record], nodes: list[Object]) -> tuple[list[Place], list[tuple[Place, str]]]:
+        """What one more node would be, where there are machines; and where there are none, with what is short."""
+        conditions, records = of_cloud(self._store.folder), self._store.list("nodePools")
+        further: list[Place] = []
+        dry = []
+        for pool in pools:
+            for place in self._further(pool, nodes):
+                machines = room(conditions, records, pool, place.zone)
+                if machines.left == 0:
+                    dry.append((place, machines.short_of))
+                    continue
+                if machines.left is not None:
+                    place.rooms.append(Room(machines.left))
+                further.append(place)
+        return further, dry
+
+    def _fill(self, path: str) -> None:
+        """Give a pool the machines that it waits for, as far as there are any by now."""
+        with self._store.locked():
+            pool = self._store.get(path)
+            if pool is None:
+                return
+            missing, come = missing_of(pool), 0
+            for zone, count in missing.items():
+                left = self._left(pool, zone)
+                grown = count if left is None else min(count, left)
+                sizes = sizes_of(pool)
+                resize(pool, {**sizes, zone: sizes.get(zone, 0) + grown})
+                pool.state["missing"][zone] = count - grown
+                self._store.put(pool)
+                come += grown
+            if come:
+                self._fleet.reconcile(pool)
+                _log.info("pool %s: %d machines that were missing have come", pool.name, come)
+
+    def _left(self, pool: Record, zone: str) -> int | None:
+        return room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone).left
 
     def _further(self, pool: Record, nodes: list[Object]) -> list[Place]:
         """What one more node would be, in each zone; the emptiest zone first."""
@@ -85,16 +141,20 @@ class Scaler:
             found.append(Place(pool.id, labels, node["spec"]["taints"], free, zone, [room]))
         return found
 
-    def _grow(self, path: str, zone: str, count: int) -> None:
+    def _grow(self, path: str, zone: str, count: int) -> Grown | None:
         with self._store.locked():
             pool = self._store.get(path)
-            if pool is None:
-                return
+            left = None if pool is None else self._left(pool, zone)
+            if pool is None or left == 0:
+                return None
             sizes = sizes_of(pool)
-            resize(pool, {**sizes, zone: sizes.get(zone, 0) + count})
+            before = sizes.get(zone, 0)
+            after = before + (count if left is None else min(count, left))
+            resize(pool, {**sizes, zone: after})
             self._store.put(pool)
             self._fleet.reconcile(pool)
-        _log.info("pool %s: %d more in %s, for pods that fit no node", pool.name, count, zone)
+        _log.info("pool %s: %d more in %s, for pods that fit no node", pool.name, after - before, zone)
+        return Grown(pool, zone, before, after)
 
     def _shrink(self, pools: list[Record], idle_now: set[str]) -> None:
         now = time.monotonic()

@@ -133,7 +133,16 @@ def conditions_of(home: Home) -> Conditions:
     Raises:
         ProviderError: when the file is not readable, saying why.
     """
-    return read(file_of(home))
+    return of_cloud(home.cloud)
+
+
+def of_cloud(folder: Path) -> Conditions:
+    """The same, for the folder of the simulated cloud.
+
+    Raises:
+        ProviderError: when the file is not readable, saying why.
+    """
+    return read(folder / SHIPPED.name)
 
 
 def read(file: Path) -> Conditions:

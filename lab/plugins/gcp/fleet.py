@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import threading
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from lab.plugins.gcp.store import Record
 
 _TIMEOUT_SECONDS = 20
+_AUTOSCALER = "cluster-autoscaler"
 _NOT_FOUND = 404
 _CONFLICT = 409
 
@@ -126,6 +129,41 @@ class Fleet:
         answer = self._call(method, field_selector=selector, _preload_content=False)
         items: list[dict[str, Any]] = json.loads(answer.data)["items"]
         return items
+
+    def event(self, pod: dict[str, Any], kind: str, reason: str, message: str) -> None:
+        """Write on a pod what the cluster's autoscaler says of it; said again, it is counted.
+
+        Args:
+            pod: the pod.
+            kind: `Normal` or `Warning`.
+            reason: the short word for it.
+            message: the words.
+        """
+        about = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+        namespace, now = about["namespace"], datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        digest = hashlib.sha256(f"{about['uid']} {reason} {message}".encode()).hexdigest()[:16]
+        name = f"{about['name']}.{digest}"
+        there = self._call("read_namespaced_event", name, namespace, missing_is_fine=True)
+        if there is not None:
+            body = {"count": (there.count or 1) + 1, "lastTimestamp": now}
+            self._call("patch_namespaced_event", name, namespace, body, missing_is_fine=True)
+            return
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+            "type": kind,
+            "reason": reason,
+            "message": message,
+            "source": {"component": _AUTOSCALER},
+            "reportingComponent": _AUTOSCALER,
+            "reportingInstance": "",
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        self._call("create_namespaced_event", namespace, event, missing_is_fine=True)
 
     def reconcile(self, pool: Record) -> None:
         """Make a pool's nodes be what its record says: missing ones made, others removed, labels and taints set."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from lab.plugins.gcp import supply
 from lab.plugins.gcp.cluster import find_cluster
 from lab.plugins.gcp.errors import GoogleApiError
 from lab.plugins.gcp.node_pool_rules import check_pool
@@ -43,6 +44,12 @@ _RECREATES = ("machineType", "diskType", "diskSizeGb", "bootDisk", "imageType")
 
 
 _DISK_GIB_LEAST = 10
+
+
+def _sizes_with_missing(record: Record) -> dict[str, int]:
+    """The sizes that the pool's instance groups are to have; the machines for some may be missing."""
+    missing = supply.missing_of(record)
+    return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
 
 
 def _at_least(path: str, value: object, least: int) -> list[tuple[str, str]]:
@@ -111,16 +118,21 @@ class NodePool(ResourceType):
         pool = Pool(record.inputs)
         check_pool(cloud, cluster, record, pool)
         record.state["version"] = cluster.state["version"]
-        resize(record, pool.start_sizes(pool.zones(cluster)))
+        if pool.queued:
+            cloud.warn(
+                f"pool {record.name} is queued: its nodes come by ProvisioningRequests, which this lab does not serve"
+            )
+        self._supply(cloud, None, record, pool.start_sizes(pool.zones(cluster)))
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
         check_pool(cloud, cluster, record, pool)
         before, after = Pool(old.inputs).config, pool.config
-        if any(before.get(key) != after.get(key) for key in _RECREATES):
+        anew = any(before.get(key) != after.get(key) for key in _RECREATES)
+        if anew:
             record.state["generation"] = int(record.state.get("generation", 0)) + 1
-        sizes = sizes_of(record)
+        sizes = _sizes_with_missing(record)
         zones = pool.zones(cluster)
         count = record.inputs.get("nodeCount")
         if count is not None and pool.bounds is None:
@@ -129,7 +141,59 @@ class NodePool(ResourceType):
             # The autoscaler's business, or nobody's: zones keep what they have.
             start = int(record.inputs.get("initialNodeCount") or 0)
             sizes = {zone: sizes.get(zone, start) for zone in zones}
-        resize(record, pool.within_bounds(sizes))
+        self._supply(cloud, None if anew else old, record, pool.within_bounds(sizes))
+
+    @staticmethod
+    def _supply(cloud: Cloud, old: Record | None, record: Record, sizes: dict[str, int]) -> None:
+        """Give a pool its instances, as far as there are machines for them; what is missing is noted.
+
+        Args:
+            cloud: where it is.
+            old: the pool whose nodes it keeps; None if they are all new.
+            record: the pool.
+            sizes: how many it should have in each zone.
+
+        Raises:
+            GoogleApiError: a quota or a reservation does not allow them.
+        """
+        conditions = cloud.conditions()
+        pools = [pool for pool in cloud.store.list("nodePools") if old is not None or pool.id != record.id]
+        have = sizes_of(old) if old is not None else {}
+        more = {zone: max(size - have.get(zone, 0), 0) for zone, size in sizes.items()}
+        supply.check_quota(conditions, pools, record, sum(more.values()))
+        supply.check_reservation(conditions, pools, record, more)
+        granted = {}
+        for zone, size in sizes.items():
+            left = supply.in_stock(conditions, pools, record, zone).left
+            granted[zone] = size if left is None else min(size, have.get(zone, 0) + left)
+        resize(record, granted)
+        record.state["missing"] = {zone: size - granted[zone] for zone, size in sizes.items()}
+
+    def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
+        """Machines that a zone has run out of.
+
+        The real provider (resource_container_node_pool.go) records a new pool whose machines do not all come, and then
+        says no more than its status; why, only GKE tells. It retries by itself. What the autoscaler adds is not waited
+        for.
+        """
+        missing = supply.missing_of(record)
+        count = record.inputs.get("nodeCount")
+        if count is None and old is None:
+            count = record.inputs.get("initialNodeCount")
+        if not missing or not count:
+            return []
+        reasons = [supply.stock_out(record, zone, cloud.latency) for zone in missing]
+        if old is None:
+            state = "RUNNING_WITH_ERROR" if any(sizes_of(record).values()) else "ERROR"
+            for reason in reasons:
+                cloud.warn(
+                    f"{reason} (the real provider leaves this out: `gcloud container node-pools describe {record.name}` "
+                    "shows it)"
+                )
+            return [f'NodePool {record.name} was created in the error state "{state}"']
+        if old.inputs.get("nodeCount") == count:
+            return []
+        return [f"Error waiting for updating GKE node pool size: {reason}" for reason in reasons]
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         cloud.say(f"{len(expected(record))} KWOK nodes for {record.name}")
@@ -155,8 +219,8 @@ class NodePool(ResourceType):
 
     @staticmethod
     def _count(record: Record) -> int:
-        """Nodes for each zone, as the provider counts: the mean, rounded down."""
-        sizes = sizes_of(record)
+        """Nodes for each zone, as the provider counts: the mean, rounded down, of what should be there."""
+        sizes = _sizes_with_missing(record)
         return sum(sizes.values()) // len(sizes) if sizes else 0
 
     @staticmethod

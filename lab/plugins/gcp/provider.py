@@ -23,6 +23,7 @@ from lab.plugins.provider import (
     DeleteRequest,
     DiffRequest,
     DiffResult,
+    InitFailedError,
     Provider,
     ProviderError,
     ReadRequest,
@@ -140,10 +141,12 @@ class SimulatedGoogleCloud(Provider):
             except ProviderError:
                 # What was made half is taken back: the engine has no record of it.
                 with contextlib.suppress(ProviderError):
-                    kind.delete(cloud, record)
+                    kind.undo(cloud, record)
                 self._store.remove(record.id)
                 raise
-        return record.id, kind.outputs(kind.observe(cloud, record))
+        outputs = kind.outputs(kind.observe(cloud, record))
+        _finished(record, outputs, kind.unfinished(cloud, None, record))
+        return record.id, outputs
 
     def read(self, request: ReadRequest) -> ReadResult:
         """See `Provider`."""
@@ -186,7 +189,9 @@ class SimulatedGoogleCloud(Provider):
             kind.update(cloud, old, record)
             self._store.put(record)
             kind.settle(cloud, record)
-        return kind.outputs(kind.observe(cloud, record))
+        outputs = kind.outputs(kind.observe(cloud, record))
+        _finished(record, outputs, kind.unfinished(cloud, old, record))
+        return outputs
 
     def delete(self, request: DeleteRequest) -> None:
         """See `Provider`."""
@@ -213,7 +218,10 @@ class SimulatedGoogleCloud(Provider):
         def say(message: str) -> None:
             self.engine.status(urn, f"simulated GKE: {message}")
 
-        return Cloud(self._store, self._fleet, say)
+        def warn(message: str) -> None:
+            self.engine.warn(urn, f"simulated GKE: {message}")
+
+        return Cloud(self._store, self._fleet, say, warn, _latency())
 
     def _wait(self, timeout: float) -> None:
         """Take as long as an operation of the real cloud would, where that is asked for.
@@ -221,16 +229,35 @@ class SimulatedGoogleCloud(Provider):
         Raises:
             ProviderError: when the user interrupts, or the resource's own timeout is shorter.
         """
-        text = os.environ.get(LATENCY_VARIABLE) or "0"
-        try:
-            seconds = float(text)
-        except ValueError:
-            raise ProviderError(f"{LATENCY_VARIABLE}={text!r} is no number of seconds") from None
+        seconds = _latency()
         limit = timeout or seconds
         if self.cancelled.wait(min(seconds, limit)):
             raise ProviderError("interrupted before anything was sent")
         if seconds > limit:
             raise ProviderError(f"timeout while waiting for the operation: {limit:g} s passed")
+
+
+def _latency() -> float:
+    """Seconds that an operation takes.
+
+    Raises:
+        ProviderError: when the variable is no number.
+    """
+    text = os.environ.get(LATENCY_VARIABLE) or "0"
+    try:
+        return float(text)
+    except ValueError:
+        raise ProviderError(f"{LATENCY_VARIABLE}={text!r} is no number of seconds") from None
+
+
+def _finished(record: Record, outputs: Properties, reasons: list[str]) -> None:
+    """Say that a resource is there, and not as it should be: the engine records it all the same.
+
+    Raises:
+        InitFailedError: when there is a reason.
+    """
+    if reasons:
+        raise InitFailedError(record.id, outputs, reasons)
 
 
 def _type(token: str) -> ResourceType:

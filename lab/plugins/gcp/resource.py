@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lab.plugins.gcp import conditions
 from lab.plugins.gcp.errors import invalid_value
 from lab.plugins.gcp.locations import REGIONS, ZONES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lab.plugins.gcp.conditions import Conditions
     from lab.plugins.gcp.fleet import Fleet
     from lab.plugins.gcp.store import Record, Store
 
@@ -30,11 +32,23 @@ class Cloud:
         store: the records.
         fleet: the lab's API server.
         say: shows the user what is being done to a resource, until the next line.
+        warn: tells the user something that stays.
+        latency: seconds that an operation takes.
     """
 
     store: Store
     fleet: Fleet
     say: Callable[[str], None]
+    warn: Callable[[str], None]
+    latency: float = 0.0
+
+    def conditions(self) -> Conditions:
+        """What the projects may do and have, as it is written at this moment.
+
+        Raises:
+            ProviderError: when the file is not readable.
+        """
+        return conditions.of_cloud(self.store.folder)
 
 
 class ResourceType:
@@ -95,6 +109,21 @@ class ResourceType:
     def settle(self, cloud: Cloud, record: Record) -> None:
         """After the record is stored: make what it says be there."""
         del cloud, record
+
+    def undo(self, cloud: Cloud, record: Record) -> None:
+        """Take away what a creation that failed half way has made."""
+        self.delete(cloud, record)
+
+    def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
+        """Why the resource, which is there, is not as it should be; empty if it is.
+
+        Args:
+            cloud: where it is.
+            old: what it was before; None for a new one.
+            record: what it is.
+        """
+        del cloud, old, record
+        return []
 
     def observe(self, cloud: Cloud, record: Record) -> Record:
         """The record as it really is: what others changed is drift."""

@@ -63,6 +63,15 @@ class Store:
         """The record at this path, or nothing."""
         return self._read(self._path(resource))
 
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self._folder
+
+    def all(self) -> list[Record]:
+        """Every resource of every project: none are left once everything is destroyed."""
+        return self.list("*")
+
     def list(self, collection: str, project: str = "*") -> list[Record]:
         """All records of a collection, such as `networks`, by name of their files."""
         records = [self._read(path) for path in sorted(self._folder.glob(f"{project}/{collection}/*.json"))]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.devices.autoscaler import Place, Room, amounts, fits, growth, idle, places, requests, unschedulable
+from lab.devices.autoscaler import Place, Room, amounts, fits, growth, idle, places, requests, unschedulable, why_not
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
@@ -15,7 +15,8 @@ def pod(gpus: int = 8, node: str = "", phase: str = "Pending", name: str = "pod"
     container = {"resources": {"requests": {"cpu": "500m", GPU: str(gpus)}}}
     spec = {"containers": [container], "tolerations": [TOLERATION], "nodeName": node} | spec
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase, "conditions": [condition]}}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-of-{name}"}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "conditions": [condition]}}
 
 
 def place(rooms: list[Room] | None = None, **labels: str) -> Place:
@@ -70,6 +71,27 @@ def test_nothing_is_added_for_a_pod_that_fits_a_node_by_now() -> None:
     found = growth([pod()], [place()], [place()])
     assert (found.added, found.awaited) == ({}, {"pool"})
     assert growth([pod(), pod()], [place()], [place()]).added == {("pool", "zone"): 1}
+
+
+def test_who_a_node_comes_for_and_whom_none_would_help() -> None:
+    first, second, large = pod(name="first"), pod(name="second"), pod(16, name="large")
+    found = growth([first, large, second], [], [place([Room(4)])])
+    assert found.triggers == {("pool", "zone"): [first, second]}
+    assert found.unplaced == [large]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rooms", "reason"),
+    [
+        ({}, [Room(1)], ""),
+        ({}, [Room(0)], "max node group size reached"),
+        ({"gpus": 16}, [Room(1)], "Insufficient nvidia.com/gpu"),
+        ({"nodeSelector": {"kind": "other"}}, [Room(1)], "node(s) didn't match Pod's node affinity/selector"),
+        ({"tolerations": []}, [Room(1)], "node(s) had untolerated taint {nvidia.com/gpu: present}"),
+    ],
+)
+def test_why_a_further_node_would_not_help(spec: dict[str, Any], rooms: list[Room], reason: str) -> None:
+    assert why_not(pod(**spec), place(rooms, kind="flex")) == reason
 
 
 def test_zones_of_one_pool_share_its_limit() -> None:

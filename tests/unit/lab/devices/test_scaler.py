@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
+from lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
 from lab.plugins.gcp.fleet import Fleet
 from lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from lab.plugins.gcp.store import Record, Store
@@ -24,6 +24,11 @@ class Remembered(Fleet):
         self.store = store
         self.pods: list[dict[str, Any]] = []
         self.advertised: dict[str, str] = {}
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, pod: dict[str, Any], kind: str, reason: str, message: str) -> None:
+        del kind
+        self.events.append((pod["metadata"]["name"], reason, message))
 
     def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
         if kind == "nodes":
@@ -47,6 +52,7 @@ class World:
         self.store = Store(folder)
         self.fleet = Remembered(self.store)
         self.scaler = Scaler(self.store, self.fleet)
+        self.conditions = folder / "conditions.yaml"
         self.path = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
         config = {"machineType": "n2-standard-8"}
         self.put(Record(self.path, {"autoscaling": scaling, "nodeConfig": config} | inputs), 0)
@@ -167,3 +173,86 @@ def test_shares_are_promised_as_on_the_pools_other_nodes(tmp_path: Path) -> None
     world.fleet.pods = [*full, *[pod(gpus=8)] * 5]
     world.scaler.step()
     assert sum(world.sizes()) == 4
+
+
+OUT = (
+    "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources. Pod is at risk of not "
+    "being scheduled."
+)
+STOCK = "stock: [{{zone: {zone}, machineType: n2-standard-8, capacity: flex-start, available: {count}}}]"
+
+
+def flex(folder: Path, **scaling: int) -> World:
+    world = World(folder, scaling, nodeConfig={"machineType": "n2-standard-8", "flexStart": True})
+    record = world.store.get(world.path)
+    assert record is not None
+    record.state["instances"] = {ZONES[0]: []}
+    world.store.put(record)
+    return world
+
+
+def test_a_pool_that_machines_cannot_be_had_for_stays_as_it_is_says_so_once_and_grows_when_there_are_some(
+    tmp_path: Path,
+) -> None:
+    world = flex(tmp_path, totalMinNodeCount=0, totalMaxNodeCount=3)
+    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=0))
+    world.fleet.pods = [cpus(6)]
+    world.scaler.step()
+    world.scaler.step()
+    assert world.sizes() == [0]
+    assert world.fleet.events == [("pod", "FailedScaleUp", OUT)]
+    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=1))
+    world.scaler.step()
+    assert world.sizes() == [1]
+    assert world.fleet.events[1:] == [("pod", "TriggeredScaleUp", world.fleet.events[1][2])]
+    assert world.fleet.events[1][2].endswith("-grp 0->1 (max: 3)}]")
+
+
+def test_a_pool_grows_as_far_as_there_are_machines(tmp_path: Path) -> None:
+    world = flex(tmp_path, totalMinNodeCount=0, totalMaxNodeCount=8)
+    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=2))
+    world.fleet.pods = [cpus(6)] * 5
+    world.scaler.step()
+    assert world.sizes() == [2]
+
+
+def test_a_quota_is_said_as_such_and_counts_all_pools(tmp_path: Path) -> None:
+    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 8})
+    other = Record(world.path.replace("flex", "other"), {"nodeConfig": {"machineType": "n2-standard-16"}})
+    world.put(other, 1)
+    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 36}}}}")
+    choosy = cpus(6)
+    choosy["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
+    world.fleet.pods = [choosy]
+    world.scaler.step()
+    assert world.sizes() == [0, 0]
+    assert [message.split(" failed: ")[1].split(".")[0] for _, _, message in world.fleet.events] == [
+        "GCE quota exceeded"
+    ]
+    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 40}}}}")
+    world.scaler.step()
+    assert sum(world.sizes()) == 1
+
+
+def test_a_pod_that_no_pool_would_help_is_told_why(tmp_path: Path) -> None:
+    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 1})
+    world.fleet.pods = [cpus(64)]
+    world.scaler.step()
+    assert world.fleet.events == [("pod", "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient cpu")]
+
+
+def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    config = {"machineType": "n2-standard-8"}
+    record = Record(world.path, {"nodeCount": 2, "nodeConfig": config}, {"missing": {ZONES[0]: 2, ZONES[1]: 0}})
+    world.put(record, 0)
+    stock = "stock: [{{zone: us-central1-b, machineType: n2-standard-8, capacity: on-demand, available: {}}}]"
+    world.conditions.write_text(stock.format(0))
+    world.scaler.step()
+    assert (world.sizes(), [each.id for each in short(world.store)]) == ([0, 0], [world.path])
+    world.conditions.write_text(stock.format(1))
+    world.scaler.step()
+    assert world.sizes() == [1, 0]
+    world.conditions.write_text("stock: []")
+    world.scaler.step()
+    assert (world.sizes(), short(world.store)) == ([2, 0], [])

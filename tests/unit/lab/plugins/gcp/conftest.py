@@ -50,12 +50,16 @@ class RememberedFleet(Fleet):
             del self.there[name]
 
 
-class Silence:
+class Listener:
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
     def status(self, urn: str, message: str) -> None:
         pass
 
     def warn(self, urn: str, message: str) -> None:
-        pass
+        del urn
+        self.warnings.append(message)
 
 
 @dataclass
@@ -65,6 +69,7 @@ class Simulated:
     provider: SimulatedGoogleCloud
     store: Store
     fleet: RememberedFleet
+    warnings: list[str]
     states: dict[str, tuple[Inputs, Inputs]] = field(default_factory=dict)
 
     def check(self, token: str, **inputs: Any) -> tuple[Inputs, list[tuple[str, str]]]:
@@ -155,6 +160,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulated:
     monkeypatch.delenv("BERTH_LAB_GKE_LATENCY", raising=False)
     store, fleet = Store(tmp_path / "cloud"), RememberedFleet()
     provider = SimulatedGoogleCloud(store, fleet)
-    provider.engine = Silence()
+    listener = Listener()
+    provider.engine = listener
     provider.configure({"project": PROJECT, "zone": ZONE, "region": REGION})
-    return Simulated(provider, store, fleet)
+    return Simulated(provider, store, fleet, listener.warnings)

@@ -230,7 +230,8 @@ def test_nothing_is_left_when_everything_is_deleted(simulated: Simulated, tmp_pa
     for resource in reversed(list(simulated.states)):
         token = next(token for token in (POOL, CLUSTER, SUBNETWORK, NETWORK) if _collection(token) in resource)
         simulated.delete(token, resource)
-    assert [path.name for path in (tmp_path / "cloud").rglob("*")] == [".lock"]
+    assert simulated.store.all() == []
+    assert {path.name for path in (tmp_path / "cloud").rglob("*")} == {".lock", "conditions.yaml"}
     assert not simulated.fleet.there
 
 

@@ -1,0 +1,271 @@
+"""Where a pool's machines come from, and when there are no more: quotas, reservations, and what a zone has in stock.
+
+Pure functions of records and conditions. Quotas and reservations are looked at before anything is made, and GKE says at
+once what is short; whether a zone has machines shows only when they are asked for. Nodes from a specific reservation
+take no quota: it was taken when the machines were reserved ("Reservations of Compute Engine zonal resources").
+
+Texts are those that public reports quote: kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-
+inference#48 (quota), GoogleCloudPlatform/gsutil#1000 and cluster-toolkit#5043 (reservations),
+hashicorp/terraform-provider-google#10121 (stock).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.plugins.gcp.errors import GoogleApiError, bad_request
+from lab.plugins.gcp.locations import region_of
+from lab.plugins.gcp.nodes import node_name, sizes_of
+from lab.plugins.gcp.pools import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from lab.plugins.gcp.conditions import Conditions, Reservation
+    from lab.plugins.gcp.store import Record
+
+# "GPU quota": the metric is named after the GPU, and not after GKE's name for the accelerator.
+_GPU_METRICS = {
+    "nvidia-b200": "NVIDIA_B200_GPUS",
+    "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
+    "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
+    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
+    "nvidia-a100-80gb": "NVIDIA_A100_80GB_GPUS",
+    "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
+    "nvidia-l4": "NVIDIA_L4_GPUS",
+}
+# Families without a metric of their own count as `CPUS`.
+_COMMON_CPUS = {"e2", "n1"}
+_PREEMPTIBLE = {"spot", "flex-start"}
+
+_RESERVATION = re.compile(
+    r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"
+)
+
+# How GKE's autoscaler words it on the pods that wait (k8s.io/gke-autoscaling, events of failed scale-ups).
+QUOTA = "GCE quota exceeded"
+STOCK = "GCE out of resources"
+RESERVATION_FULL = "Reservation capacity exceeded"
+RESERVATION_MISSING = "Reservation not found or incorrectly shared"
+RESERVATION_UNFIT = "Reservation incompatible with node group"
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many more machines can be had.
+
+    Attributes:
+        left: their number; None where there is no end of them.
+        short_of: what there is no more of, in the autoscaler's words, when `left` is used up.
+    """
+
+    left: int | None
+    short_of: str = ""
+
+
+def capacity_of(pool: Pool) -> str:
+    """`reservation`, `flex-start`, `spot` or `on-demand`."""
+    if pool.reservation == "SPECIFIC_RESERVATION":
+        return "reservation"
+    if pool.flex_start or pool.queued:
+        return "flex-start"
+    return "spot" if pool.spot or pool.config.get("preemptible") else "on-demand"
+
+
+def metrics(pool: Pool) -> dict[str, int]:
+    """What one node of a pool takes of which quotas."""
+    capacity, machine = capacity_of(pool), pool.machine
+    if capacity == "reservation":
+        return {}
+    prefix = "PREEMPTIBLE_" if capacity in _PREEMPTIBLE else ""
+    cpus = "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
+    found = {f"{prefix}{cpus}": machine.cpu}
+    if machine.accelerators:
+        found[f"{prefix}{_GPU_METRICS[machine.accelerator]}"] = machine.accelerators
+    return found
+
+
+def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, more: int) -> None:
+    """Refuse what a quota does not allow.
+
+    Args:
+        conditions: the quotas.
+        pools: all pools, as they are before the change.
+        pool: the pool that grows.
+        more: by how many nodes.
+
+    Raises:
+        GoogleApiError: naming each metric that is short.
+    """
+    region, taken = _region(pool), _taken(pools, pool)
+    short = []
+    for metric, each in metrics(Pool(pool.inputs)).items():
+        limit = conditions.limit(pool.project, region, metric)
+        if limit is None or more < 1:
+            continue
+        available = max(limit - taken[metric], 0)
+        if each * more > available:
+            short.append(
+                f'Insufficient regional quota to satisfy request: resource "{metric}": request requires '
+                f"'{each * more:.1f}' and is short '{each * more - available:.1f}'. project has a quota of "
+                f"'{limit:.1f}' with '{available:.1f}' available. View and manage quotas at "
+                f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.project}."
+            )
+    if short:
+        text = short[0] if len(short) == 1 else "".join(f"\n\t({n}) {line}" for n, line in enumerate(short, 1))
+        raise GoogleApiError(403, text, "forbidden")
+
+
+def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]) -> None:
+    """Refuse a specific reservation that is not there, not of these machines, or too small.
+
+    Args:
+        conditions: the reservations.
+        pools: all pools, as they are before the change.
+        pool: the pool that grows.
+        more: by how many nodes, in each zone.
+
+    Raises:
+        GoogleApiError: for the first zone where it does not do.
+    """
+    read = Pool(pool.inputs)
+    for zone, count in more.items():
+        for reference in _references(read):
+            reservation = _reservation(conditions, pool.project, reference, zone)
+            if reservation is None:
+                raise GoogleApiError(
+                    404,
+                    f'Google Compute Engine: reservation "{reference}" not found for node pool "{pool.name}" at zone '
+                    f'"{zone}".',
+                    "notFound",
+                )
+            if reservation.machine_type != read.machine_name:
+                raise bad_request(
+                    f'Google Compute Engine: reservation "{reference}" at zone "{zone}" is of machine type '
+                    f'{reservation.machine_type} and incompatible with node pool "{pool.name}" of machine type '
+                    f"{read.machine_name}."
+                )
+            free = _free(reservation, pools)
+            if count > free:
+                raise GoogleApiError(
+                    429,
+                    "Reservation does not have enough resources for the request: specific reservation "
+                    f'"{reference}" is insufficient for node pool "{pool.name}" at zone "{zone}": required {count} '
+                    f"and short of {count - free} VM count of machine type {read.machine_name}.",
+                    "rateLimitExceeded",
+                )
+
+
+def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
+    """How many more nodes a pool can have in a zone.
+
+    Args:
+        conditions: quotas, reservations and stock.
+        pools: all pools, as they are now.
+        pool: the pool.
+        zone: the zone.
+    """
+    pools = list(pools)
+    read = Pool(pool.inputs)
+    found = [Room(None)]
+    taken = _taken(pools, pool)
+    for metric, each in metrics(read).items():
+        limit = conditions.limit(pool.project, region_of(zone), metric)
+        if limit is not None:
+            found.append(Room(max(limit - taken[metric], 0) // each, QUOTA))
+    for reference in _references(read):
+        reservation = _reservation(conditions, pool.project, reference, zone)
+        if reservation is None:
+            found.append(Room(0, RESERVATION_MISSING))
+        elif reservation.machine_type != read.machine_name:
+            found.append(Room(0, RESERVATION_UNFIT))
+        else:
+            found.append(Room(_free(reservation, pools), RESERVATION_FULL))
+    found.append(in_stock(conditions, pools, pool, zone))
+    return min(found, key=lambda each: float("inf") if each.left is None else each.left)
+
+
+def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
+    """How many more machines of the pool's kind its zone has; a reservation's are kept for it."""
+    read = Pool(pool.inputs)
+    capacity = capacity_of(read)
+    available = None if capacity == "reservation" else conditions.available(zone, read.machine_name, capacity)
+    if available is None:
+        return Room(None)
+    used = sum(
+        sizes_of(other).get(zone, 0)
+        for other in pools
+        if (Pool(other.inputs).machine_name, capacity_of(Pool(other.inputs))) == (read.machine_name, capacity)
+    )
+    return Room(max(available - used, 0), STOCK)
+
+
+def stock_out(pool: Record, zone: str, seconds: float) -> str:
+    """What GKE says of the instances that a zone has no machines for.
+
+    Args:
+        pool: the pool, with what it has and what it lacks.
+        zone: the zone.
+        seconds: how long the machines were waited for.
+    """
+    running, missing = sizes_of(pool).get(zone, 0), missing_of(pool).get(zone, 0)
+    taken = (pool.state.get("instances") or {}).get(zone) or []
+    number = next(number for number in range(len(taken) + 1) if number not in taken)
+    return (
+        f"Google Compute Engine: Not all instances running in IGM after {seconds:g}s. Expected {running + missing}, "
+        f"running {running}, transitioning {missing}. Current errors: [GCE_STOCKOUT]: Instance "
+        f"'{node_name(pool, zone, number)}' creation failed: ZONE_RESOURCE_POOL_EXHAUSTED: The zone "
+        f"'projects/{pool.project}/zones/{zone}' does not have enough resources available to fulfill the request.  "
+        "'(resource type:compute)'."
+    )
+
+
+def missing_of(pool: Record) -> dict[str, int]:
+    """Instances that a pool should have, and that there are no machines for, by zone."""
+    missing: dict[str, int] = pool.state.get("missing") or {}
+    return {zone: count for zone, count in missing.items() if count > 0}
+
+
+def _references(pool: Pool) -> list[str]:
+    if capacity_of(pool) != "reservation":
+        return []
+    return [str(value) for value in (pool.config.get("reservationAffinity") or {}).get("values") or []]
+
+
+def _reservation(conditions: Conditions, project: str, reference: str, zone: str) -> Reservation | None:
+    """The reservation of a name, or of a path with its project; only such a path can name a block."""
+    match = _RESERVATION.fullmatch(reference)
+    owner, name, block = (match["project"], match["name"], match["block"]) if match else (project, reference, None)
+    found = conditions.reservation(owner, name)
+    if found is None or found.zone != zone or (block and block not in found.blocks):
+        return None
+    return found
+
+
+def _free(reservation: Reservation, pools: Iterable[Record]) -> int:
+    """Machines of a reservation that no pool uses."""
+    used = 0
+    for pool in pools:
+        for reference in _references(Pool(pool.inputs)):
+            match = _RESERVATION.fullmatch(reference)
+            named = (match["project"], match["name"]) if match else (pool.project, reference)
+            if named == (reservation.project, reservation.name):
+                used += sizes_of(pool).get(reservation.zone, 0)
+    return max(reservation.count - used, 0)
+
+
+def _taken(pools: Iterable[Record], pool: Record) -> Counter[str]:
+    """What the project's pools in this region use of each quota."""
+    taken: Counter[str] = Counter()
+    for other in pools:
+        if (other.project, _region(other)) == (pool.project, _region(pool)):
+            for metric, each in metrics(Pool(other.inputs)).items():
+                taken[metric] += each * sum(sizes_of(other).values())
+    return taken
+
+
+def _region(pool: Record) -> str:
+    return region_of(pool.id.split("/")[3])
