@@ -1,32 +1,35 @@
-"""The program of an environment's stack: network, cluster, pools, operators, berths, named clusters."""
+"""The program of an environment's stack: a cluster of its own or an existing one, operators, berths, named clusters."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pulumi
-import pulumi_gcp
 
 from components.berth import Berth, BerthInputs
-from components.gke.cluster import Cluster, ClusterInputs
-from components.gke.network import Network, NetworkInputs
-from components.gke.node_pool import NodePool, NodePoolInputs
 from components.kubernetes_provider import kubernetes_provider
 from components.operators.gpu_operator import GpuOperator, GpuOperatorInputs, served
 from components.operators.kuberay import KubeRay
+from stacks.existing import existing
+from stacks.platforms import Platform
 from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import contract_of, resolve_environment
+from stacks.settings.resolve import Resolved, contract_of, resolve_environment
+from stacks.stack_file import StackFile
 from stacks.waiting import wait_until_ready
 
 
-async def environment(stack: str, settings: EnvironmentSettings) -> None:
+async def environment(stack: str, settings: EnvironmentSettings, file: StackFile | None = None) -> None:
     """Make an environment.
 
     Args:
         stack: the stack's name, and the environment's.
         settings: checked settings.
+        file: where they were written, for lines in errors.
 
     Raises:
+        SettingsError: the kubeconfig of an existing cluster is none.
+        RunError: the cluster's version is too old for what the settings ask.
         NotReadyError: a RayCluster is not ready in time.
     """
     resolved = resolve_environment(settings)
@@ -35,24 +38,17 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
     occupants: dict[str, list[str]] = {}
     for its in (*resolved.berths, *resolved.clusters):
         occupants.setdefault(its.worker.pool, []).append(its.name)
-    name = settings.cluster.name or stack
-    google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
-    on_google = pulumi.ResourceOptions(providers={"gcp": google})
-    network = Network(name, NetworkInputs(settings.network, region=settings.in_region), on_google)
-    cluster = Cluster(
-        name, ClusterInputs(settings.cluster, settings.project or "", settings.location, network), on_google
-    )
-    pools = {
-        pool: NodePool(pool, NodePoolInputs(its, cluster.name, settings.location, occupants.get(pool, ())), on_google)
-        for pool, its in resolved.pools.items()
-    }
-    kubernetes = kubernetes_provider(cluster.kubeconfig, cluster.id)
-    on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(pools.values()))
-    operators: list[pulumi.Resource] = [KubeRay("kuberay-operator", settings.operators.kuberay, on_nodes)]
+    platform = await _platform(stack, settings, resolved, occupants, file)
+    kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
+    on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
+    operators: list[pulumi.Resource] = []
+    if settings.operators.kuberay.source == "chart":
+        operators.append(KubeRay("kuberay-operator", settings.operators.kuberay, on_nodes))
     if served(resolved.pools):
         inputs = GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing, occupants)
         operators.append(GpuOperator("gpu-operator", inputs, on_nodes))
-    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=operators)
+    # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.
+    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators])
     wanted = [
         *(BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind="engineer") for its in resolved.berths),
         *(
@@ -67,6 +63,21 @@ async def environment(stack: str, settings: EnvironmentSettings) -> None:
     contract = contract_of(settings, stack, resolved)
     document = json.loads(contract.model_dump_json(by_alias=True, exclude_none=True))
     pulumi.export("environment", pulumi.Output.secret(document))
-    pulumi.export("clusterId", cluster.id)
-    pulumi.export("kubeconfig", cluster.kubeconfig)
-    await wait_until_ready(stack, cluster.kubeconfig, berths)
+    pulumi.export("clusterId", platform.cluster_id)
+    pulumi.export("kubeconfig", platform.kubeconfig)
+    await wait_until_ready(stack, platform.kubeconfig, berths)
+
+
+async def _platform(
+    stack: str,
+    settings: EnvironmentSettings,
+    resolved: Resolved,
+    occupants: Mapping[str, Sequence[str]],
+    file: StackFile | None,
+) -> Platform:
+    if settings.cluster.existing:
+        return existing(stack, settings.cluster.existing, file)
+    # Imported only where something is made in Google Cloud: it takes seconds.
+    from stacks.google import google  # noqa: PLC0415
+
+    return await google(settings.cluster.name or stack, settings, resolved.pools, occupants)

@@ -1,64 +1,200 @@
-"""The VPC network of a GKE cluster, with ranges for nodes, pods and Services."""
+"""The VPC networks of a GKE cluster: made, or used as they are.
+
+The layout is that of Google's A4 recipe (GoogleCloudPlatform/cluster-toolkit, examples/gke-a4): a primary network, and for
+nodes with RDMA NICs a second one for their other gVNIC, and one RDMA network in each of their zones.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_gcp import compute
 
-from stacks.settings.network import NetworkSettings
-from stacks.settings.ranges import ranges_of
+from components.gke.explained import explained
+from components.gke.names import derived
+from stacks.settings.network import ExistingNetwork, NetworkSettings
+from stacks.settings.ranges import Ranges, ranges_of
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"
 
+RDMA_MTU = 8896
+"""Bytes; what RDMA networks have by default (https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
+
+NodeNetwork = Mapping[str, pulumi.Input[str]]
+"""One further network interface of a node: `network` and `subnetwork`, each by name, or by path in another project."""
+
+# Everything between the nodes and pods of one network: Ray chooses its ports freely, and so does NCCL.
+_ANYTHING = [
+    {"protocol": "tcp", "ports": ["0-65535"]},
+    {"protocol": "udp", "ports": ["0-65535"]},
+    {"protocol": "icmp"},
+]
+
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """What a network needs to know.
+    """What the networks need to know.
 
     Attributes:
-        settings: its address ranges.
-        region: region of the subnetwork.
+        settings: address ranges, or which networks to use.
+        project: Google Cloud project of the environment.
+        region: region of the subnetworks.
+        private_nodes: nodes have no public addresses, so that they need Cloud NAT.
+        rdma_zones: zones of pools whose nodes need the second network and an RDMA network (`rdma: networks`).
     """
 
     settings: NetworkSettings
+    project: str
     region: str
+    private_nodes: bool = True
+    rdma_zones: Sequence[str] = ()
 
 
 class Network(pulumi.ComponentResource):
-    """A custom-mode VPC network with one VPC-native subnetwork."""
+    """The cluster's network and subnetwork, and what nodes with RDMA NICs need beside it."""
 
     network: pulumi.Output[str]
-    """Self link of the network."""
+    """The network, as a self link or path."""
     subnetwork: pulumi.Output[str]
-    """Self link of the subnetwork; its secondary ranges are named `pods` and `services`."""
+    """The subnetwork, as a self link or path."""
+    pod_range: str
+    """Name of its secondary range for pods."""
+    service_range: str
+    """Name of its secondary range for Services."""
 
     def __init__(self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make the network.
+        """Make the networks, or take those that are there.
 
         Args:
-            name: name of the network and its subnetwork.
-            inputs: ranges and region.
+            name: the cluster's name, from which all names here are derived.
+            inputs: ranges, region, and what the pools need.
             opts: Pulumi's options.
         """
         super().__init__("berth:gke:Network", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        ranges = ranges_of(inputs.settings)
-        network = compute.Network(name, name=name, auto_create_subnetworks=False, opts=child)
-        subnetwork = compute.Subnetwork(
+        self._name, self._inputs = name, inputs
+        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])
+        self._child = pulumi.ResourceOptions(parent=self, hooks=hooks)
+        self._second: list[NodeNetwork] = []
+        self._rdma: dict[str, list[NodeNetwork]] = {}
+        if inputs.settings.existing:
+            self._use(inputs.settings.existing)
+        else:
+            ranges = ranges_of(inputs.settings)
+            self._make_primary(ranges)
+            if inputs.rdma_zones:
+                self._make_second(ranges)
+            for zone in inputs.rdma_zones:
+                self._make_rdma(zone, ranges)
+        self.register_outputs({"network": self.network, "subnetwork": self.subnetwork})
+
+    def node_networks(self, zone: str) -> list[NodeNetwork]:
+        """The further interfaces of a node with RDMA NICs, in the order that GKE wants: the second gVNIC, then RDMA 0 to 7.
+
+        Args:
+            zone: the node's zone.
+        """
+        return [*self._second, *self._rdma.get(zone, [])]
+
+    def _use(self, existing: ExistingNetwork) -> None:
+        host = f"projects/{existing.project or self._inputs.project}"
+        region = f"{host}/regions/{self._inputs.region}"
+        self.network = pulumi.Output.from_input(f"{host}/global/networks/{existing.network}")
+        self.subnetwork = pulumi.Output.from_input(f"{region}/subnetworks/{existing.subnetwork}")
+        self.pod_range, self.service_range = existing.pod_range, existing.service_range
+
+        def further(network: str, subnetwork: str) -> NodeNetwork:
+            # Node pools name the networks of their own project, and give paths for those of a host project.
+            if host == f"projects/{self._inputs.project}":
+                return {"network": network, "subnetwork": subnetwork}
+            return {"network": f"{host}/global/networks/{network}", "subnetwork": f"{region}/subnetworks/{subnetwork}"}
+
+        if existing.gvnic:
+            self._second = [further(existing.gvnic.network, existing.gvnic.subnetwork)]
+        if existing.rdma:
+            interfaces = [further(existing.rdma.network, each) for each in existing.rdma.subnetworks]
+            self._rdma = dict.fromkeys(self._inputs.rdma_zones, interfaces)
+
+    def _make_primary(self, ranges: Ranges) -> None:
+        self.pod_range, self.service_range = POD_RANGE, SERVICE_RANGE
+        network = self._network(self._name, mtu=self._inputs.settings.mtu)
+        subnetwork = self._subnetwork(
+            self._name,
+            network,
+            ranges.nodes,
+            # Without public addresses, nodes reach Google's images and APIs by it; what is elsewhere, by NAT.
+            private_ip_google_access=True,
+            secondary_ip_ranges=[
+                {"range_name": POD_RANGE, "ip_cidr_range": ranges.pods},
+                {"range_name": SERVICE_RANGE, "ip_cidr_range": ranges.services},
+            ],
+        )
+        self._allow_within(derived(self._name, "internal"), network, [ranges.nodes, ranges.pods])
+        if self._inputs.private_nodes and self._inputs.settings.nat:
+            self._make_nat(network)
+        self.network, self.subnetwork = network.self_link, subnetwork.self_link
+
+    def _make_nat(self, network: compute.Network) -> None:
+        router = compute.Router(
+            derived(self._name, "router"),
+            name=derived(self._name, "router"),
+            network=network.self_link,
+            region=self._inputs.region,
+            opts=self._child,
+        )
+        compute.RouterNat(
+            derived(self._name, "nat"),
+            name=derived(self._name, "nat"),
+            router=router.name,
+            region=self._inputs.region,
+            nat_ip_allocate_option="AUTO_ONLY",
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+            # A node full of pods that fetch from one address needs more ports than the 64 that it would get for good
+            # (https://docs.cloud.google.com/nat/docs/ports-and-addresses); this excludes the other option.
+            enable_dynamic_port_allocation=True,
+            enable_endpoint_independent_mapping=False,
+            log_config={"enable": True, "filter": "ERRORS_ONLY"},
+            opts=self._child,
+        )
+
+    def _make_second(self, ranges: Ranges) -> None:
+        name = derived(self._name, "gvnic")
+        network = self._network(name, mtu=self._inputs.settings.mtu)
+        subnetwork = self._subnetwork(name, network, ranges.gvnic)
+        self._allow_within(derived(self._name, "gvnic", "internal"), network, [ranges.gvnic])
+        self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
+
+    def _make_rdma(self, zone: str, ranges: Ranges) -> None:
+        """An RDMA network belongs to one zone by its profile, and lets all traffic through: it takes no firewall rules.
+
+        Those of two zones never meet, so that they have the same ranges.
+        """
+        profile = f"projects/{self._inputs.project}/global/networkProfiles/{zone}-vpc-roce"
+        network = self._network(derived(self._name, "rdma", zone), mtu=RDMA_MTU, network_profile=profile)
+        subnetworks = [
+            self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
+            for number, cidr in enumerate(ranges.rdma_subnetworks)
+        ]
+        self._rdma[zone] = [{"network": network.name, "subnetwork": each.name} for each in subnetworks]
+
+    def _network(self, name: str, **more: Any) -> compute.Network:
+        return compute.Network(name, name=name, auto_create_subnetworks=False, **more, opts=self._child)
+
+    def _subnetwork(self, name: str, network: compute.Network, cidr: str, **more: Any) -> compute.Subnetwork:
+        return compute.Subnetwork(
             name,
             name=name,
             network=network.self_link,
-            region=inputs.region,
-            ip_cidr_range=ranges.nodes,
-            private_ip_google_access=True,
-            secondary_ip_ranges=[
-                compute.SubnetworkSecondaryIpRangeArgs(range_name=POD_RANGE, ip_cidr_range=ranges.pods),
-                compute.SubnetworkSecondaryIpRangeArgs(range_name=SERVICE_RANGE, ip_cidr_range=ranges.services),
-            ],
-            opts=child,
+            region=self._inputs.region,
+            ip_cidr_range=cidr,
+            **more,
+            opts=self._child,
         )
-        self.network, self.subnetwork = network.self_link, subnetwork.self_link
-        self.register_outputs({"network": self.network, "subnetwork": self.subnetwork})
+
+    def _allow_within(self, name: str, network: compute.Network, ranges: list[str]) -> None:
+        compute.Firewall(
+            name, name=name, network=network.self_link, allows=_ANYTHING, source_ranges=ranges, opts=self._child
+        )

@@ -1,0 +1,238 @@
+"""What an error of Google Cloud means, and what mends it. Pure.
+
+The errors' texts are those that public bug reports quote, such as github.com/hashicorp/terraform-provider-google/issues/6287
+(stock-out), github.com/vanvalenlab/kiosk-console/issues/367 (quota) and github.com/GoogleCloudPlatform/cluster-toolkit/pull/5043
+(reservation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stacks.settings.pool import PoolSettings
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The pool that an error is about.
+
+    Attributes:
+        name: its name.
+        settings: its settings.
+        project: the environment's Google Cloud project.
+        zones: of its nodes.
+    """
+
+    name: str
+    settings: PoolSettings
+    project: str
+    zones: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Where it stands in the settings."""
+        return f"pools.{self.name}"
+
+    @property
+    def machines(self) -> str:
+        """`a4-highgpu-8g in us-central1-b`."""
+        return (
+            f"{self.settings.machine_type} in {' or '.join(self.zones)}" if self.zones else self.settings.machine_type
+        )
+
+
+_QUOTA = re.compile(
+    r"(?:resource:? \"(?P<metric>\w+)\": (?:The )?request requires '(?P<asked>[\d.]+)' and is short '(?P<short>[\d.]+)'"
+    r"|Quota '(?P<exceeded>\w+)' exceeded\.(?:\s+Limit: (?P<limit>[\d.]+))?)",
+    re.IGNORECASE,
+)
+_FULL = re.compile(
+    r"Reservation does not have enough resources.*?required (?P<asked>\d+) and short of (?P<short>\d+)", re.DOTALL
+)
+_NO_RESERVATION = re.compile(
+    r"reservation \"[^\"]*\" not found|Could not find the given reservation|reservations/[^']*' was not found",
+    re.IGNORECASE,
+)
+_UNFIT = re.compile(
+    r"reservation.*(?:incompatible|does not match|not compatible)|Incompatible AggregateReservation",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_SPECIFIC = re.compile(r"specificReservationRequired is not set", re.IGNORECASE)
+_STOCK = re.compile(
+    r"ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|STOCKOUT|does not have enough resources available"
+    r"|is currently unavailable in the \S+ zone",
+)
+_HAS_CAPACITY = re.compile(r"Consider trying your request in the (?P<zones>[\w, -]+?) zone\(s\)")
+_SERVICE = re.compile(r"SERVICE_DISABLED|has not been used in project|API has not been enabled")
+_SERVICE_NAME = re.compile(r"(?P<service>[a-z]+\.googleapis\.com)")
+_PERMISSION = re.compile(r"(?:Required|Permission|required) '?\"?(?P<permission>[a-z]+\.[A-Za-z]+\.[A-Za-z]+)")
+_POLICY = re.compile(r"(?P<constraint>constraints/[\w.]+) violated")
+_ADDRESSES = re.compile(r"IP_SPACE_EXHAUSTED|not enough free IP space|free IP space", re.IGNORECASE)
+_PROFILE = re.compile(r"networkProfiles/(?P<zone>[a-z0-9-]+)-vpc-roce\S* was not found")
+_IN_USE = re.compile(r"(?:network|subnetwork) resource '(?P<it>[^']+)' is already being used by '(?P<user>[^']+)'")
+
+
+def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
+    """What an error means and what mends it.
+
+    Args:
+        error: the provider's text.
+        project: Google Cloud project of the environment.
+        pool: the node pool that the error is about; None for networks and the cluster.
+
+    Returns:
+        A line for each thing that is wrong; none where the text is not known, and says all that there is to say.
+    """
+    for told in _KINDS:
+        lines = list(dict.fromkeys(told(error, project, pool)))
+        if lines:
+            return lines
+    return []
+
+
+def _quota(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    for match in _QUOTA.finditer(error):
+        metric = match["metric"] or match["exceeded"]
+        if match["metric"]:
+            what = f"{_number(match['asked'])} are asked for, {_number(match['short'])} more than the project may have"
+        else:
+            what = f"the project may have {_number(match['limit'])}" if match["limit"] else "there is not enough of it"
+        yield (
+            f"quota {metric}: {what}; ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project}"
+            f" (filter: {metric}){_or_fewer(pool)}"
+        )
+
+
+def _or_fewer(pool: Pooled | None) -> str:
+    if pool is None:
+        return ""
+    others = f", or set fewer {pool.key}.nodes"
+    if pool.settings.capacity.kind == "on-demand" and pool.settings.machine.gpus:
+        others += "; machines of a reservation take no quota"
+    return others
+
+
+def _number(text: str) -> str:
+    return text.removesuffix(".0")
+
+
+def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    if pool is None or pool.settings.capacity.kind != "reservation":
+        return
+    capacity = pool.settings.capacity
+    owner = capacity.project or project
+    zones = pool.zones or ("ZONE",)
+    look = "; ".join(
+        f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone {zone}" for zone in zones
+    )
+    name = f"reservation {capacity.reservation!r} of project {owner}"
+    if match := _FULL.search(error):
+        yield (
+            f"{name} has too few machines left: {match['asked']} are asked for, {match['short']} too many; set fewer"
+            f" {pool.key}.nodes, or free some (who uses it: {look})"
+        )
+    elif _NOT_SPECIFIC.search(error):
+        yield (
+            f"{name} is taken by any matching machine and cannot be named: take {pool.key}.capacity out, or make it with"
+            " --require-specific-reservation"
+        )
+    elif _UNFIT.search(error):
+        yield (
+            f"{name} is of other machines than {pool.settings.machine_type} with its GPUs and local SSDs; make"
+            f" {pool.key} what it is of ({look})"
+        )
+    elif _NO_RESERVATION.search(error):
+        block = f", or has no block {capacity.block!r}" if capacity.block else ""
+        yield (
+            f"{name} is not in {' or '.join(zones)}{block}, or is not shared with project {project}; correct"
+            f" {pool.key}.capacity ({look})"
+        )
+
+
+def _stock(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del project
+    if not _STOCK.search(error):
+        return
+    if pool is None:
+        yield "Google Cloud has no machines of this kind there at the moment; try again later, or another zone"
+        return
+    elsewhere = _HAS_CAPACITY.search(error)
+    where = f" ({elsewhere['zones']} has some now)" if elsewhere else ""
+    ways = {
+        "on-demand": f"a reservation, or flex-start, which waits for machines ({pool.key}.capacity)",
+        "spot": f"on-demand machines, or flex-start, which waits for them ({pool.key}.capacity)",
+        "flex-start": "a reservation, or nodes: {min: 0, …}, so that they may come later",
+        "reservation": "the block or zone that the reservation has machines in, or Google's support: they are yours",
+    }
+    yield (
+        f"Google Cloud has no {pool.machines} at the moment, whatever the quota says; try again later, another zone"
+        f"{where} ({pool.key}.zones), or {ways[pool.settings.capacity.kind]}"
+    )
+
+
+def _service(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    if _SERVICE.search(error) and (match := _SERVICE_NAME.search(error)):
+        yield f"the API {match['service']} is off in the project: gcloud services enable {match['service']} --project {project}"
+
+
+def _permission(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    if match := _PERMISSION.search(error):
+        yield (
+            f"whoever runs this may not do {match['permission']} in project {project}; the roles that berth needs are"
+            " roles/container.admin, roles/compute.networkAdmin, roles/compute.securityAdmin and, on the nodes' service account,"
+            " roles/iam.serviceAccountUser"
+        )
+
+
+def _policy(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    for match in _POLICY.finditer(error):
+        yield (
+            f"a policy of the organization forbids this: {match['constraint']}; see"
+            f" gcloud org-policies describe {match['constraint']} --project {project} --effective"
+        )
+
+
+def _addresses(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del project
+    if _ADDRESSES.search(error):
+        fewer = f", or a smaller {pool.key}.maxPodsPerNode" if pool else ""
+        yield (
+            "the subnetwork has no addresses left for more nodes: each takes twice as many for pods as it may have pods; give a"
+            f" larger network.podRange or network.nodeRange{fewer}"
+        )
+
+
+def _profile(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    if match := _PROFILE.search(error):
+        yield (
+            f"zone {match['zone']} has no RDMA networks; zones that have them: gcloud compute network-profiles list --project"
+            f" {project}"
+        )
+
+
+def _in_use(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    for match in _IN_USE.finditer(error):
+        yield (
+            f"{match['it']} cannot go while {match['user']} is in it, which this stack did not make: a load balancer, a firewall"
+            f" rule or machines that GKE left or somebody else made; remove it in project {project}, then run this again"
+        )
+
+
+_KINDS: tuple[Callable[[str, str, Pooled | None], Iterator[str]], ...] = (
+    _quota,
+    _reservation,
+    _stock,
+    _service,
+    _policy,
+    _profile,
+    _addresses,
+    _in_use,
+    _permission,
+)

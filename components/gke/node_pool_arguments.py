@@ -1,0 +1,158 @@
+"""What a GKE node pool is asked for: from settings to plain arguments of `gcp.container.NodePool`. Pure.
+
+Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
+and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit (modules/compute/gke-node-pool, examples/gke-a4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.gke.capacity_arguments import care_of, machines_of, size_of
+from components.gke.cluster_arguments import CLOUD_PLATFORM
+from components.sharing.device_plugin import node_labels
+from stacks.settings.pool import PoolSettings
+from stacks.settings.pools import Pool
+
+IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
+
+_TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+
+RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
+"""TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
+
+DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
+"""Node label for which GKE runs its managed DRANET (docs.cloud.google.com/kubernetes-engine, "Allocate network resources by
+using managed DRANET")."""
+
+QUEUED_LABEL = "cloud.google.com/gke-queued"
+"""GKE taints nodes of queued provisioning with it; as a label, for node selectors, it has to be asked for."""
+
+IGNORED_CHANGES = ["initialNodeCount"]
+"""It counts only when the pool is made. Each resize by the autoscaler or by hand changes what GKE reports, and a difference
+would replace the pool (https://www.pulumi.com/registry/packages/gcp/api-docs/container/nodepool/#initialnodecount_python).
+Labels and local SSDs are not ignored, as other recipes do: the labels say how GPUs are shared, and the SSDs that a machine
+type brings are asked for in full, so that GKE reports what was asked."""
+
+
+@dataclass(frozen=True)
+class NodePlace:
+    """Where a pool's nodes are, and what they have of their environment.
+
+    Attributes:
+        project: Google Cloud project.
+        location: zone or region of the cluster.
+        zones: zones of the nodes; with none, GKE chooses.
+        labels: in Google Cloud, for bills and owners.
+        service_account: what the nodes run as; without one, Compute Engine's default.
+        private: the nodes have no public addresses.
+        networks: their further network interfaces, in order.
+    """
+
+    project: str
+    location: str
+    zones: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    service_account: str | None = None
+    private: bool = True
+    networks: Sequence[Mapping[str, Any]] = ()
+
+
+def node_pool_arguments(pool: Pool, place: NodePlace) -> dict[str, Any]:
+    """The arguments of a node pool, except its name and cluster. Its version is left to GKE's upgrades.
+
+    Args:
+        pool: its settings and how its GPUs are shared.
+        place: where its nodes are.
+
+    Returns:
+        Arguments in snake case.
+    """
+    settings = pool.settings
+    return _given(
+        location=place.location,
+        node_locations=sorted(place.zones) or None,
+        node_config=_node_config(pool, place),
+        network_config=_network_config(settings, place),
+        placement_policy={"type": "COMPACT"} if settings.compact_placement else None,
+        queued_provisioning={"enabled": True} if settings.capacity.queued else None,
+        max_pods_per_node=settings.max_pods_per_node,
+        **size_of(settings, place.zones),
+        **care_of(settings),
+    )
+
+
+def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
+    settings = pool.settings
+    sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
+    secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
+    taints = [{"key": each.key, "value": each.value, "effect": _TAINT_EFFECTS[each.effect]} for each in settings.taints]
+    return _given(
+        machine_type=settings.machine_type,
+        image_type=IMAGE_TYPES[settings.node_image],
+        disk_size_gb=settings.disk_size_gb,
+        disk_type=settings.boot_disk,
+        labels=_labels(pool) or None,
+        resource_labels=dict(place.labels) or None,
+        taints=taints or None,
+        guest_accelerators=_accelerators(settings),
+        gvnic={"enabled": True},
+        workload_metadata_config={"mode": "GKE_METADATA"},
+        # The GPU Operator's own driver is built on the node, and so not signed for its firmware.
+        shielded_instance_config={"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
+        linux_node_config={"sysctls": sysctls} if sysctls else None,
+        service_account=place.service_account,
+        oauth_scopes=[CLOUD_PLATFORM],
+        **_local_ssds(settings),
+        **machines_of(settings.capacity, place.project),
+    )
+
+
+def _labels(pool: Pool) -> dict[str, str]:
+    """What the GPU Operator reads from nodes is in the pool's config, so that nodes added later have it too."""
+    settings = pool.settings
+    return {
+        **settings.labels,
+        **node_labels(pool),
+        **({DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
+        **({QUEUED_LABEL: "true"} if settings.capacity.queued else {}),
+    }
+
+
+def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
+    machine = settings.machine
+    if not machine.gpus:
+        return None
+    # Without its own device plugin GKE also leaves the driver off; then Google's installer is run, or another.
+    by_gke = not settings.by_operator and settings.driver != "preinstalled"
+    version = (settings.driver_version or "default").upper() if by_gke else "INSTALLATION_DISABLED"
+    driver = {"gpu_driver_version": version}
+    return [{"type": machine.accelerator, "count": machine.gpus, "gpu_driver_installation_config": driver}]
+
+
+def _network_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+    """Networks that GKE makes for the machine's NICs (managed DRANET), those that are there, or none."""
+    return _given(
+        enable_private_nodes=place.private,
+        accelerator_network_profile="auto" if settings.rdma == "managed" else None,
+        additional_node_network_configs=[dict(each) for each in place.networks]
+        if settings.rdma == "networks"
+        else None,
+    )
+
+
+def _local_ssds(settings: PoolSettings) -> dict[str, Any]:
+    """The local SSDs that are asked for, or those that the machine type always has."""
+    count = settings.local_ssd_count
+    if not count:
+        return {}
+    block = settings.local_ssds is not None and settings.local_ssds.use == "block"
+    return {
+        "local_nvme_ssd_block_config" if block else "ephemeral_storage_local_ssd_config": {"local_ssd_count": count}
+    }
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value is not None}

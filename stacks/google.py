@@ -1,0 +1,84 @@
+"""The part of an environment that is made in Google Cloud: networks, cluster, node pools.
+
+Apart from the rest, since only it imports pulumi_gcp, which takes two seconds: an environment on an existing cluster does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_gcp
+
+from components.gke.cluster import Cluster, ClusterInputs
+from components.gke.network import Network, NetworkInputs
+from components.gke.node_pool import NodePool, NodePoolInputs
+from components.gke.node_pool_arguments import NodePlace
+from stacks.platforms import Platform
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.gke_versions import too_old
+from stacks.settings.pools import Pool, Pools
+
+
+async def google(
+    name: str, settings: EnvironmentSettings, pools: Pools, occupants: Mapping[str, Sequence[str]]
+) -> Platform:
+    """Make the cluster with all that it is made of.
+
+    Args:
+        name: the cluster's name.
+        settings: checked settings.
+        pools: the pools with what they offer.
+        occupants: names of the berths and clusters whose workers are on a pool, by the pool's name.
+
+    Raises:
+        RunError: the release channel gave a version that is too old for what the settings ask.
+    """
+    project = settings.project or ""
+    provider = pulumi_gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
+    on_google = pulumi.ResourceOptions(providers={"gcp": provider})
+    network = Network(
+        name,
+        NetworkInputs(
+            settings.network, project, settings.in_region, settings.cluster.private_nodes, rdma_zones(settings)
+        ),
+        on_google,
+    )
+    cluster = Cluster(name, ClusterInputs(settings, network), on_google)
+    await _check_version(settings, cluster)
+    made = [
+        NodePool(
+            pool,
+            NodePoolInputs(its, cluster.name, _place(settings, its, network), occupants.get(pool, ())),
+            on_google,
+        )
+        for pool, its in pools.items()
+    ]
+    return Platform(cluster.kubeconfig, cluster.id, made)
+
+
+def rdma_zones(settings: EnvironmentSettings) -> list[str]:
+    """Zones of the pools whose nodes need the second network and an RDMA network of berth's or the user's making."""
+    pools = [pool for pool in settings.pools.values() if pool.rdma == "networks"]
+    return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
+
+
+def _place(settings: EnvironmentSettings, pool: Pool, network: Network) -> NodePlace:
+    zones = settings.zones_of(pool.settings)
+    return NodePlace(
+        project=settings.project or "",
+        location=settings.location,
+        zones=zones,
+        labels=settings.labels,
+        service_account=settings.cluster.node_service_account,
+        private=settings.cluster.private_nodes,
+        networks=network.node_networks(zones[0]) if pool.settings.rdma == "networks" and zones else (),
+    )
+
+
+async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:
+    """Before any pool: GKE would refuse it later, and less clearly. In the first preview the version is not known yet."""
+    version = await cluster.version.future()
+    problem = too_old(settings, version) if version else None
+    if problem:
+        raise pulumi.RunError(f"the cluster is there, and its pools are not: {problem}")
