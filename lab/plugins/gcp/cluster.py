@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lab.plugins.gcp.compute import find_network, rdma_zone
+from lab.plugins.gcp.compute import find_network, find_subnetwork, rdma_zone
 from lab.plugins.gcp.errors import GoogleApiError, bad_request
 from lab.plugins.gcp.locations import region_of
 from lab.plugins.gcp.node_pool_rules import check_zones
@@ -62,6 +62,7 @@ class Cluster(ResourceType):
 
     token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
     title = "Cluster"
+    permission = "container.clusters"
     located = "location"
     replaces: ClassVar[frozenset[str]] = frozenset(
         {
@@ -162,8 +163,7 @@ class Cluster(ResourceType):
         if reference is None:
             raise bad_request(f'Network "{network.name}" requires a subnetwork to be specified.')
         region = region_of(str(record.inputs["location"]))
-        path = f"projects/{record.project}/regions/{region}/subnetworks/{last_part(reference)}"
-        subnetwork = cloud.store.get(path)
+        path, subnetwork = find_subnetwork(cloud, reference, record.project, region)
         if subnetwork is None or last_part(subnetwork.inputs["network"]) != network.name:
             raise bad_request(f'Subnetwork "{path}" is not valid for Network "{network.name}".')
         there = {item["rangeName"] for item in subnetwork.inputs.get("secondaryIpRanges") or []}

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
-from lab.plugins.gcp.locations import REGIONS, ZONES
+from lab.plugins.gcp.locations import ZONES
 from lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,
@@ -22,6 +22,7 @@ from lab.plugins.gcp.resource import (
     last_part,
     number_of,
     one_of,
+    region_problems,
 )
 
 if TYPE_CHECKING:
@@ -44,21 +45,49 @@ def find_network(cloud: Cloud, reference: object, project: str) -> Record:
     Raises:
         GoogleApiError: 404 when there is none.
     """
-    path = f"projects/{project}/global/networks/{last_part(reference)}"
+    path = f"projects/{_project_of(reference, project)}/global/networks/{last_part(reference)}"
     network = cloud.store.get(path)
     if network is None:
         raise not_found(path)
     return network
 
 
+def find_subnetwork(cloud: Cloud, reference: object, project: str, region: str) -> tuple[str, Record | None]:
+    """The path of the subnetwork that another resource names, and the subnetwork if it is there."""
+    path = f"projects/{_project_of(reference, project)}/regions/{region}/subnetworks/{last_part(reference)}"
+    return path, cloud.store.get(path)
+
+
+def _project_of(reference: object, project: str) -> str:
+    """The project in a path or self link: that of a Shared VPC may be another one."""
+    match = re.search(r"projects/([^/]+)/", str(reference))
+    return match[1] if match else project
+
+
 def _users(cloud: Cloud, network: Record) -> list[Record]:
     """What needs a network."""
-    return [
+    users = [
         record
-        for collection in ("subnetworks", "firewalls", "clusters")
-        for record in cloud.store.list(collection, network.project)
-        if last_part(record.inputs.get("network", "")) == network.name
+        for collection in ("subnetworks", "firewalls", "routers", "clusters")
+        for record in cloud.store.list(collection)
+        if _is(record.inputs.get("network", ""), record.project, network)
     ]
+    return users + [
+        pool
+        for pool in cloud.store.list("nodePools")
+        if any(_is(extra.get("network", ""), pool.project, network) for extra in _further_networks(pool))
+    ]
+
+
+def _is(reference: object, project: str, resource: Record) -> bool:
+    """Whether a reference that a resource of a project makes is to this one."""
+    return last_part(reference) == resource.name and _project_of(reference, project) == resource.project
+
+
+def _further_networks(pool: Record) -> list[dict[str, Any]]:
+    """The further networks of a pool's nodes. Those that GKE makes itself (managed DRANET) are no records here."""
+    found: list[dict[str, Any]] = (pool.inputs.get("networkConfig") or {}).get("additionalNodeNetworkConfigs") or []
+    return found
 
 
 class Network(ResourceType):
@@ -66,6 +95,7 @@ class Network(ResourceType):
 
     token = "gcp:compute/network:Network"  # noqa: S105 (a type token)
     title = "Network"
+    permission = "compute.networks"
     replaces: ClassVar[frozenset[str]] = frozenset(
         {"name", "autoCreateSubnetworks", "description", "internalIpv6Range", "networkProfile", "params", "project"}
     )
@@ -135,6 +165,7 @@ class Subnetwork(ResourceType):
 
     token = "gcp:compute/subnetwork:Subnetwork"  # noqa: S105 (a type token)
     title = "Subnetwork"
+    permission = "compute.subnetworks"
     located = "region"
     replaces: ClassVar[frozenset[str]] = frozenset(
         {
@@ -148,10 +179,7 @@ class Subnetwork(ResourceType):
         return f"projects/{inputs['project']}/regions/{inputs['region']}/subnetworks/{inputs['name']}"
 
     def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        region = inputs.get("region")
-        found = []
-        if isinstance(region, str) and region not in REGIONS:
-            found.append(("region", f"{region!r} is no region of Google Cloud that the lab knows"))
+        found = region_problems(inputs)
         if not inputs.get("ipCidrRange"):
             found.append(("ipCidrRange", "a subnetwork needs a range"))
         return found
@@ -201,13 +229,12 @@ class Subnetwork(ResourceType):
             taken.append((item, record.name, record.inputs["region"]))
 
     def delete(self, cloud: Cloud, record: Record) -> None:
-        for user in cloud.store.list("clusters", record.project):
-            if last_part(user.inputs.get("subnetwork", "")) == record.name:
+        for user in cloud.store.list("clusters"):
+            if _is(user.inputs.get("subnetwork", ""), user.project, record):
                 raise in_use("subnetwork", record.id, user.id)
-        for pool in cloud.store.list("nodePools", record.project):
-            network_config = pool.inputs.get("networkConfig") or {}
-            for extra in network_config.get("additionalNodeNetworkConfigs") or []:
-                if last_part(extra.get("subnetwork", "")) == record.name:
+        for pool in cloud.store.list("nodePools"):
+            for extra in _further_networks(pool):
+                if _is(extra.get("subnetwork", ""), pool.project, record):
                     raise in_use("subnetwork", record.id, pool.id)
 
     def outputs(self, record: Record) -> dict[str, Any]:
@@ -248,6 +275,7 @@ class Firewall(ResourceType):
 
     token = "gcp:compute/firewall:Firewall"  # noqa: S105 (a type token)
     title = "Firewall"
+    permission = "compute.firewalls"
     # `network` is no ForceNew field of the provider, but the API refuses to change it.
     replaces: ClassVar[frozenset[str]] = frozenset({"name", "direction", "params", "project"})
     computed = ("selfLink", "creationTimestamp")

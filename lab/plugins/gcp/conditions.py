@@ -26,6 +26,9 @@ SHIPPED = Path(__file__).parent / "conditions.yaml"
 
 ANY_PROJECT = "*"
 
+SERVICES = tuple(f"{api}.googleapis.com" for api in ("cloudresourcemanager", "compute", "container", "iam", "storage"))
+"""The APIs that are enabled where a project's entry names none."""
+
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -39,12 +42,12 @@ class Project(_Part):
     """One project.
 
     Attributes:
-        services: the APIs that are enabled, such as `container.googleapis.com`.
+        services: the APIs that are enabled, such as `container.googleapis.com`; left out, those that berth needs.
         permissions: what the caller may do, such as `container.clusters.create`; or `all`.
         quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given there is none.
     """
 
-    services: list[str] = []
+    services: list[str] = list(SERVICES)
     permissions: Literal["all"] | list[str] = "all"
     quotas: dict[str, dict[str, Count]] = {}
 
@@ -93,12 +96,12 @@ class Conditions(_Part):
     """All of it.
 
     Attributes:
-        projects: by the project's id; `*` is any project that has no entry of its own.
+        projects: by the project's id; `*` is any project that has no entry of its own. Left out, every project is there.
         reservations: of all projects.
         stock: what there is an end of; everything else there is without end.
     """
 
-    projects: dict[str, Project] = {}
+    projects: dict[str, Project] = {ANY_PROJECT: Project()}
     reservations: list[Reservation] = []
     stock: list[Stock] = []
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # References, which may be names, paths or self links of the same thing.
-_REFERENCES = {"network", "subnetwork", "cluster"}
+_REFERENCES = {"network", "subnetwork", "cluster", "router"}
 
 
 def differences(

@@ -19,6 +19,8 @@ TABLE = Path(__file__).parent / "inputs.json"
 SOURCES = {
     "gcp:compute/firewall:Firewall": ("compute", "firewall", "FirewallArgs"),
     "gcp:compute/network:Network": ("compute", "network", "NetworkArgs"),
+    "gcp:compute/router:Router": ("compute", "router", "RouterArgs"),
+    "gcp:compute/routerNat:RouterNat": ("compute", "router_nat", "RouterNatArgs"),
     "gcp:compute/subnetwork:Subnetwork": ("compute", "subnetwork", "SubnetworkArgs"),
     "gcp:container/cluster:Cluster": ("container", "cluster", "ClusterArgs"),
     "gcp:container/nodePool:NodePool": ("container", "node_pool", "NodePoolArgs"),

@@ -63,6 +63,8 @@ class NodePool(ResourceType):
 
     token = "gcp:container/nodePool:NodePool"  # noqa: S105 (a type token)
     title = "NodePool"
+    permission = "container.clusters"
+    part = True
     located = "location"
     replaces: ClassVar[frozenset[str]] = frozenset(
         {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.compute import find_network, rdma_zone
+from lab.plugins.gcp.compute import find_network, find_subnetwork, rdma_zone
 from lab.plugins.gcp.errors import GoogleApiError, bad_request
 from lab.plugins.gcp.locations import REGIONS, ZONES, region_of
 from lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES
@@ -220,8 +220,7 @@ def _check_networks(cloud: Cloud, cluster: Record, record: Record, pool: Pool, z
 
 
 def _check_subnetwork(cloud: Cloud, record: Record, network: Record, reference: object, region: str) -> None:
-    path = f"projects/{record.project}/regions/{region}/subnetworks/{last_part(reference)}"
-    subnetwork = cloud.store.get(path)
+    path, subnetwork = find_subnetwork(cloud, reference, record.project, region)
     if subnetwork is None:
         raise GoogleApiError(404, f"The resource '{path}' was not found", "notFound")
     if last_part(subnetwork.inputs["network"]) != network.name:

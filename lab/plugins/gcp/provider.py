@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lab.plugins.gcp import inputs as known_inputs
+from lab.plugins.gcp.access import check_access
 from lab.plugins.gcp.cluster import Cluster
 from lab.plugins.gcp.compute import Firewall, Network, Subnetwork
 from lab.plugins.gcp.differences import differences
 from lab.plugins.gcp.errors import already_exists
 from lab.plugins.gcp.node_pool import NodePool
 from lab.plugins.gcp.resource import Cloud
+from lab.plugins.gcp.routers import Router, RouterNat
 from lab.plugins.gcp.store import Record
 from lab.plugins.provider import (
     CheckRequest,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from lab.plugins.gcp.store import Store
 
 TYPES: dict[str, ResourceType] = {
-    kind.token: kind for kind in (Network(), Subnetwork(), Firewall(), Cluster(), NodePool())
+    kind.token: kind for kind in (Network(), Subnetwork(), Firewall(), Router(), RouterNat(), Cluster(), NodePool())
 }
 
 LATENCY_VARIABLE = "BERTH_LAB_GKE_LATENCY"
@@ -132,6 +134,7 @@ class SimulatedGoogleCloud(Provider):
         record = Record(kind.id(inputs), inputs, {"created": datetime.now(UTC).isoformat(timespec="milliseconds")})
         self._wait(request.timeout)
         with _named(f"Error creating {kind.title}"), self._store.locked():
+            check_access(cloud.conditions(), kind, "create", record.id)
             if self._store.get(record.id):
                 raise already_exists(record.id)
             kind.create(cloud, record)
@@ -155,7 +158,10 @@ class SimulatedGoogleCloud(Provider):
         record = self._store.get(resource) if resource else None
         if record is None:
             return ReadResult("")
-        record = kind.observe(self._cloud(request.urn), record)
+        cloud = self._cloud(request.urn)
+        with _named(f"Error reading {kind.title} {record.name!r}"):
+            check_access(cloud.conditions(), kind, "get", record.id)
+        record = kind.observe(cloud, record)
         inputs = dict(record.inputs)
         if request.inputs:
             # Only what the program says can differ from it; the rest is in the outputs.
@@ -179,6 +185,7 @@ class SimulatedGoogleCloud(Provider):
         cloud = self._cloud(request.urn)
         self._wait(request.timeout)
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
+            check_access(cloud.conditions(), kind, "update", request.id)
             old = self._store.get(request.id)
             if old is None:
                 raise ProviderError(
@@ -207,6 +214,7 @@ class SimulatedGoogleCloud(Provider):
         self._wait(request.timeout)
         cloud = self._cloud(request.urn)
         with _named(f"Error deleting {kind.title}"), self._store.locked():
+            check_access(cloud.conditions(), kind, "delete", request.id)
             record = self._store.get(request.id)
             if record is None:
                 return
@@ -270,7 +278,7 @@ def _type(token: str) -> ResourceType:
 
 
 def _collection(kind: ResourceType) -> str:
-    path = kind.id({"project": "-", "name": "-", "location": "-", "region": "-", "cluster": "-"})
+    path = kind.id({"project": "-", "name": "-", "location": "-", "region": "-", "cluster": "-", "router": "-"})
     return path.split("/")[-2]
 
 

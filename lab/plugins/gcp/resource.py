@@ -60,6 +60,8 @@ class ResourceType:
         replaces: input paths (without list indices) whose change needs a new resource, with all below them.
         computed: outputs that are known only once the resource is there.
         located: the input that says where it is (`region`, `location`), or nothing for global resources.
+        permission: what IAM calls it, such as `compute.networks`.
+        part: it is a part of what IAM calls that: whoever makes or removes it changes the whole.
     """
 
     token: ClassVar[str]
@@ -67,6 +69,8 @@ class ResourceType:
     replaces: ClassVar[frozenset[str]]
     computed: ClassVar[tuple[str, ...]]
     located: ClassVar[str] = ""
+    permission: ClassVar[str]
+    part: ClassVar[bool] = False
 
     def id(self, inputs: dict[str, Any]) -> str:
         """The resource's path."""
@@ -165,6 +169,14 @@ def location_problems(path: str, value: object) -> list[tuple[str, str]]:
     if not isinstance(value, str) or value in REGIONS or value in ZONES:
         return []
     return [(path, f"{value!r} is neither a region nor a zone of Google Cloud that the lab knows")]
+
+
+def region_problems(inputs: dict[str, Any]) -> list[tuple[str, str]]:
+    """A problem when `region` is none of Google's."""
+    region = inputs.get("region")
+    if not isinstance(region, str) or region in REGIONS:
+        return []
+    return [("region", f"{region!r} is no region of Google Cloud that the lab knows")]
 
 
 def last_part(reference: object) -> str:

@@ -28,6 +28,17 @@ def test_what_is_not_limited_has_no_limit(tmp_path: Path) -> None:
     assert entry.may("container.clusters.create")
 
 
+def test_what_is_left_out_is_as_in_a_new_lab(tmp_path: Path) -> None:
+    file = tmp_path / "conditions.yaml"
+    shipped = read(file).project("any")
+    file.write_text("stock: []\n")
+    assert read(file).project("any") == shipped
+    file.write_text("projects: {mine: {services: []}}\n")
+    mine = read(file).project("mine")
+    assert mine is not None
+    assert (mine.services, read(file).project("any")) == ([], None)
+
+
 def test_a_projects_own_entry_counts_alone(tmp_path: Path) -> None:
     file = tmp_path / "conditions.yaml"
     file.write_text(
@@ -42,7 +53,7 @@ stock:
     found = read(file)
     mine = found.project("mine")
     assert mine is not None
-    assert mine.services == []
+    assert "container.googleapis.com" in mine.services
     assert mine.may("compute.networks.list")
     assert not mine.may("compute.networks.create")
     assert found.limit("mine", "us-central1", "NVIDIA_B200_GPUS") == 0
