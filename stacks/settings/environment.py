@@ -110,6 +110,16 @@ class EnvironmentSettings(Settings):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
 
+    def is_production(self, stack: str) -> bool:
+        """Whether it is a production environment: as it says, else by its stack's name.
+
+        Args:
+            stack: the stack's name.
+        """
+        if self.production is not None:
+            return self.production
+        return stack.partition("-")[0] in ("prod", "production")
+
     @property
     def location(self) -> str:
         """Where the cluster is: its zone, or its region."""

@@ -15,6 +15,8 @@ from stacks.settings.types import Name, parse_quantity
 
 GIB = 2**30
 
+# Ray's own images name CUDA as -cu124 (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
+_TAG_CUDA = re.compile(r":[^/]*-cu(\d\d)(\d{1,2})(?:-[^/:]*)?$")
 _TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
 
 
@@ -83,8 +85,8 @@ def _why_one(pool: Pool) -> str:
     return "failRequestsGreaterThanOne"
 
 
-def version_problems(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
-    """A Ray that is too old to be safe, or another one than the image's."""
+def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+    """A Ray that is too old to be safe or another one than the image's, and a CUDA that does not know the GPU."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
@@ -100,6 +102,28 @@ def version_problems(cluster: RayClusterSettings, path: Path) -> Iterable[Proble
             f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by rayVersion, so"
             " make them agree",
         )
+    machine = pools[cluster.worker.pool].settings.machine
+    cuda = _TAG_CUDA.search(cluster.image)
+    major, minor = machine.series.oldest_cuda
+    if cuda and cluster.worker.gpus and (int(cuda[1]), int(cuda[2])) < (major, minor):
+        yield Problem(
+            (*path, "image"),
+            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu_product} of pool"
+            f" {cluster.worker.pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
+        )
+
+
+def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where an update would wait for nodes that may come after hours."""
+    pool = pools[cluster.worker.pool].settings
+    from_zero = pool.capacity.kind == "flex-start" and pool.nodes_at_least == 0
+    if not from_zero or not cluster.workers_at_start or cluster.wait_until != "ready":
+        return None
+    message = (
+        f"waits up to {cluster.wait_timeout} for workers on pool {cluster.worker.pool!r}, whose flex-start nodes come when Google has"
+        " them, maybe after hours, and the update would fail; write `wait: {until: submitted}`"
+    )
+    return Problem((*path, "wait", "until"), message)
 
 
 def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:

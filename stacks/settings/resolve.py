@@ -8,15 +8,23 @@ from decimal import Decimal
 from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.fit import Demand, capacity_problems, demands_of, fit_problems, memory_warning, version_problems
+from stacks.settings.fit import (
+    Demand,
+    capacity_problems,
+    demands_of,
+    fit_problems,
+    memory_warning,
+    version_problems,
+    waiting_warning,
+)
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.pool import PoolSettings
-from stacks.settings.pools import Pool, Pools, offered, pool_problems
+from stacks.settings.pools import Pool, Pools, offered
 from stacks.settings.problems import Path, Problem
 from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
-from stacks.settings.rules import problems_of
+from stacks.settings.rules import problems_of, warnings_of
 from stacks.settings.sharing import GPU, SharingProfile
-from stacks.settings.types import Name
+from stacks.settings.types import Name, NonEmpty
 
 # What a worker that takes a whole node asks for; the rest stays for GKE's own reservation and daemons. The A4 recipe of
 # the DraNet documentation asks for 200 of 224 cores.
@@ -40,6 +48,10 @@ class EnvironmentContract(Settings):
     """What the environment's own berths and clusters ask of the pools."""
     namespaces: dict[str, str]
     """Namespaces that the environment's stack made, with whose they are."""
+    production: bool = False
+    """It is a production environment."""
+    waived: dict[NonEmpty, NonEmpty] = {}
+    """Policies that do not hold there, each with the reason: an engineer's own stack can waive none."""
 
 
 @dataclass
@@ -62,7 +74,7 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     pools = offered(settings.pools, settings.sharing)
     resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
     resolved.problems += problems_of(settings)
-    resolved.problems += pool_problems(settings)
+    resolved.warnings += warnings_of(settings)
     paths: dict[str, Path] = {}
     for kind, shapes, whole_node in (
         ("engineers", settings.engineers, False),
@@ -112,6 +124,8 @@ def contract_of(settings: EnvironmentSettings, stack: str, resolved: Resolved) -
             **{namespace_of(berth.name): f"engineers.{berth.name}" for berth in resolved.berths},
             **{namespace_of(cluster.name): f"clusters.{cluster.name}" for cluster in resolved.clusters},
         },
+        production=settings.is_production(stack),
+        waived=settings.policies.waived,
     )
 
 
@@ -165,10 +179,11 @@ def _resolve(
         }
     )
     into.problems += fit_problems(cluster, into.pools, path)
-    into.problems += version_problems(cluster, path)
+    into.problems += version_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster)
-    if warning := memory_warning(cluster, into.pools, path):
-        into.warnings.append(warning)
+    for warning in (memory_warning(cluster, into.pools, path), waiting_warning(cluster, into.pools, path)):
+        if warning:
+            into.warnings.append(warning)
     return cluster
 
 

@@ -11,12 +11,27 @@ from collections.abc import Iterable
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Problem
-from stacks.settings.rules import location, network
+from stacks.settings.rules import capacity, cluster, gpus, location, network, nodes, placement
 
-_RULES = (location.problems, network.problems)
+_RULES = (
+    location.problems,
+    cluster.problems,
+    network.problems,
+    capacity.problems,
+    placement.problems,
+    nodes.problems,
+    gpus.problems,
+)
+_WARNINGS = (cluster.warnings, capacity.warnings)
 
 
 def problems_of(settings: EnvironmentSettings) -> Iterable[Problem]:
     """Everything that is impossible in an environment, in the order of its parts."""
     for rule in _RULES:
+        yield from rule(settings)
+
+
+def warnings_of(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What works in an environment, but likely not as it is meant."""
+    for rule in _WARNINGS:
         yield from rule(settings)

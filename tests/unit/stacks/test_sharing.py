@@ -22,7 +22,7 @@ def environment(profile: dict[str, Any], pool: dict[str, Any] | None = None, **m
         "sharing": {"any": profile},
         "pools": {
             "cpu": {"machineType": "n2-standard-128", "nodes": 2},
-            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"} | (pool or {}),
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": "spot", "sharing": "any"} | (pool or {}),
         },
     } | more
 

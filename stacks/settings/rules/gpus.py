@@ -1,0 +1,144 @@
+"""GPUs: who installs the driver, who advertises them, how they are shared, and RDMA beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stacks.settings import mig
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.machines import MACHINES
+from stacks.settings.nearest import did_you_mean
+from stacks.settings.pool import PoolSettings
+from stacks.settings.pools import has_instances
+from stacks.settings.problems import Path, Problem
+from stacks.settings.sharing import Profiles
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What is wrong with the GPUs of pools, by themselves and together."""
+    strategies: dict[str, str] = {}
+    drivers: dict[bool, str] = {}
+    for name, pool in settings.pools.items():
+        path: Path = ("environment", "pools", name)
+        yield from _own_problems(pool, settings.sharing, path)
+        if not pool.by_operator:
+            continue
+        other = drivers.setdefault(pool.driver == "operator", name)
+        if drivers.keys() == {True, False} and other == name:
+            yield Problem(
+                (*path, "driver"),
+                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the driver, which"
+                " is one switch for the cluster; give both the same `driver`, or leave one to GKE (gpuManagement: gke)",
+            )
+        profile = settings.sharing.get(pool.sharing or "")
+        if profile and profile.strategy:
+            strategies.setdefault(profile.strategy, name)
+            if len(strategies) > 1:
+                yield Problem(
+                    (*path, "sharing"),
+                    f"pools {' and '.join(sorted(strategies.values()))} use MIG with different strategies, which is one setting"
+                    " for the cluster; make both single or both mixed",
+                )
+
+
+def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterable[Problem]:
+    machine = pool.machine
+    for key, value in (
+        ("sharing", pool.sharing),
+        ("gpuManagement", pool.gpu_management),
+        ("driver", pool.driver != "gke"),
+        ("driverVersion", pool.driver_version),
+    ):
+        if value and not machine.gpus:
+            yield Problem((*path, key), f"{machine.name} has no GPUs; take this line out")
+    if pool.rdma != "none":
+        yield from _rdma_problems(pool, path)
+    if not machine.gpus:
+        return
+    if pool.sharing and pool.gpu_management == "gke":
+        yield Problem(
+            (*path, "gpuManagement"),
+            "GKE's own device plugin does not read berth's sharing profiles; take this line out, and the GPU Operator serves"
+            " the pool",
+        )
+    if pool.driver == "operator" and pool.node_image == "cos":
+        yield Problem(
+            (*path, "driver"),
+            "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or `nodeImage: ubuntu`",
+        )
+    if pool.driver == "gke" and pool.node_image == "ubuntu" and pool.by_operator:
+        yield Problem(
+            (*path, "driver"),
+            "Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS; on Ubuntu use"
+            " `driver: operator` or `driver: preinstalled`",
+        )
+    if pool.driver == "operator" and not pool.by_operator:
+        yield Problem((*path, "driver"), "the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`")
+    yield from _driver_problems(pool, path)
+    if pool.sharing is not None:
+        yield from _sharing_problems(pool, pool.sharing, profiles, path)
+
+
+def _driver_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    if pool.driver_version and pool.by_operator:
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator serves them, with the version"
+            " of Google's installer or its own; take this line out",
+        )
+    elif pool.driver_version and pool.driver == "preinstalled":
+        yield Problem(
+            (*path, "driverVersion"),
+            "with `driver: preinstalled` GKE installs no driver; take one of the two lines out",
+        )
+    elif pool.driver_version == "latest" and pool.node_image == "ubuntu":
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out",
+        )
+    if pool.secure_boot and pool.driver == "operator":
+        yield Problem(
+            (*path, "secureBoot"),
+            "the GPU Operator builds a driver that nobody signed, and secure boot would not load it; take this line out, or leave"
+            " the driver to GKE (driver: gke)",
+        )
+
+
+_OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
+
+
+def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    if not pool.machine.rdma:
+        with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
+        other = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
+        instead = f", its GPUs' NICs are for {other}" if other else ""
+        yield Problem(
+            (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
+        )
+    if pool.node_image != "cos":
+        yield Problem((*path, "rdma"), "RDMA on GKE needs Container-Optimized OS; take `nodeImage` out")
+    if pool.sharing:
+        yield Problem(
+            (*path, "sharing"),
+            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs and all"
+            " NICs; share the GPUs of another pool, or set `rdma: none`",
+        )
+
+
+def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:
+    machine, profile = pool.machine, profiles.get(name)
+    if profile is None:
+        known = did_you_mean(name, profiles) or "; `sharing:` has none"
+        yield Problem((*path, "sharing"), f"there is no sharing profile {name!r}{known}")
+    elif profile.kind == "mig" and machine.accelerator not in mig.INSTANCES:
+        yield Problem(
+            (*path, "sharing"),
+            f"{machine.gpu_product} ({machine.name}) has no MIG; share it by time-slicing or MPS",
+        )
+    elif not has_instances(pool, profile):
+        instances = mig.INSTANCES[machine.accelerator]
+        yield Problem(
+            (*path, "sharing"),
+            f"{machine.gpu_product} has no MIG profile {profile.profile}{did_you_mean(str(profile.profile), instances)};"
+            f" it has {', '.join(instances)}",
+        )
