@@ -30,24 +30,26 @@ def check(
         list[str] | None, typer.Argument(help="Stacks to check; all that have a file, if none is named.")
     ] = None,
     *,
+    policies: Annotated[
+        bool, typer.Option("--policies", help="Show the policies that settings are held to, and check nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check settings without Pulumi: every problem at once, with file and line.
+    """Check settings and policies without Pulumi: every problem at once, with file and line.
 
     Exit code 0 if all is well, 2 if not. Nothing is contacted and nothing is changed.
     """
+    from cli import check as verb  # noqa: PLC0415
     from cli.check import check as check_stack  # noqa: PLC0415
     from stacks.stack_file import stack_names  # noqa: PLC0415
 
+    if policies:
+        print_json(verb.policies()) if as_json else out.print(verb.policies_table())
+        return
     found = [check_stack(stack) for stack in stacks or stack_names()]
     bad = [each for each in found if each.lines]
     if as_json:
-        print_json(
-            [
-                {"stack": each.stack, "kind": each.kind, "problems": each.lines, "warnings": each.warnings}
-                for each in found
-            ]
-        )
+        print_json([each.as_json() for each in found])
     else:
         for each in found:
             if each.lines:
@@ -55,7 +57,9 @@ def check(
                 for line in each.lines:
                     err.print(f"  {line}", markup=False)
             else:
-                out.print(f"[green]✓[/] {each.stack} ({each.kind})")
+                out.print(f"[green]✓[/] {each.stack} ({each.summary})")
+            for waiver in each.waivers:
+                err.print(f"  note: {waiver}", markup=False)
             for line in each.warnings:
                 err.print(f"  warning: {line}", markup=False, style="yellow")
         if not found:
@@ -96,6 +100,31 @@ def status(
     else:
         out.print(verb.table(fleet))
     if not fleet.ready:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of an environment, or of an engineer.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check from outside what an update needs: tools, state, credentials, project, APIs, quotas, reservations, versions.
+
+    Nothing is changed. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or an unknown stack.
+    """
+    from cli.doctor.examine import BadSettingsError, examine  # noqa: PLC0415
+    from cli.doctor.report import lines  # noqa: PLC0415
+
+    try:
+        found = examine(stack)
+    except BadSettingsError as error:
+        fail(str(error), BAD_INPUT)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        out.print(lines(found))
+    if found.missing:
         raise typer.Exit(1)
 
 

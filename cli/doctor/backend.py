@@ -1,0 +1,245 @@
+"""Pulumi's state: the backend, the stack in it, and what encrypts its secrets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ruamel.yaml import YAML
+
+from cli.doctor.findings import Finding, Topic
+from cli.doctor.google import Google, GoogleError
+from stacks import stack_file
+
+TOPIC = Topic("state")
+
+_SECONDS = 60
+_NO_NETWORK = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
+
+_KMS = "gcpkms://"
+_KMS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt")
+_BUCKET_PERMISSIONS = (
+    "storage.objects.create",
+    "storage.objects.delete",
+    "storage.objects.get",
+    "storage.objects.list",
+)
+
+# Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and sdk/go/common/resource/config/crypt.go).
+_ROUNDS, _KEY_BYTES = 1_000_000, 32
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Where Pulumi keeps state, and what is said of the stack there.
+
+    Attributes:
+        url: such as `gs://berth-state`, "" where Pulumi is not logged in.
+        findings: what was found.
+    """
+
+    url: str
+    findings: list[Finding]
+
+    @property
+    def bucket(self) -> str:
+        """The Cloud Storage bucket, "" for another kind of backend."""
+        parts = urlsplit(self.url)
+        return parts.netloc if parts.scheme == "gs" else ""
+
+
+def check(stack: str) -> Backend:
+    """Log-in, stack and secrets, as Pulumi itself tells them."""
+    if shutil.which("pulumi") is None:
+        return Backend("", [TOPIC.unchecked("not checked: pulumi is not on PATH")])
+    code, out, err = _pulumi("whoami", "--json")
+    if code != 0:
+        return Backend("", [_not_logged_in(err)])
+    try:
+        url = str(json.loads(out)["url"])
+    except (ValueError, KeyError, TypeError):
+        return Backend(
+            "", [TOPIC.unchecked("pulumi does not tell where it is logged in to", "pulumi whoami --verbose")]
+        )
+    return Backend(url, [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), *secrets(stack, url)])
+
+
+def _not_logged_in(said: str) -> Finding:
+    text = _first(said)
+    if "PULUMI_ACCESS_TOKEN" in said or "not logged in" in said.lower() or "pulumi login" in said:
+        return TOPIC.missing("Pulumi is not logged in to a state backend", "pulumi login gs://YOUR-STATE-BUCKET")
+    return TOPIC.missing(
+        f"Pulumi's state backend cannot be used: {text}", "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
+    )
+
+
+def _stack(stack: str) -> Finding:
+    code, out, err = _pulumi("stack", "ls", "--json")
+    if code != 0:
+        return TOPIC.missing(f"the stacks in the state backend cannot be listed: {_first(err)}", "pulumi stack ls")
+    names = {str(each["name"]).rsplit("/", 1)[-1] for each in json.loads(out)}
+    if stack in names:
+        return TOPIC.fine(f"stack {stack} is there")
+    return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
+
+
+def secrets(stack: str, url: str) -> list[Finding]:
+    """What encrypts the stack's secrets, and whether it can be used from here; a KMS key is asked elsewhere."""
+    marks = marks_of(stack_file.stack_path(stack))
+    if marks.get("secretsprovider"):
+        return []
+    salt = str(marks.get("encryptionsalt") or "")
+    if not salt and url.startswith("https://"):
+        return [TOPIC.fine("Pulumi Cloud encrypts the stack's secrets")]
+    given = passphrase(os.environ)
+    if given is None:
+        return [
+            TOPIC.missing(
+                "the stack's secrets are encrypted by a passphrase, which is not set",
+                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack} gcpkms://…",
+            )
+        ]
+    if salt and not fits(given, salt):
+        return [
+            TOPIC.missing(
+                f"the passphrase is not the one that stack {stack} was made with (encryptionsalt in its file)",
+                "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
+            )
+        ]
+    return [TOPIC.fine("the passphrase of the stack's secrets is set")]
+
+
+def passphrase(environment: Mapping[str, str]) -> str | None:
+    """The passphrase as Pulumi finds it; None where it would ask, or where the file cannot be read."""
+    if "PULUMI_CONFIG_PASSPHRASE" in environment:
+        return environment["PULUMI_CONFIG_PASSPHRASE"]
+    file = environment.get("PULUMI_CONFIG_PASSPHRASE_FILE")
+    try:
+        return Path(file).read_text().strip() if file else None
+    except OSError:
+        return None
+
+
+def fits(given: str, mark: str) -> bool:
+    """Whether a passphrase is the one behind a stack's `encryptionsalt`; True for a format that is not known."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    try:
+        version, salt, inner, nonce, text = mark.split(":")
+        if (version, inner) != ("v1", "v1"):
+            return True
+        salt_bytes, nonce_bytes, cipher = (base64.b64decode(part, validate=True) for part in (salt, nonce, text))
+    except ValueError:
+        return True
+    key = hashlib.pbkdf2_hmac("sha256", given.encode(), salt_bytes, _ROUNDS, _KEY_BYTES)
+    try:
+        AESGCM(key).decrypt(nonce_bytes, cipher, None)
+    except InvalidTag:
+        return False
+    return True
+
+
+def marks_of(path: Path) -> dict[str, Any]:
+    """What Pulumi itself wrote into a stack's file: `secretsprovider`, `encryptionsalt`."""
+    document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return {key: value for key, value in document.items() if key != "config"} if isinstance(document, dict) else {}
+
+
+def check_bucket(google: Google, bucket: str) -> list[Finding]:
+    """The bucket of the state: there, yours to write, and with old versions kept.
+
+    Raises:
+        GoogleError: it can't be asked.
+    """
+    try:
+        found = google.exists("storage", f"b/{bucket}", fields="name,versioning")
+    except GoogleError as error:
+        if error.kind != "forbidden":
+            raise
+        return [TOPIC.missing(f"you may not read the state bucket {bucket}: {error}", _grant_bucket(bucket))]
+    if found is None:
+        make = f"gcloud storage buckets create gs://{bucket} --project={google.project} --uniform-bucket-level-access"
+        return [TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)]
+    held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
+    lacking = [each for each in _BUCKET_PERMISSIONS if each not in held.get("permissions", [])]
+    if lacking:
+        return [TOPIC.missing(f"in the state bucket {bucket} you lack {', '.join(lacking)}", _grant_bucket(bucket))]
+    if not (found.get("versioning") or {}).get("enabled"):
+        return [
+            TOPIC.missing(
+                f"the state bucket {bucket} keeps no old versions: a state that is lost stays lost",
+                f"gcloud storage buckets update gs://{bucket} --versioning",
+            )
+        ]
+    return [TOPIC.fine(f"the state bucket {bucket} can be written, and keeps old versions")]
+
+
+def _grant_bucket(bucket: str) -> str:
+    return (
+        f'gcloud storage buckets add-iam-policy-binding gs://{bucket} --member="user:$(gcloud config get account)"'
+        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself: roles/storage.bucketViewer"
+    )
+
+
+def check_key(google: Google, stack: str) -> list[Finding]:
+    """The Cloud KMS key of the stack's secrets, where that is what encrypts them.
+
+    Raises:
+        GoogleError: it can't be asked.
+    """
+    provider = str(marks_of(stack_file.stack_path(stack)).get("secretsprovider") or "")
+    if not provider.startswith(_KMS):
+        return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")] if provider else []
+    key = provider.removeprefix(_KMS)
+    try:
+        held = google.post("cloudkms", f"{key}:testIamPermissions", {"permissions": list(_KMS_PERMISSIONS)})
+    except GoogleError as error:
+        if error.kind != "absent":
+            raise
+        return [
+            TOPIC.missing(
+                f"there is no key {key}, the stack's secrets provider", "docs/gke.md, State: gcloud kms keys create"
+            )
+        ]
+    lacking = [each for each in _KMS_PERMISSIONS if each not in held.get("permissions", [])]
+    if lacking:
+        grant = (
+            f'gcloud kms keys add-iam-policy-binding {key} --member="user:$(gcloud config get account)"'
+            " --role=roles/cloudkms.cryptoKeyEncrypterDecrypter"
+        )
+        return [TOPIC.missing(f"of the key {key} you lack {', '.join(lacking)}", grant)]
+    return [TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")]
+
+
+def _pulumi(*arguments: str) -> tuple[int, str, str]:
+    try:
+        done = subprocess.run(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=stack_file.project(),
+            env=os.environ | _NO_NETWORK,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, "", f"pulumi {' '.join(arguments)} took longer than {_SECONDS} s"
+    except OSError as error:
+        return 1, "", str(error)
+    return done.returncode, done.stdout, done.stderr
+
+
+def _first(said: str) -> str:
+    lines = [line.removeprefix("error: ").strip() for line in said.splitlines() if line.strip()]
+    return lines[0] if lines else "it does not say why"

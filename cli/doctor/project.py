@@ -1,0 +1,159 @@
+"""The project: that it is there, its APIs, and what the caller may do in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cli.doctor import permissions
+from cli.doctor.findings import Finding, Topic
+from cli.doctor.google import Google, GoogleError
+from stacks.settings.environment import EnvironmentSettings
+
+PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
+
+ADVICE = {
+    "cloudquotas.googleapis.com": "the limits of the newer GPUs are only told there, so they are not checked",
+}
+"""APIs that only these checks use, with what is lost without them."""
+
+
+def check_project(google: Google) -> Finding:
+    """The project is there and active.
+
+    Raises:
+        GoogleError: it can't be asked, or there is no such project.
+    """
+    found = google.get("cloudresourcemanager", f"projects/{google.project}")
+    state = found.get("lifecycleState", "ACTIVE")
+    if state != "ACTIVE":
+        undelete = f"gcloud projects undelete {google.project}" if state == "DELETE_REQUESTED" else ""
+        return PROJECT.missing(f"project {google.project} is {state}", undelete)
+    number = found.get("projectNumber")
+    return PROJECT.fine(f"project {google.project} is there" + (f" ({number})" if number else ""))
+
+
+def no_project(project: str, error: GoogleError) -> Finding:
+    """Why nothing can be said of a project. Google answers 403 for one that does not exist, too."""
+    if error.kind in ("absent", "forbidden") and not error.mend:
+        return PROJECT.missing(
+            f"there is no project {project}, or you may not see it",
+            f"gcloud projects create {project}   # or ask for access",
+        )
+    return PROJECT.missing(str(error), error.mend)
+
+
+def apis(*, bucket: bool, key: bool) -> list[str]:
+    """The APIs that have to be enabled.
+
+    Args:
+        bucket: the state is in a bucket.
+        key: a Cloud KMS key encrypts the stack's secrets.
+    """
+    wanted = [
+        "cloudresourcemanager",
+        "compute",
+        "container",
+        "iam",
+        *(["storage"] if bucket else []),
+        *(["cloudkms"] if key else []),
+    ]
+    return [f"{each}.googleapis.com" for each in wanted]
+
+
+def check_apis(google: Google, wanted: Iterable[str]) -> list[Finding]:
+    """The APIs are enabled.
+
+    Raises:
+        GoogleError: they can't be asked about.
+    """
+    wanted = list(wanted)
+    # At most 30 names a call (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
+    names = [f"projects/{google.project}/services/{each}" for each in (*wanted, *ADVICE)]
+    answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
+    enabled = {
+        str(each["name"]).rsplit("/", 1)[-1] for each in answer.get("services", []) if each.get("state") == "ENABLED"
+    }
+    off = [each for each in wanted if each not in enabled]
+    findings = []
+    if off:
+        verb = "is" if len(off) == 1 else "are"
+        findings.append(APIS.missing(f"{', '.join(off)} {verb} not enabled", _enable(google.project, off)))
+    if len(off) < len(wanted):
+        findings.append(APIS.fine(f"enabled: {', '.join(each for each in wanted if each in enabled)}"))
+    findings += [
+        APIS.unchecked(f"{each} is not enabled: {loss}", _enable(google.project, [each]))
+        for each, loss in ADVICE.items()
+        if each not in enabled
+    ]
+    return findings
+
+
+def _enable(project: str, apis: Iterable[str]) -> str:
+    return f"gcloud services enable {' '.join(apis)} --project={project}"
+
+
+def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Finding]:
+    """What the caller may do in the project, and with the nodes' service account.
+
+    Raises:
+        GoogleError: it can't be asked.
+    """
+    account = settings.cluster.node_service_account
+    wanted = permissions.needed(networks=settings.network.existing is None, node_account=account is not None)
+    held = google.post(
+        "cloudresourcemanager", f"projects/{google.project}:testIamPermissions", {"permissions": wanted}
+    ).get("permissions", [])
+    lacking = [each for each in wanted if each not in held]
+    findings = [
+        _lacking(google, lacking, len(wanted))
+        if lacking
+        else PERMISSIONS.fine(f"you have all {len(wanted)} permissions that an update needs")
+    ]
+    if account:
+        findings += _node_account(google, account)
+    return findings
+
+
+_SHOWN = 6
+
+
+def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
+    more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+    grants = [
+        f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)} --role={role}"
+        for role in permissions.roles_of(lacking)
+    ]
+    return PERMISSIONS.missing(
+        f"you lack {len(lacking)} of {of} permissions: {', '.join(lacking[:_SHOWN])}{more}",
+        "\n".join(grants),
+    )
+
+
+def _node_account(google: Google, account: str) -> list[Finding]:
+    path = f"projects/-/serviceAccounts/{account}"
+    found = google.exists("iam", path)
+    if found is None:
+        name, _, domain = account.partition("@")
+        return [
+            PERMISSIONS.missing(
+                f"there is no service account {account}, as which nodes are to run",
+                f"gcloud iam service-accounts create {name} --project={domain.split('.', 1)[0]}",
+            )
+        ]
+    act = "iam.serviceAccounts.actAs"
+    held = google.post("iam", f"{path}:testIamPermissions", {"permissions": [act]}).get("permissions", [])
+    if act in held:
+        return [PERMISSIONS.fine(f"you may let nodes run as {account}")]
+    return [
+        PERMISSIONS.missing(
+            f"you may not let nodes run as {account}: you lack {act}",
+            f"gcloud iam service-accounts add-iam-policy-binding {account} --member={_member(google)}"
+            f" --role={permissions.role_of(act)}",
+        )
+    ]
+
+
+def _member(google: Google) -> str:
+    if google.account:
+        return f"serviceAccount:{google.account}"
+    return '"user:$(gcloud config get account)"'

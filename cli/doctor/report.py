@@ -1,0 +1,44 @@
+"""What was found, for people: a line each, and below it what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group
+from rich.text import Text
+
+from cli.doctor.examine import Examination
+from cli.doctor.findings import Finding, State
+
+_MARKS: dict[State, tuple[str, str]] = {
+    "fine": ("✓", "green"),
+    "missing": ("✗", "bold red"),
+    "unchecked": ("–", "yellow"),
+}
+
+
+def lines(examination: Examination) -> Group:
+    """The findings of a stack, and a last line that sums them up."""
+    head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
+    width = max(len(each.topic) for each in examination.findings)
+    rows = [row for each in examination.findings for row in _rows(each, width)]
+    return Group(*head, *rows, _sum(examination))
+
+
+def _rows(finding: Finding, width: int) -> Iterable[Text]:
+    mark, style = _MARKS[finding.state]
+    yield Text.assemble((mark, style), " ", (finding.topic.ljust(width), "bold"), "  ", finding.text)
+    for line in finding.mend.splitlines():
+        yield Text(f"{' ' * (width + 4)}{line}", "cyan")
+
+
+def _sum(examination: Examination) -> Text:
+    unchecked = sum(each.state == "unchecked" for each in examination.findings)
+    rest = f"; {unchecked} not checked" if unchecked else ""
+    missing = len(examination.missing)
+    if missing:
+        things = "1 thing is" if missing == 1 else f"{missing} things are"
+        return Text(
+            f"{things} missing{rest}; the commands mend them, then: berth doctor -s {examination.stack}", "bold"
+        )
+    return Text(f"nothing is missing{rest}", "bold")
