@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rich import box
+from rich.table import Table
+
 from stacks import stack_file
-from stacks.load import KINDS, SettingsError, load, located
+from stacks.load import KINDS, SettingsError, berth_on, load, located
+from stacks.policies.policy import POLICIES, Waiver
+from stacks.policies.settings import judge_engineer, judge_environment
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Problem
-from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_engineer, resolve_environment
+from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
 from stacks.stack_file import NAMESPACE, StackFile, StackFileError
 
 
@@ -24,12 +29,35 @@ class Checked:
         kind: `environment` or `engineer`, None where that cannot be told.
         lines: one for each problem, with file and line.
         warnings: what works, but likely not as it is meant, one line each.
+        policies: names of the policies that it keeps; None where they were not checked.
+        waivers: those that it does not keep, with the reasons.
     """
 
     stack: str
     kind: str | None
     lines: list[str]
     warnings: list[str] = field(default_factory=list)
+    policies: list[str] | None = None
+    waivers: list[Waiver] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """What was checked: `environment, 4 policies kept, 1 waived`."""
+        if self.policies is None:
+            return f"{self.kind}, policies not checked: its environment could not be read"
+        waived = f", {len(self.waivers)} waived" if self.waivers else ""
+        return f"{self.kind}, {len(self.policies)} policies kept{waived}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs, with camelCase keys."""
+        return {
+            "stack": self.stack,
+            "kind": self.kind,
+            "problems": self.lines,
+            "warnings": self.warnings,
+            "policies": self.policies,
+            "waived": [asdict(waiver) for waiver in self.waivers],
+        }
 
 
 def check(stack: str) -> Checked:
@@ -46,29 +74,31 @@ def check(stack: str) -> Checked:
     try:
         settings = load(stack, file.settings, file)
         if isinstance(settings, EngineerSettings):
-            warnings = _check_engineer(stack, settings, file)
-        else:
-            warnings = resolve_environment(settings).warnings
+            return _check_engineer(stack, settings, file)
+        resolved = resolve_environment(settings)
+        judged = judge_environment(stack, settings, resolved)
     except SettingsError as error:
         return Checked(stack, kind, error.lines)
-    return Checked(stack, kind, [], [located(warning, file) for warning in warnings])
+    warnings = [located(warning, file) for warning in (*resolved.warnings, *judged.warnings)]
+    return Checked(stack, kind, [], warnings, judged.held, judged.waivers)
 
 
-def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> list[Problem]:
-    """The warnings; problems are raised."""
+def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> Checked:
+    kind = "engineer"
     if "/" in settings.environment:
-        return []  # of another project: only `pulumi preview` can ask its state
+        return Checked(stack, kind, [])  # of another project: only `pulumi preview` can ask its state
     contract = _contract_from_file(settings.environment)
     if contract is None:
         known = did_you_mean(settings.environment, _environments())
         message = f"there is no environment {settings.environment!r}{known}"
         raise SettingsError(stack, [Problem(("engineer", "environment"), message)], file)
-    if isinstance(contract, EnvironmentContract):
-        resolved = resolve_engineer(settings, stack, contract)
-        if resolved.problems:
-            raise SettingsError(stack, resolved.problems, file)
-        return resolved.warnings
-    return []
+    if isinstance(contract, SettingsError):
+        return Checked(stack, kind, [])
+    resolved = berth_on(stack, settings, contract, file)
+    judged = judge_engineer(contract, resolved)
+    return Checked(
+        stack, kind, [], [located(warning, file) for warning in resolved.warnings], judged.held, judged.waivers
+    )
 
 
 def _contract_from_file(environment: str) -> EnvironmentContract | SettingsError | None:
@@ -97,6 +127,19 @@ def _environments() -> list[str]:
         except StackFileError:
             continue
     return names
+
+
+def policies() -> list[dict[str, Any]]:
+    """Every policy that settings are held to, for programs."""
+    return [asdict(policy) for policy in POLICIES.values()]
+
+
+def policies_table() -> Table:
+    """Every policy that settings are held to, for people."""
+    table = Table("policy", "asks", "without it", box=box.SIMPLE_HEAD)
+    for policy in POLICIES.values():
+        table.add_row(policy.name, policy.asks, policy.why)
+    return table
 
 
 def schema() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from stacks.policies.settings import judge_engineer, judge_environment
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.nearest import did_you_mean
@@ -75,16 +76,24 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     except ValidationError as error:
         problems += from_validation(error, KINDS[kind], (kind,))
         if kind == "environment":
-            problems += _problems_across_the_rest(value, problems)
+            problems += _problems_across_the_rest(stack, value, problems)
         raise SettingsError(stack, problems, file) from None
     if isinstance(settings, EnvironmentSettings):
-        problems += resolve_environment(settings).problems
+        problems += _problems_across(stack, settings)
     if problems:
         raise SettingsError(stack, problems, file)
     return settings
 
 
-def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]:
+def _problems_across(
+    stack: str, settings: EnvironmentSettings, unknown_pools: frozenset[str] = frozenset()
+) -> list[Problem]:
+    """What is wrong across an environment's settings, and what is against a policy."""
+    resolved = resolve_environment(settings, unknown_pools=unknown_pools)
+    return [*resolved.problems, *judge_environment(stack, settings, resolved).problems]
+
+
+def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
     """What is wrong across an environment's settings that are valid by themselves, so that all problems come at once."""
     if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
         return []
@@ -103,7 +112,7 @@ def _problems_across_the_rest(value: Any, found: list[Problem]) -> list[Problem]
         lost = frozenset(value["pools"]) - frozenset(settings.pools)
         # What was taken out for being wrong is not missed too, and nothing is concluded from its absence.
         said = {problem.path for problem in found}
-        across = resolve_environment(settings, unknown_pools=lost).problems
+        across = _problems_across(stack, settings, lost)
         return [each for each in across if each.path not in said and not each.rests_on_any(said)]
     return []
 
@@ -128,9 +137,9 @@ def berth_on(stack: str, settings: EngineerSettings, contract: EnvironmentContra
     """An engineer's RayCluster on its environment.
 
     Raises:
-        SettingsError: it doesn't fit there.
+        SettingsError: it doesn't fit there, or is against a policy that holds there.
     """
     resolved = resolve_engineer(settings, stack, contract)
-    if resolved.problems:
-        raise SettingsError(stack, resolved.problems, file)
+    if problems := [*resolved.problems, *judge_engineer(contract, resolved).problems]:
+        raise SettingsError(stack, problems, file)
     return resolved

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from components.manifest import Manifest
 from components.placement import POOL_LABEL, tolerations
 from stacks.settings.bounds import Bounds
 from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import Head, RayClusterSettings, Worker
+
+if TYPE_CHECKING:
+    # Policies read manifests where there is no engine; importing Pulumi would take longer than all the rest of a check.
+    from components.manifest import Manifest
 
 WORKER_GROUP = "workers"
 

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from stacks.policies.policy import POLICIES
 
 ENVIRONMENT: dict[str, Any] = {
     "project": "berth-lab",
@@ -18,7 +19,7 @@ ENVIRONMENT: dict[str, Any] = {
     "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
     "pools": {
         "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-        "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
+        "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": "spot", "sharing": "any"},
     },
 }
 
@@ -44,7 +45,11 @@ def test_all_is_well(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT)
     write(project, "alice", engineer={"environment": "env"})
     done = check()
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "✓ alice (engineer)\n✓ env (environment)\n", "")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        0,
+        "✓ alice (engineer, 3 policies kept)\n✓ env (environment, 3 policies kept)\n",
+        "",
+    )
 
 
 def test_problems_go_to_stderr_with_exit_code_2(project: Path) -> None:
@@ -59,7 +64,7 @@ def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT | {"engineers": {"alice": {"worker": {"gpuMemory": "60Gi"}}}})
     done = check("env")
     assert done.exit_code == 0
-    assert "✓ env (environment)" in done.stdout
+    assert "✓ env (environment, 3 policies kept)" in done.stdout
     assert "warning: stacks/Pulumi.env.yaml:" in done.stderr
     assert "a share of pool 'dev' (B200) is 45Gi" in done.stderr
 
@@ -95,3 +100,44 @@ def test_nothing_to_check(project: Path) -> None:
     done = check()
     assert done.exit_code == 2
     assert "there is no stack" in done.stderr
+
+
+def test_policies_are_named_with_how_to_waive_them(project: Path) -> None:
+    write(project, "prod", environment=ENVIRONMENT)
+    done = check()
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "environment.labels: policy required-labels: cluster prod of a production environment lacks" in done.stderr
+    assert "or waive it (policies.waived.required-labels: REASON)" in done.stderr
+
+
+def test_a_waived_policy_is_told_with_its_reason(project: Path) -> None:
+    policies = {"waived": {"ray-auth": "an appliance that knows no tokens"}}
+    write(project, "env", environment=ENVIRONMENT | {"policies": policies, "engineers": {"bob": {"auth": "none"}}})
+    write(project, "alice", engineer={"environment": "env", "auth": "none"})
+    done = check()
+    assert done.exit_code == 0
+    assert (
+        done.stdout == "✓ alice (engineer, 2 policies kept, 1 waived)\n✓ env (environment, 2 policies kept, 1 waived)\n"
+    )
+    assert "note: policy ray-auth is waived for alice: an appliance that knows no tokens" in done.stderr
+    assert "note: policy ray-auth is waived for bob: an appliance that knows no tokens" in done.stderr
+    told = json.loads(check("--json").stdout)
+    assert [each["waived"] for each in told] == [
+        [{"policy": "ray-auth", "reason": "an appliance that knows no tokens", "resources": [name]}]
+        for name in ("alice", "bob")
+    ]
+    assert told[0]["policies"] == ["private-dashboard", "rdma-whole"]
+
+
+def test_the_policies_of_an_environment_in_another_project_are_not_known(project: Path) -> None:
+    write(project, "alice", engineer={"environment": "organization/other/env"})
+    done = check()
+    assert done.exit_code == 0
+    assert done.stdout == "✓ alice (engineer, policies not checked: its environment could not be read)\n"
+
+
+def test_the_list_of_policies() -> None:
+    done = check("--policies", "--json")
+    assert done.exit_code == 0
+    assert [each["name"] for each in json.loads(done.stdout)] == list(POLICIES)
+    assert all(name in check("--policies").stdout for name in POLICIES)

@@ -1,0 +1,304 @@
+"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver changes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks import stack_file
+from stacks.load import SettingsError, berth_on, load
+from stacks.policies.policy import POLICIES
+from stacks.policies.settings import Judged, judge_engineer, judge_environment
+from stacks.settings.engineer import EngineerSettings
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_engineer, resolve_environment
+
+GOOD: dict[str, Any] = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 2},
+        "dev": {"machineType": "a4-highgpu-8g", "nodes": 4},
+        "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "managed"},
+    },
+    "defaults": {"worker": {"pool": "dev"}},
+}
+LABELLED = GOOD | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
+
+
+def problems(environment: dict[str, Any], stack: str = "dev") -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        load(stack, {"environment": environment}, None)
+    return caught.value.lines
+
+
+def loaded(environment: dict[str, Any], stack: str = "dev") -> EnvironmentSettings:
+    settings = load(stack, {"environment": environment}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
+def judged(environment: dict[str, Any], stack: str = "dev") -> Judged:
+    settings = loaded(environment, stack)
+    return judge_environment(stack, settings, resolve_environment(settings))
+
+
+def waiving(environment: dict[str, Any], **waived: str) -> dict[str, Any]:
+    return environment | {"policies": {"waived": {name.replace("_", "-"): reason for name, reason in waived.items()}}}
+
+
+def alice(**shape: Any) -> dict[str, Any]:
+    return GOOD | {"engineers": {"alice": shape}}
+
+
+CASES = {
+    "public dashboard": (
+        alice(dashboard="public"),
+        (
+            "environment.engineers.alice.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a"
+            " public address, where everyone can send code to Ray; use `dashboard: internal` or `private`, or waive it"
+            " (policies.waived.private-dashboard: REASON)"
+        ),
+    ),
+    "no tokens": (
+        alice(auth="none"),
+        (
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head"
+            " runs code as its owner; use `auth: token`, or waive it (policies.waived.ray-auth: REASON)"
+        ),
+    ),
+    "no tokens by the back door": (
+        alice(env={"RAY_AUTH_MODE": "disabled"}),
+        (
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has RAY_AUTH_MODE=disabled in `env`, which outdoes"
+            " `auth: token`; take it out"
+        ),
+    ),
+    "part of a node with RDMA": (
+        alice(worker={"pool": "train", "gpus": 4}),
+        (
+            "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 of the 8 GPUs of a node of pool"
+            " 'train', whose RDMA NICs go to one pod with all of them; take 8, or another pool, or waive it"
+        ),
+    ),
+    "none of a node with RDMA": (
+        GOOD | {"clusters": {"feed": {"worker": {"pool": "train", "gpus": 0}}}},
+        "environment.clusters.feed.worker.gpus: policy rdma-whole: a worker of feed takes 0 of the 8 GPUs",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_settings_against_a_policy(case: str) -> None:
+    environment, expected = CASES[case]
+    (line,) = problems(environment)
+    assert expected in line
+
+
+PRODUCTION_CASES = {
+    "no protection": (
+        LABELLED | {"cluster": {"deletionProtection": False}},
+        (
+            "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a production environment has no"
+            " deletion protection; take `cluster.deletionProtection` out, or set it to true, or waive it"
+            " (policies.waived.deletion-protection: REASON)"
+        ),
+    ),
+    "no labels": (
+        GOOD,
+        (
+            "environment.labels: policy required-labels: cluster prod of a production environment lacks labels owner, cost-center;"
+            " add them to `labels`, or waive it (policies.waived.required-labels: REASON)"
+        ),
+    ),
+    "one label, empty": (
+        LABELLED | {"labels": {"owner": "ml-platform", "cost-center": ""}},
+        "policy required-labels: cluster prod of a production environment lacks label cost-center; add it to `labels`",
+    ),
+    "labels of the house's own": (
+        LABELLED | {"policies": {"requiredLabels": ["team"]}},
+        "policy required-labels: cluster prod of a production environment lacks label team",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTION_CASES)
+def test_production_against_a_policy(case: str) -> None:
+    environment, expected = PRODUCTION_CASES[case]
+    (line,) = problems(environment, "prod")
+    assert expected in line
+    assert judged(environment).problems == [], "it is asked of production only"
+
+
+@pytest.mark.parametrize(
+    ("stack", "production", "expected"),
+    [
+        ("prod", None, True),
+        ("production", None, True),
+        ("prod-eu", None, True),
+        ("production-2", None, True),
+        ("product", None, False),
+        ("dev", None, False),
+        ("dev-prod", None, False),
+        ("dev", True, True),
+        ("prod", False, False),
+    ],
+)
+def test_which_environments_are_production(stack: str, production: bool | None, expected: bool) -> None:  # noqa: FBT001
+    settings = EnvironmentSettings.model_validate(GOOD | {"production": production})
+    assert settings.is_production(stack) is expected
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        alice(),
+        alice(dashboard="internal"),
+        alice(env={"RAY_AUTH_MODE": "token"}),
+        GOOD | {"clusters": {"big": {"workers": 2, "worker": {"pool": "train"}}}},
+        GOOD | {"engineers": {"alice": {"worker": {"pool": "train", "gpus": 8}}}},
+        GOOD | {"cluster": {"deletionProtection": False}},
+    ],
+)
+def test_settings_that_keep_every_policy(environment: dict[str, Any]) -> None:
+    assert judged(environment) == Judged(held=["private-dashboard", "ray-auth", "rdma-whole"])
+
+
+def test_production_is_held_to_every_policy() -> None:
+    assert judged(LABELLED, "prod") == Judged(held=list(POLICIES))
+
+
+def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
+    environment = GOOD | {
+        "defaults": {"worker": {"pool": "dev"}, "auth": "none"},
+        "engineers": {"alice": {}, "bob": {}, "carol": {"auth": "none"}, "dave": {"auth": "token"}},
+    }
+    assert [line.partition(":")[0] for line in problems(environment)] == [
+        "environment.defaults.auth",
+        "environment.engineers.carol.auth",
+    ]
+
+
+def test_a_waiver_with_a_reason_lets_it_pass_and_is_told() -> None:
+    told = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
+    assert (told.problems, told.warnings) == ([], [])
+    assert [str(waiver) for waiver in told.waivers] == [
+        "policy ray-auth is waived for alice: an appliance that knows no tokens"
+    ]
+    assert told.held == ["private-dashboard", "rdma-whole"]
+
+
+def test_a_waiver_needs_a_reason() -> None:
+    (line,) = problems(waiving(alice(auth="none"), ray_auth=" "))
+    assert line.startswith("environment.policies.waived.ray-auth: ")
+
+
+def test_an_unknown_policy_is_not_waived() -> None:
+    lines = problems(waiving(alice(auth="none"), ray_aut="never mind"))
+    assert lines[1] == "environment.policies.waived.ray-aut: there is no policy 'ray-aut'; did you mean 'ray-auth'?"
+    assert lines[0].startswith("environment.engineers.alice.auth: policy ray-auth: ")
+
+
+def test_a_waiver_that_waives_nothing_is_warned_of() -> None:
+    told = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
+    assert [f"{warning.where}: {warning.message}" for warning in told.warnings] == [
+        (
+            "environment.policies.waived.ray-auth: nothing here is against policy ray-auth; take the waiver out unless a berth of an"
+            " engineer's own stack needs it"
+        ),
+        (
+            "environment.policies.waived.deletion-protection: nothing here is against policy deletion-protection; take the waiver"
+            " out"
+        ),
+    ]
+
+
+def test_policies_come_with_all_other_problems_at_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "Pulumi.prod.yaml"
+    path.write_text(
+        """\
+config:
+  berth:environment:
+    project: berth-lab
+    zone: us-central1-b
+    cluster:
+      deletionProtection: false
+    labels: {owner: ml-platform}
+    pools:
+      cpu: {machineType: n2-standard-16, nodes: 1}
+      dev: {machineType: a4-highgpu-8g, nodes: 1}
+    engineers:
+      alice:
+        worker:
+          gpus: many
+      bob:
+        auth: none
+        dashboard: public
+""",
+        encoding="utf-8",
+    )
+    file = stack_file.read(path)
+    with pytest.raises(SettingsError) as caught:
+        load("prod", file.settings, file)
+    assert [(line.removeprefix(f"{path}:").split(":")[0], line.split(": ")[1]) for line in caught.value.lines] == [
+        ("6", "environment.cluster.deletionProtection"),
+        ("7", "environment.labels"),
+        ("14", "environment.engineers.alice.worker.gpus"),
+        ("16", "environment.engineers.bob.auth"),
+        ("17", "environment.engineers.bob.dashboard"),
+    ]
+
+
+def contract(environment: dict[str, Any], stack: str = "dev") -> EnvironmentContract:
+    settings = loaded(environment, stack)
+    return contract_of(settings, stack, resolve_environment(settings))
+
+
+def engineer(**shape: Any) -> EngineerSettings:
+    return EngineerSettings.model_validate({"environment": "dev"} | shape)
+
+
+def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
+    with pytest.raises(SettingsError) as caught:
+        berth_on("alice", engineer(auth="none", dashboard="public"), contract(GOOD), None)
+    assert caught.value.lines == [
+        (
+            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head runs code as its"
+            " owner; use `auth: token`, or have environment 'dev' waive it (policies.waived.ray-auth: REASON)"
+        ),
+        (
+            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a public address, where"
+            " everyone can send code to Ray; use `dashboard: internal` or `private`, or have environment 'dev' waive it"
+            " (policies.waived.private-dashboard: REASON)"
+        ),
+    ]
+
+
+def test_part_of_a_node_with_rdma_in_an_engineers_own_stack() -> None:
+    with pytest.raises(SettingsError, match=r"engineer\.worker\.gpus: policy rdma-whole: a worker of alice takes 1 of"):
+        berth_on("alice", engineer(worker={"pool": "train"}), contract(GOOD), None)
+
+
+def test_the_environments_waivers_hold_for_engineers_stacks() -> None:
+    waived = contract(waiving(GOOD, ray_auth="an appliance that knows no tokens"))
+    settings = engineer(auth="none")
+    assert berth_on("alice", settings, waived, None).berths[0].auth == "none"
+    told = judge_engineer(waived, resolve_engineer(settings, "alice", waived))
+    assert [str(waiver) for waiver in told.waivers] == [
+        "policy ray-auth is waived for alice: an appliance that knows no tokens"
+    ]
+
+
+def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -> None:
+    told = contract(waiving(LABELLED, ray_auth="why not"), "prod")
+    assert (told.production, told.waived) == (True, {"ray-auth": "why not"})
+    older = told.model_dump(exclude={"production", "waived"})
+    assert EnvironmentContract.model_validate(older).waived == {}
+
+
+def test_an_existing_cluster_is_not_held_to_what_only_its_makers_can_set() -> None:
+    environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]}
+    settings = EnvironmentSettings.model_validate(environment)
+    assert judge_environment("prod", settings, resolve_environment(settings)).problems == []

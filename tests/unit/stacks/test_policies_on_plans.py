@@ -1,0 +1,257 @@
+"""What is against a policy in an engine's plan, where a change of code would show."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.berth import Berth, BerthInputs
+from components.kubernetes_provider import kubernetes_provider
+from components.ray.manifest import ray_cluster
+from stacks.load import load
+from stacks.policies import policy
+from stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
+from stacks.policies.policy import POLICIES, House, Planned, Violation, waivers
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import resolve_environment
+from tests.unit import recording
+
+SETTINGS = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+        "train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"},
+    },
+    "clusters": {"train": {}},
+}
+HOUSE = House(production=True, required_labels=["owner"], rdma={"train": 8})
+
+
+def ray() -> dict[str, Any]:
+    settings = load("test", {"environment": SETTINGS}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    resolved = resolve_environment(settings)
+    return ray_cluster(resolved.clusters[0], resolved.pools, "berth-train", {})
+
+
+def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str, Any]:
+    manifest = copy.deepcopy(manifest)
+    inner: Any = manifest
+    for part in path[:-1]:
+        inner = inner.setdefault(part, {}) if isinstance(inner, dict) else inner[part]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return manifest
+
+
+def found(resource_type: str, inputs: dict[str, Any], house: House = HOUSE) -> list[tuple[str, str]]:
+    told = violations([Planned(resource_type, "it", inputs)], house)
+    assert all((each.type, each.resource, each.waived) == (resource_type, "it", "") for each in told)
+    return [(each.policy, each.message) for each in told]
+
+
+def one(resource_type: str, inputs: dict[str, Any], name: str, words: str) -> None:
+    ((told, message),) = found(resource_type, inputs)
+    assert told == name
+    assert words in message
+
+
+def test_what_berth_makes_keeps_every_policy() -> None:
+    assert found(RAY_CLUSTER, ray()) == []
+
+
+@pytest.mark.parametrize("mode", ["disabled", "", "(known later)", "[secret]", None])
+def test_a_ray_cluster_that_does_not_surely_ask_for_a_token(mode: str | None) -> None:
+    one(RAY_CLUSTER, changed(ray(), mode, "spec", "authOptions", "mode"), policy.RAY_AUTH, "use `auth: token`")
+
+
+def test_a_ray_cluster_without_auth_options() -> None:
+    one(RAY_CLUSTER, changed(ray(), None, "spec", "authOptions"), policy.RAY_AUTH, "does not ask for a token")
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "path"),
+    [
+        ("kubernetes:ray.io/v1:RayJob", ("spec", "rayClusterSpec")),
+        ("kubernetes:ray.io/v1:RayService", ("spec", "rayClusterConfig")),
+        ("kubernetes:ray.io/v1:RayCronJob", ("spec", "jobTemplate", "rayClusterSpec")),
+        ("kubernetes:ray.io/v1alpha1:RayCluster", ("spec",)),
+    ],
+)
+def test_the_ray_cluster_inside_another_kind(resource_type: str, path: tuple[str, ...]) -> None:
+    spec = ray()["spec"]
+    assert found(resource_type, changed({}, spec, *path)) == []
+    without = {key: value for key, value in spec.items() if key != "authOptions"}
+    one(resource_type, changed({}, without, *path), policy.RAY_AUTH, "does not ask for a token")
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "words"),
+    [
+        ("LoadBalancer", ("headGroupSpec", "serviceType"), "the head's Service of train is a load balancer"),
+        ("NodePort", ("headGroupSpec", "serviceType"), "the head's Service of train is of type NodePort"),
+        ("LoadBalancer", ("headGroupSpec", "headService", "spec", "type"), "is a load balancer with a public address"),
+        ("(known later)", ("headGroupSpec", "serviceType"), "is of type (known later)"),
+        (True, ("headGroupSpec", "enableIngress"), "train has an Ingress (enableIngress)"),
+    ],
+)
+def test_a_ray_cluster_that_is_reached_from_outside(value: object, path: tuple[str, ...], words: str) -> None:
+    one(RAY_CLUSTER, changed(ray(), value, "spec", *path), policy.PRIVATE_DASHBOARD, words)
+
+
+@pytest.mark.parametrize(
+    "where", [("headServiceAnnotations",), ("headGroupSpec", "headService", "metadata", "annotations")]
+)
+def test_an_internal_load_balancer_of_a_head_is_allowed(where: tuple[str, ...]) -> None:
+    manifest = changed(ray(), "LoadBalancer", "spec", "headGroupSpec", "serviceType")
+    annotations = {"networking.gke.io/load-balancer-type": "Internal"}
+    assert found(RAY_CLUSTER, changed(manifest, annotations, "spec", *where)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "words"),
+    [
+        ({"type": "ClusterIP"}, {}, ""),
+        ({}, {}, ""),
+        ({"type": "LoadBalancer"}, {"networking.gke.io/load-balancer-type": "Internal"}, ""),
+        ({"type": "LoadBalancer"}, {"networking.gke.io/load-balancer-type": "External"}, "a public address"),
+        ({"type": "LoadBalancer"}, {}, "a public address"),
+        ({"type": "NodePort"}, {}, "Service ui is of type NodePort"),
+    ],
+)
+def test_services(spec: dict[str, str], annotations: dict[str, str], words: str) -> None:
+    inputs = {"metadata": {"name": "ui", "annotations": annotations}, "spec": spec}
+    if words:
+        one(SERVICE, inputs, policy.PRIVATE_DASHBOARD, words)
+    else:
+        assert found(SERVICE, inputs) == []
+
+
+@pytest.mark.parametrize(
+    "resource_type",
+    [
+        "kubernetes:networking.k8s.io/v1:Ingress",
+        "kubernetes:extensions/v1beta1:Ingress",
+        "kubernetes:gateway.networking.k8s.io/v1:Gateway",
+        "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute",
+    ],
+)
+def test_what_lets_requests_in(resource_type: str) -> None:
+    kind = resource_type.rsplit(":", 1)[-1]
+    one(resource_type, {"metadata": {"name": "ui"}}, policy.PRIVATE_DASHBOARD, f"{kind} ui lets requests in")
+
+
+GPUS = ("spec", "workerGroupSpecs", 0, "template", "spec", "containers", 0, "resources", "limits", "nvidia.com/gpu")
+
+
+@pytest.mark.parametrize("count", ["4", None])
+def test_part_of_a_node_with_rdma(count: str | None) -> None:
+    words = f"a worker of train takes {count or 0} of the 8 GPUs of a node of pool 'train'"
+    one(RAY_CLUSTER, changed(ray(), count, *GPUS), policy.RDMA_WHOLE, words)
+
+
+NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    "network",
+    [{"acceleratorNetworkProfile": "auto"}, {"additionalNodeNetworkConfigs": NETWORKS}],
+    ids=["managed", "networks"],
+)
+def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any]) -> None:
+    pool = {"name": "train", "nodeConfig": {"machineType": "a4-highgpu-8g"}, "networkConfig": network}
+    told = violations(
+        [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS))], House()
+    )
+    assert [(each.policy, each.resource) for each in told] == [(policy.RDMA_WHOLE, "train")]
+    without = [
+        Planned(NODE_POOL, "train", pool | {"networkConfig": {}}),
+        Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS)),
+    ]
+    assert violations(without, House()) == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"labels": {"nvidia.com/device-plugin.config": "any"}},
+        {"guestAccelerators": [{"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING"}}]},
+    ],
+)
+def test_a_pool_with_rdma_that_shares_its_gpus(config: dict[str, Any]) -> None:
+    one(
+        NODE_POOL,
+        {"name": "train", "nodeConfig": config},
+        policy.RDMA_WHOLE,
+        "pool 'train' has RDMA and shares its GPUs",
+    )
+
+
+CLUSTER = {"name": "prod", "deletionProtection": True, "resourceLabels": {"owner": "me"}}
+
+
+def test_a_production_cluster() -> None:
+    assert found(GKE_CLUSTER, CLUSTER) == []
+    assert found(GKE_CLUSTER, {key: value for key, value in CLUSTER.items() if key != "deletionProtection"}) == []
+    one(GKE_CLUSTER, CLUSTER | {"deletionProtection": False}, policy.DELETION_PROTECTION, "cluster prod")
+    one(GKE_CLUSTER, CLUSTER | {"resourceLabels": {"team": "x"}}, policy.REQUIRED_LABELS, "lacks label owner")
+
+
+def test_another_cluster_is_not_asked() -> None:
+    assert found(GKE_CLUSTER, {"deletionProtection": False}, House(required_labels=["owner"])) == []
+
+
+def test_a_waived_policy_is_still_told_with_its_reason() -> None:
+    house = House(waived={policy.RAY_AUTH: "a test"})
+    resources = [Planned(RAY_CLUSTER, name, changed(ray(), None, "spec", "authOptions")) for name in ("a", "b")]
+    told = violations(resources, house)
+    assert [(each.resource, each.waived) for each in told] == [("a", "a test"), ("b", "a test")]
+    assert [str(each) for each in waivers(told)] == ["policy ray-auth is waived for a, b: a test"]
+
+
+def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
+    for inputs in (
+        {},
+        {"spec": "[secret]", "metadata": 5},
+        {"spec": {"workerGroupSpecs": [None, "x"], "authOptions": 1}},
+    ):
+        for resource_type in (RAY_CLUSTER, SERVICE, NODE_POOL, "aws:s3:Bucket"):
+            told = violations([Planned(resource_type, "it", inputs)], HOUSE)
+            assert all(isinstance(each, Violation) for each in told)
+
+
+@pytest.mark.parametrize("dashboard", ["private", "internal", "public"])
+def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: str) -> None:
+    """The same words from the settings and from the plan: one reads what the other makes."""
+    waived = {"private-dashboard": "a test"}
+    values: dict[str, Any] = {
+        **SETTINGS,
+        "clusters": {"train": {"dashboard": dashboard}},
+        "policies": {"waived": waived},
+    }
+    settings = load("test", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    resolved = resolve_environment(settings)
+
+    async def program() -> None:
+        provider = kubernetes_provider("{}", "cluster")
+        inputs = BerthInputs(resolved.clusters[0], resolved.pools, "test", "test", "cluster")
+        Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
+
+    recorder = recording.run(program, "test")
+    planned = [Planned(each.type, each.name, each.inputs) for each in recorder.registrations]
+    told = violations(planned, House(rdma={"train": 8}))
+    assert [each.policy for each in told] == (["private-dashboard"] if dashboard == "public" else [])
+
+
+def test_every_policy_has_a_judge_and_a_sentence() -> None:
+    assert list(POLICIES) == [each.name for each in POLICIES.values()]
+    for each in POLICIES.values():
+        assert each.asks.endswith(".")
+        assert each.why.endswith(".")
