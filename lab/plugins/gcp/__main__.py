@@ -13,6 +13,9 @@ from lab.plugins.server import serve
 # The release of the real plugin that this stands in for.
 VERSION = "10.2.0"
 
+KUBERAY = "kuberay-operator"
+
 if __name__ == "__main__":
     home = Home.current()
-    serve(SimulatedGoogleCloud(Store(home.cloud), Fleet(home.kubeconfig)), "gcp", VERSION, sys.argv[1:])
+    fleet = Fleet(home.kubeconfig, home.charts / KUBERAY / "crds")
+    serve(SimulatedGoogleCloud(Store(home.cloud), fleet), "gcp", VERSION, sys.argv[1:])

@@ -8,19 +8,16 @@ hashicorp/terraform-provider-google (August 2026).
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lab.plugins.gcp.compute import find_network, find_subnetwork, rdma_zone
+from lab.plugins.gcp.cluster_rules import check_change, check_cluster, check_version
+from lab.plugins.gcp.contents import ray_operator
 from lab.plugins.gcp.errors import GoogleApiError, bad_request
-from lab.plugins.gcp.locations import region_of
-from lab.plugins.gcp.node_pool_rules import check_zones
 from lab.plugins.gcp.nodes import resize
 from lab.plugins.gcp.pools import Pool, cluster_zones
 from lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,
-    last_part,
     location_problems,
     name_problems,
     number_of,
@@ -34,9 +31,6 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 40
 DEFAULT_POOL = "default-pool"
-
-# Options of the cluster that a simulation of Standard clusters cannot grant.
-_REFUSED = {"enableAutopilot": "Autopilot clusters", "enableKubernetesAlpha": "alpha clusters", "enableTpu": "TPUs"}
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
@@ -91,16 +85,25 @@ class Cluster(ResourceType):
                 ("DATAPATH_PROVIDER_UNSPECIFIED", "LEGACY_DATAPATH", "ADVANCED_DATAPATH"),
             ),
             *one_of("networkingMode", inputs.get("networkingMode"), ("VPC_NATIVE", "ROUTES")),
+            *self._channel_problems(inputs.get("releaseChannel")),
         ]
+
+    @staticmethod
+    def _channel_problems(channel: object) -> list[tuple[str, str]]:
+        if not isinstance(channel, dict):
+            return []
+        channels = ("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED")
+        return one_of("releaseChannel.channel", channel.get("channel"), channels)
 
     def create(self, cloud: Cloud, record: Record) -> None:
         inputs = record.inputs
         for other in cloud.store.list("clusters"):
             raise ProviderError(
-                f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. "
-                "Destroy that one first, or start another lab (BERTH_LAB names its folder)"
+                f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. Destroy "
+                "that one first, or start another lab beside this one: berth lab up --no-update --home FOLDER, then "
+                'eval "$(berth lab env --home FOLDER)"'
             )
-        self._check(cloud, record)
+        check_cluster(cloud, record)
         with_default_pool = not inputs.get("removeDefaultNodePool")
         if not inputs.get("nodePools") and int(inputs.get("initialNodeCount") or 0) < 1:
             raise bad_request("Cluster.initial_node_count must be greater than zero.")
@@ -109,7 +112,7 @@ class Cluster(ResourceType):
         cloud.say("adopting the lab's control plane")
         endpoint, authority = cloud.fleet.endpoint()
         version = cloud.fleet.version()
-        self._check_version(inputs.get("minMasterVersion"), version)
+        check_version(inputs.get("minMasterVersion"), version)
         record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": version}
         if with_default_pool:
             pool = Record(
@@ -129,59 +132,18 @@ class Cluster(ResourceType):
             cloud.fleet.reconcile(pool)
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        self._check(cloud, record)
-        del old
+        check_cluster(cloud, record)
+        check_change(old, record)
+        check_version(record.inputs.get("minMasterVersion"), str(record.state["version"]))
 
-    def _check(self, cloud: Cloud, record: Record) -> None:
-        inputs = record.inputs
-        for key, what in _REFUSED.items():
-            if inputs.get(key):
-                raise ProviderError(f"{key}: the simulated GKE has Standard clusters, no {what}")
-        check_zones(cluster_zones(inputs), str(inputs["location"]))
-        network = inputs.get("network")
-        if network is None:
-            raise bad_request('Network "default" does not exist.')
-        try:
-            found = find_network(cloud, network, record.project)
-        except GoogleApiError:
-            raise bad_request(f'Network "{last_part(network)}" does not exist.') from None
-        if rdma_zone(found):
-            raise bad_request(f'Network "{found.name}" has a network profile and cannot be a cluster\'s network.')
-        self._check_subnetwork(cloud, record, found)
-        pool = (inputs.get("workloadIdentityConfig") or {}).get("workloadPool")
-        if pool and pool != f"{record.project}.svc.id.goog":
-            raise bad_request(
-                f'Invalid value for field "workload_identity_config.workload_pool": currently, the only supported '
-                f'value is "{record.project}.svc.id.goog".'
-            )
-        if inputs.get("enableMultiNetworking") and inputs.get("datapathProvider") != "ADVANCED_DATAPATH":
-            raise bad_request("Multi-networking requires Dataplane V2 (datapath_provider ADVANCED_DATAPATH).")
+    def settle(self, cloud: Cloud, record: Record) -> None:
+        if ray_operator(record.inputs):
+            cloud.say("GKE's Ray operator add-on brings the kinds of Ray; the lab's controller runs the operator")
+            cloud.fleet.define_ray()
 
-    @staticmethod
-    def _check_subnetwork(cloud: Cloud, record: Record, network: Record) -> None:
-        reference = record.inputs.get("subnetwork")
-        if reference is None:
-            raise bad_request(f'Network "{network.name}" requires a subnetwork to be specified.')
-        region = region_of(str(record.inputs["location"]))
-        path, subnetwork = find_subnetwork(cloud, reference, record.project, region)
-        if subnetwork is None or last_part(subnetwork.inputs["network"]) != network.name:
-            raise bad_request(f'Subnetwork "{path}" is not valid for Network "{network.name}".')
-        there = {item["rangeName"] for item in subnetwork.inputs.get("secondaryIpRanges") or []}
-        policy = record.inputs.get("ipAllocationPolicy") or {}
-        for key in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
-            if policy.get(key) and policy[key] not in there:
-                raise bad_request(
-                    f'Pod/services secondary range "{policy[key]}" does not exist in subnetwork "{subnetwork.name}".'
-                )
-
-    @staticmethod
-    def _check_version(wanted: object, version: str) -> None:
-        """GKE has versions up to a point: the lab has the one of its API server."""
-        if not wanted or wanted in {"latest", "-"}:
-            return
-        asked = [int(number) for number in re.findall(r"\d+", str(wanted))[:2]]
-        if asked > [int(number) for number in re.findall(r"\d+", version)[:2]]:
-            raise bad_request(f'Master version "{wanted}" is unsupported.')
+    def undo(self, cloud: Cloud, record: Record) -> None:
+        """What was in the lab's API server before is left alone."""
+        self._remove_pools(cloud, record)
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         if record.inputs.get("deletionProtection", True):
@@ -189,6 +151,14 @@ class Cluster(ResourceType):
                 "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with "
                 "cluster deletion."
             )
+        self._remove_pools(cloud, record)
+        cloud.say("deleting what is in the cluster")
+        left = cloud.fleet.clear()
+        if left:
+            cloud.warn(f"still going away: namespaces {', '.join(left)}")
+
+    @staticmethod
+    def _remove_pools(cloud: Cloud, record: Record) -> None:
         for pool in pools_of(cloud.store, record):
             cloud.say(f"removing the nodes of {pool.name}")
             cloud.fleet.remove(list(cloud.fleet.nodes(pool.name)))

@@ -9,11 +9,11 @@ from which the real Pulumi provider is made. RDMA networks: "RDMA network profil
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
 from lab.plugins.gcp.locations import ZONES
+from lab.plugins.gcp.references import PROFILE, find_network, further_networks, is_reference, rdma_zone
 from lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,
@@ -28,40 +28,8 @@ from lab.plugins.gcp.resource import (
 if TYPE_CHECKING:
     from lab.plugins.gcp.store import Record
 
-_PROFILE = re.compile(r"(?P<zone>[a-z]+-[a-z]+[0-9]+-[a-z])-vpc-(?P<kind>roce|falcon|roce-metal)")
 _MTU_LEAST, _MTU_MOST = 1300, 8896
 _MTU_DEFAULT = 1460
-
-
-def rdma_zone(network: Record) -> str:
-    """The zone of an RDMA network's profile; empty for an ordinary network."""
-    match = _PROFILE.fullmatch(last_part(network.inputs.get("networkProfile") or ""))
-    return match["zone"] if match else ""
-
-
-def find_network(cloud: Cloud, reference: object, project: str) -> Record:
-    """The network that another resource names, by name, path or self link.
-
-    Raises:
-        GoogleApiError: 404 when there is none.
-    """
-    path = f"projects/{_project_of(reference, project)}/global/networks/{last_part(reference)}"
-    network = cloud.store.get(path)
-    if network is None:
-        raise not_found(path)
-    return network
-
-
-def find_subnetwork(cloud: Cloud, reference: object, project: str, region: str) -> tuple[str, Record | None]:
-    """The path of the subnetwork that another resource names, and the subnetwork if it is there."""
-    path = f"projects/{_project_of(reference, project)}/regions/{region}/subnetworks/{last_part(reference)}"
-    return path, cloud.store.get(path)
-
-
-def _project_of(reference: object, project: str) -> str:
-    """The project in a path or self link: that of a Shared VPC may be another one."""
-    match = re.search(r"projects/([^/]+)/", str(reference))
-    return match[1] if match else project
 
 
 def _users(cloud: Cloud, network: Record) -> list[Record]:
@@ -70,24 +38,13 @@ def _users(cloud: Cloud, network: Record) -> list[Record]:
         record
         for collection in ("subnetworks", "firewalls", "routers", "clusters")
         for record in cloud.store.list(collection)
-        if _is(record.inputs.get("network", ""), record.project, network)
+        if is_reference(record.inputs.get("network", ""), record.project, network)
     ]
     return users + [
         pool
         for pool in cloud.store.list("nodePools")
-        if any(_is(extra.get("network", ""), pool.project, network) for extra in _further_networks(pool))
+        if any(is_reference(extra.get("network", ""), pool.project, network) for extra in further_networks(pool))
     ]
-
-
-def _is(reference: object, project: str, resource: Record) -> bool:
-    """Whether a reference that a resource of a project makes is to this one."""
-    return last_part(reference) == resource.name and _project_of(reference, project) == resource.project
-
-
-def _further_networks(pool: Record) -> list[dict[str, Any]]:
-    """The further networks of a pool's nodes. Those that GKE makes itself (managed DRANET) are no records here."""
-    found: list[dict[str, Any]] = (pool.inputs.get("networkConfig") or {}).get("additionalNodeNetworkConfigs") or []
-    return found
 
 
 class Network(ResourceType):
@@ -114,7 +71,7 @@ class Network(ResourceType):
         _check_mtu(inputs)
         profile = inputs.get("networkProfile")
         if profile:
-            match = _PROFILE.fullmatch(last_part(profile))
+            match = PROFILE.fullmatch(last_part(profile))
             if match is None or match["zone"] not in ZONES:
                 raise not_found(f"projects/{inputs['project']}/global/networkProfiles/{last_part(profile)}")
             if inputs.get("autoCreateSubnetworks", True):
@@ -230,11 +187,11 @@ class Subnetwork(ResourceType):
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         for user in cloud.store.list("clusters"):
-            if _is(user.inputs.get("subnetwork", ""), user.project, record):
+            if is_reference(user.inputs.get("subnetwork", ""), user.project, record):
                 raise in_use("subnetwork", record.id, user.id)
         for pool in cloud.store.list("nodePools"):
-            for extra in _further_networks(pool):
-                if _is(extra.get("subnetwork", ""), pool.project, record):
+            for extra in further_networks(pool):
+                if is_reference(extra.get("subnetwork", ""), pool.project, record):
                     raise in_use("subnetwork", record.id, pool.id)
 
     def outputs(self, record: Record) -> dict[str, Any]:

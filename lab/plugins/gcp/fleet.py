@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lab.plugins.gcp import contents
 from lab.plugins.gcp.nodes import (
     LABELS_ANNOTATION,
     POOL_LABEL,
@@ -41,10 +42,12 @@ class Fleet:
 
     Args:
         kubeconfig: the administrator's kubeconfig of the lab.
+        definitions: folder with the custom resource definitions of KubeRay.
     """
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, definitions: Path | None = None) -> None:
         self._kubeconfig = kubeconfig
+        self._definitions = definitions
         self._lock = threading.Lock()
 
     def endpoint(self) -> tuple[str, str]:
@@ -164,6 +167,37 @@ class Fleet:
             "count": 1,
         }
         self._call("create_namespaced_event", namespace, event, missing_is_fine=True)
+
+    def define_ray(self) -> None:
+        """Have the kinds of Ray served, as GKE's add-on does.
+
+        Raises:
+            ProviderError: they cannot be.
+        """
+        if self._definitions is not None:
+            self._reached(contents.define, self._definitions)
+
+    def clear(self) -> list[str]:
+        """Delete all that a cluster takes with it; the names of what is still going away.
+
+        Raises:
+            ProviderError: when the API server does not answer.
+        """
+        left: list[str] = self._reached(contents.clear)
+        return left
+
+    def _reached(self, function: Any, *arguments: Any) -> Any:
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+        with self._lock:
+            api = self._core.api_client
+        try:
+            return function(api, *arguments)
+        except (HTTPError, OSError) as error:
+            raise ProviderError(
+                f"the lab's API server at {self.endpoint()[0]} does not answer ({type(error).__name__}); "
+                "`berth lab up` starts it again"
+            ) from None
 
     def reconcile(self, pool: Record) -> None:
         """Make a pool's nodes be what its record says: missing ones made, others removed, labels and taints set."""

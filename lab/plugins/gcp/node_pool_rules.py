@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.compute import find_network, find_subnetwork, rdma_zone
 from lab.plugins.gcp.errors import GoogleApiError, bad_request
 from lab.plugins.gcp.locations import REGIONS, ZONES, region_of
 from lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES
+from lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
 from lab.plugins.gcp.resource import last_part
+from lab.plugins.gcp.versions import older
 
 if TYPE_CHECKING:
     from lab.plugins.gcp.pools import Pool
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 _MAX_PODS_LEAST, _MAX_PODS_MOST = 8, 256
 _POOL_MOST = 1000
 _FLEX_START_SECONDS = 7 * 24 * 3600
+# "Create a custom AI-optimized GKE cluster", "About GPU consumption with flex-start", "Allocate network resources by using
+# GKE managed DRANET": their requirements.
+_OLDEST = {"a4": "1.32.1-gke.1729000"}
+_OLDEST_FLEX_START = "1.32.2-gke.1652000"
+_OLDEST_DRANET = "1.34.1-gke.1829001"
 _DURATION = re.compile(r"([0-9]+)s")
 
 
@@ -36,6 +42,7 @@ def check_pool(cloud: Cloud, cluster: Record, record: Record, pool: Pool) -> Non
     zones = pool.zones(cluster)
     check_zones(zones, str(cluster.inputs["location"]))
     _check_machine(pool, zones)
+    _check_version(pool, cluster)
     _check_accelerator(pool)
     _check_disks(pool)
     _check_sizes(pool)
@@ -65,6 +72,25 @@ def _check_machine(pool: Pool, zones: list[str]) -> None:
         raise bad_request(f'image type "{image}" is not supported.')
     if image != "COS_CONTAINERD":
         raise bad_request(f'image type "{image}": the nodes of the simulated GKE run COS_CONTAINERD only.')
+
+
+def _check_version(pool: Pool, cluster: Record) -> None:
+    """What only newer clusters have. The lab's is as new as its API server; one that asks for less is held to that."""
+    version = str(cluster.inputs.get("minMasterVersion") or cluster.state["version"])
+    features = {
+        f"Machine type {pool.machine_name}": _OLDEST.get(pool.machine_name.rsplit("-", 2)[0]),
+        "Flex-start": _OLDEST_FLEX_START if pool.flex_start else None,
+        "An accelerator network profile": _OLDEST_DRANET if _profile(pool) else None,
+    }
+    for feature, oldest in features.items():
+        if oldest and older(version, oldest):
+            raise bad_request(
+                f"{feature} is not supported in cluster version {version}: it requires version {oldest} or later."
+            )
+
+
+def _profile(pool: Pool) -> object:
+    return (pool.inputs.get("networkConfig") or {}).get("acceleratorNetworkProfile")
 
 
 def _check_accelerator(pool: Pool) -> None:
@@ -190,7 +216,7 @@ def _check_networks(cloud: Cloud, cluster: Record, record: Record, pool: Pool, z
     """Further networks of the nodes: GPUDirect RDMA's, or those that GKE makes itself."""
     config: dict[str, Any] = pool.inputs.get("networkConfig") or {}
     extra = config.get("additionalNodeNetworkConfigs") or []
-    profile = config.get("acceleratorNetworkProfile")
+    profile = _profile(pool)
     if (extra or profile) and cluster.inputs.get("datapathProvider") != "ADVANCED_DATAPATH":
         raise bad_request("Additional node networks require a cluster with Dataplane V2.")
     if profile:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lab.plugins.gcp.compute import find_network, rdma_zone
 from lab.plugins.gcp.errors import bad_request, in_use, not_found
+from lab.plugins.gcp.references import find_network, rdma_zone
 from lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,

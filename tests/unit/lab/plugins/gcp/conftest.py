@@ -30,12 +30,21 @@ class RememberedFleet(Fleet):
 
     def __init__(self) -> None:
         self.there: dict[str, Any] = {}
+        self.defined = 0
+        self.cleared = 0
 
     def endpoint(self) -> tuple[str, str]:
         return "127.0.0.1:6443", "Y2VydGlmaWNhdGU="
 
     def version(self) -> str:
         return "v1.36.3"
+
+    def define_ray(self) -> None:
+        self.defined += 1
+
+    def clear(self) -> list[str]:
+        self.cleared += 1
+        return []
 
     def nodes(self, pool: str) -> dict[str, Any]:
         return {name: node for name, node in self.there.items() if node["metadata"]["labels"][POOL_LABEL] == pool}

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
 from lab.plugins.provider import ProviderError
 
 from .conftest import (
@@ -148,12 +151,50 @@ def test_a_protected_cluster_stays(simulated: Simulated) -> None:
     assert simulated.store.get(cluster)
 
 
+def test_the_ray_operator_add_on_brings_rays_kinds(simulated: Simulated) -> None:
+    network = simulated.network()
+    off = cluster_inputs(
+        network, simulated.subnetwork(network), addonsConfig={"rayOperatorConfigs": [{"enabled": False}]}
+    )
+    cluster = simulated.create(CLUSTER, **off)
+    assert simulated.fleet.defined == 0
+    simulated.update(CLUSTER, cluster, **off | {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}})
+    assert simulated.fleet.defined == 1
+
+
+def test_a_deleted_cluster_takes_what_is_in_it(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    simulated.delete(CLUSTER, cluster)
+    assert simulated.fleet.cleared == 1
+
+
+def test_a_cluster_that_was_never_made_takes_nothing(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise ProviderError("no kinds of Ray here")
+
+    monkeypatch.setattr(simulated.fleet, "define_ray", refuse)
+    with pytest.raises(ProviderError, match="no kinds of Ray here"):
+        simulated.cluster(addonsConfig={"rayOperatorConfigs": [{"enabled": True}]})
+    assert simulated.fleet.cleared == 0
+    assert not simulated.store.list("clusters")
+
+
 def test_a_lab_has_one_control_plane(simulated: Simulated) -> None:
     first = simulated.cluster()
     network = simulated.network("second")
     subnetwork = simulated.subnetwork(network, "second")
-    with pytest.raises(ProviderError, match=f"this lab has one control plane, and it is {first}"):
+    with pytest.raises(ProviderError, match=f"this lab has one control plane, and it is {first}") as refusal:
         simulated.create(CLUSTER, **cluster_inputs(network, subnetwork, name="other"))
+    # The commands that it names are there.
+    commands = re.findall(r"berth (lab \w+)((?: --[-\w]+)+)", str(refusal.value))
+    assert [name for name, _ in commands] == ["lab up", "lab env"]
+    for command in commands:
+        shown = CliRunner().invoke(app, [*command[0].split(), "--help"], env={"COLUMNS": "200"})
+        assert shown.exit_code == 0
+        assert all(option in shown.output for option in command[1].split())
+
+
+PRIVATE = {"enablePrivateNodes": True}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +205,29 @@ def test_a_lab_has_one_control_plane(simulated: Simulated) -> None:
         ({"initialNodeCount": 0}, "Cluster.initial_node_count must be greater than zero."),
         ({"workloadIdentityConfig": {"workloadPool": "x"}}, 'the only supported value is "berth-lab.svc.id.goog"'),
         ({"ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"}}, 'range "pods" does not exist'),
-        ({"minMasterVersion": "1.99"}, 'Master version "1.99" is unsupported.'),
+        ({"minMasterVersion": "1.99"}, 'No valid versions with the prefix "1.99" found.'),
+        ({"minMasterVersion": "1.37.0-gke.1"}, 'Master version "1.37.0-gke.1" is unsupported.'),
+        (
+            {"location": "us-central1", "nodeLocations": ["europe-west4-a"]},
+            "is not in the region of the cluster's region",
+        ),
+        ({"networkingMode": "ROUTES", "privateClusterConfig": PRIVATE}, "Private nodes require a VPC-native cluster"),
+        ({"privateClusterConfig": {"enablePrivateEndpoint": True}}, "only be enabled if private nodes are enabled"),
+        (
+            {"privateClusterConfig": PRIVATE | {"enablePrivateEndpoint": True}},
+            "Master authorized networks must be enabled if private endpoint is enabled.",
+        ),
+        (
+            {
+                "privateClusterConfig": PRIVATE | {"enablePrivateEndpoint": True},
+                "masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]},
+            },
+            'network "0.0.0.0/0" is not a reserved network, which is required for private endpoints.',
+        ),
+        (
+            {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.7/24"}]}},
+            '"203.0.113.7/24" is not a valid CIDR block.',
+        ),
         ({"enableAutopilot": True}, "no Autopilot clusters"),
     ],
 )
@@ -173,6 +236,58 @@ def test_a_cluster_that_gke_refuses(simulated: Simulated, more: dict[str, Any], 
         simulated.cluster(**more)
     assert text in str(refusal.value)
     assert not simulated.store.list("clusters")
+
+
+def test_a_private_cluster_with_a_list_of_networks(simulated: Simulated) -> None:
+    simulated.cluster(
+        privateClusterConfig=PRIVATE | {"enablePrivateEndpoint": True},
+        masterAuthorizedNetworksConfig={"cidrBlocks": [{"cidrBlock": "10.1.0.0/16", "displayName": "office"}]},
+        releaseChannel={"channel": "REGULAR"},
+        minMasterVersion="1.35",
+    )
+    assert simulated.store.list("clusters")
+
+
+def test_a_channel_is_one_of_googles(simulated: Simulated) -> None:
+    _, failures = simulated.check(CLUSTER, **cluster_inputs("gpu", "gpu", releaseChannel={"channel": "FAST"}))
+    assert [path for path, _ in failures] == ["releaseChannel.channel"]
+
+
+def test_multi_networking_is_chosen_once(simulated: Simulated) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs)
+    with pytest.raises(ProviderError, match="Multi-networking can only be enabled when the cluster is created"):
+        simulated.update(CLUSTER, cluster, **inputs | {"enableMultiNetworking": False})
+    simulated.update(CLUSTER, cluster, **inputs | {"resourceLabels": {"owner": "research"}})
+
+
+@pytest.mark.parametrize(
+    ("asked", "config", "more", "text"),
+    [
+        (
+            "1.31",
+            {},
+            {},
+            "Machine type a4-highgpu-8g is not supported in cluster version 1.31: it requires version 1.32.1",
+        ),
+        ("1.32.1-gke.1729000", {"flexStart": True}, FLEX, "Flex-start is not supported in cluster version 1.32.1"),
+        ("1.33", {}, {"networkConfig": {"acceleratorNetworkProfile": "auto"}}, "requires version 1.34.1-gke.1829001"),
+        ("1.32.1-gke.1729000", {}, {}, ""),
+        ("1.34", {}, {"networkConfig": {"acceleratorNetworkProfile": "auto"}}, ""),
+    ],
+)
+def test_what_only_newer_clusters_have(
+    simulated: Simulated, asked: str, config: dict[str, Any], more: dict[str, Any], text: str
+) -> None:
+    inputs = pool_inputs(simulated.cluster(minMasterVersion=asked), config, **more)
+    inputs = {key: value for key, value in inputs.items() if value is not None}
+    if not text:
+        simulated.create(POOL, **inputs)
+        return
+    with pytest.raises(ProviderError) as refusal:
+        simulated.create(POOL, **inputs)
+    assert text in str(refusal.value)
 
 
 def test_no_cluster_no_pool(simulated: Simulated) -> None:

@@ -1,0 +1,132 @@
+"""What is in a cluster beside its nodes: the add-ons that GKE puts there, and what goes with it when it is deleted."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.plugins.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""The control plane's own."""
+
+_TIMEOUT_SECONDS = 20
+_PATIENCE_SECONDS = 30.0
+_LOOK_SECONDS = 0.2
+_NOT_FOUND, _CONFLICT = 404, 409
+
+# Kubernetes brings some of each itself, and says so by this label.
+_BUILT_IN = "kubernetes.io/bootstrapping"
+
+# Kinds without a namespace that charts and programs bring: the API, its list and its delete.
+_CLUSTER_WIDE = (
+    ("ApiextensionsV1Api", "custom_resource_definition"),
+    ("AdmissionregistrationV1Api", "mutating_webhook_configuration"),
+    ("AdmissionregistrationV1Api", "validating_webhook_configuration"),
+    ("RbacAuthorizationV1Api", "cluster_role_binding"),
+    ("RbacAuthorizationV1Api", "cluster_role"),
+    ("ResourceV1Api", "device_class"),
+)
+
+
+def ray_operator(inputs: dict[str, Any]) -> bool:
+    """Whether a cluster has GKE's Ray operator add-on on."""
+    configs = (inputs.get("addonsConfig") or {}).get("rayOperatorConfigs") or []
+    return any(config.get("enabled") for config in configs)
+
+
+def define(api: Any, folder: Path) -> None:
+    """Make the custom resource definitions in a folder, and wait until they are served; those that are there stay.
+
+    Args:
+        api: the kubernetes client's connection.
+        folder: YAML files with one definition each.
+
+    Raises:
+        ProviderError: there are none, the server refuses them, or does not serve them in time.
+    """
+    from kubernetes import client  # noqa: PLC0415
+    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
+
+    definitions = [yaml.safe_load(path.read_text()) for path in sorted(folder.glob("*.yaml"))]
+    if not definitions:
+        raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
+    extensions = client.ApiextensionsV1Api(api)
+    names = [definition["metadata"]["name"] for definition in definitions]
+    for definition in definitions:
+        try:
+            extensions.create_custom_resource_definition(definition, _request_timeout=_TIMEOUT_SECONDS)
+        except ApiException as error:
+            if error.status != _CONFLICT:
+                raise ProviderError(
+                    f"the lab's API server refused {definition['metadata']['name']}: {error.body}"
+                ) from None
+
+    def pending() -> list[str]:
+        there = extensions.list_custom_resource_definition(_request_timeout=_TIMEOUT_SECONDS).items
+        served = {each.metadata.name for each in there if _established(each)}
+        return [name for name in names if name not in served]
+
+    left = _until_empty(pending)
+    if left:
+        raise ProviderError(f"the lab's API server does not serve {', '.join(left)} yet; try again")
+
+
+def clear(api: Any) -> list[str]:
+    """Delete what a deleted cluster takes with it: all namespaces but the control plane's own, and what has none.
+
+    What is in the namespace `default` stays: nothing of berth's is there.
+
+    Args:
+        api: the kubernetes client's connection.
+
+    Returns:
+        The names of what is still going away; empty when all is gone.
+    """
+    from kubernetes import client  # noqa: PLC0415
+
+    core = client.CoreV1Api(api)
+
+    def namespaces() -> list[str]:
+        there = core.list_namespace(_request_timeout=_TIMEOUT_SECONDS).items
+        return [each.metadata.name for each in there if each.metadata.name not in KEPT_NAMESPACES]
+
+    _delete(core.delete_namespace, namespaces())
+    left = _until_empty(namespaces)
+    for group, kind in _CLUSTER_WIDE:
+        kinds = getattr(client, group)(api)
+        there = getattr(kinds, f"list_{kind}")(_request_timeout=_TIMEOUT_SECONDS).items
+        names = [each.metadata.name for each in there if _BUILT_IN not in (each.metadata.labels or {})]
+        _delete(getattr(kinds, f"delete_{kind}"), [name for name in names if not name.startswith("system:")])
+    return left
+
+
+def _established(definition: Any) -> bool:
+    conditions = (definition.status and definition.status.conditions) or []
+    return any(each.type == "Established" and each.status == "True" for each in conditions)
+
+
+def _delete(call: Callable[..., Any], names: Iterable[str]) -> None:
+    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
+
+    for name in names:
+        try:
+            call(name, _request_timeout=_TIMEOUT_SECONDS)
+        except ApiException as error:
+            # Gone by now, or on its way already.
+            if error.status not in {_NOT_FOUND, _CONFLICT}:
+                raise ProviderError(f"the lab's API server refused to delete {name}: {error.body}") from None
+
+
+def _until_empty(look: Callable[[], list[str]]) -> list[str]:
+    """What is left when nothing is, or patience ends."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while (left := look()) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    return left
