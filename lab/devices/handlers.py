@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from lab.devices import kuberay
 from lab.devices.gpu_nodes import GpuNodes
 from lab.devices.observed import Observed
-from lab.devices.runner import OperatorRunner, end_orphans
+from lab.devices.operators import Operators
+from lab.devices.runner import end_orphans
 from lab.devices.scaler import Scaler, autoscaled, short
 from lab.plugins.gcp.fleet import Fleet
 from lab.plugins.gcp.store import Store
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lab.home import Home
 
 _SCALE_SECONDS = 2.0
+_ADD_ON_SECONDS = 0.5
 # Changes come in groups: one look serves them all.
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
@@ -39,9 +40,8 @@ class Controller:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.version = kuberay.built_version()
-        self._runners: dict[str, OperatorRunner] = {}
-        self._refused: set[tuple[str, Any]] = set()
+        self._store = Store(home.cloud)
+        self.operators = Operators(home, self._store)
         self._gpus = GpuNodes(home.kubeconfig)
         self._observed = Observed()
         self._changed = asyncio.Event()
@@ -80,51 +80,29 @@ class Controller:
                 _log.exception("GPUs")
                 again = _RETRY_SECONDS
 
-    async def deployment(self, event: str | None, body: kopf.Body) -> None:
-        """Run, change or stop the operator of a Deployment."""
-        key = f"{body.metadata.namespace}/{body.metadata.name}"
-        if event == "DELETED" or kuberay.operator_container(body) is None:
-            runner = self._runners.pop(key, None)
-            if runner is not None:
-                await runner.close()
-            return
-        try:
-            launch = kuberay.wanted(body, self.version)
-        except kuberay.WrongVersionError as error:
-            launch = None
-            self._refuse(body, key, str(error))
-        if key not in self._runners:
-            if launch is None:
-                return
-            self._runners[key] = OperatorRunner(self.home, key)
-        self._runners[key].want(launch)
-
-    def _refuse(self, body: kopf.Body, key: str, message: str) -> None:
-        refused = (key, body.metadata.get("generation"))
-        if refused not in self._refused:
-            self._refused.add(refused)
-            _log.warning("%s: %s", key, message)
-            kopf.warn(body, reason="OperatorVersionNotBuilt", message=message)
-
     async def scale(self) -> None:
         """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
-        store = Store(self.home.cloud)
-        scaler = Scaler(store, Fleet(self.home.kubeconfig))
+        scaler = Scaler(self._store, Fleet(self.home.kubeconfig))
         while True:
             await asyncio.sleep(_SCALE_SECONDS)
             try:
-                if autoscaled(store) or short(store):
+                if autoscaled(self._store) or short(self._store):
                     await asyncio.to_thread(scaler.step)
             except ProviderError as error:
                 _log.warning("autoscaler: %s", error)
             except Exception:  # noqa: BLE001 (what it cannot deal with must not end the other work of this process)
                 _log.exception("autoscaler")
 
-    async def close(self) -> None:
-        """Stop every operator."""
-        for runner in self._runners.values():
-            await runner.close()
-        self._runners.clear()
+    async def watch_add_ons(self) -> None:
+        """Run what the cluster has by an add-on of GKE."""
+        while True:
+            try:
+                await self.operators.look()
+            except ProviderError as error:
+                _log.warning("add-ons: %s", error)
+            except Exception:  # noqa: BLE001 (as in `scale`)
+                _log.exception("add-ons")
+            await asyncio.sleep(_ADD_ON_SECONDS)
 
 
 def registry(controller: Controller) -> kopf.OperatorRegistry:
@@ -141,6 +119,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
             _log.warning("%d KubeRay operator of a controller that is gone: ended", ended)
         tasks.append(asyncio.create_task(controller.scale()))
         tasks.append(asyncio.create_task(controller.serve()))
+        tasks.append(asyncio.create_task(controller.watch_add_ons()))
 
     def login(**keywords: Any) -> kopf.ConnectionInfo | None:
         # The lab's own cluster, whatever the shell that started us looks at.
@@ -158,12 +137,12 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
 
     async def deployment(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
         controller.see("Deployment", type, body)
-        await controller.deployment(type, body)
+        await controller.operators.deployment(type, body)
 
     async def close(**_: object) -> None:
         for task in tasks:
             task.cancel()
-        await controller.close()
+        await controller.operators.close()
 
     kopf.on.startup(registry=handlers)(configure)
     kopf.on.login(registry=handlers)(login)
