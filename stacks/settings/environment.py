@@ -131,5 +131,5 @@ class EnvironmentSettings(Settings):
         return self.region or (self.zone or "").rsplit("-", 1)[0]
 
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
-        """The zones of a pool's nodes."""
-        return tuple(pool.zones or self.zones or ([self.zone] if self.zone else []))
+        """The zones of a pool's nodes, each once."""
+        return tuple(dict.fromkeys(pool.zones or self.zones or ([self.zone] if self.zone else [])))

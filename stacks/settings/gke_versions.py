@@ -152,7 +152,7 @@ def too_old(settings: EnvironmentSettings, version: str) -> str | None:
     lacking = [need for need in needed(settings) if not have.at_least(need.feature.since)]
     if not lacking:
         return None
-    reasons = "; ".join(f"{need.feature.name} ({need.who}) needs {need.feature.since} or newer" for need in lacking)
+    reasons = "; ".join(f"{need.feature.name} ({need.who}) came with {need.feature.since}" for need in lacking)
     newest = lacking[0].feature.since
     remedy = f"upgrade it to {newest}" if settings.cluster.existing else f'write `version: "{newest}"` under `cluster`'
-    return f"GKE {version} is too old: {reasons}; {remedy}"
+    return f"GKE {version} is too old: {reasons}; {remedy}, or a newer one"

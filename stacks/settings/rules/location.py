@@ -47,7 +47,7 @@ def _one_place(settings: EnvironmentSettings) -> Iterable[Problem]:
                 f"is required with `region`, for pools that name no zones ({', '.join(lacking)}): GKE would choose three, and"
                 f" GPUs are not in every zone; write for example zones: [{settings.region}-a, {settings.region}-b]",
             )
-    if settings.zone and settings.zones:
+    if settings.zone and settings.zones and not settings.region:
         yield Problem(
             (*_TOP, "zones"),
             f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a pool its"

@@ -153,10 +153,12 @@ def _too_small_for_the_pools(settings: EnvironmentSettings) -> Iterable[Problem]
             continue
         prefix = 32 - ((addresses + reserved) * parts - 1).bit_length()
         each = f" in each of its {parts} subnetworks" if parts > 1 else ""
+        given = getattr(settings.network, _GIVEN[key])
+        enough = f"make it at least a /{prefix}" if given else f"widen cidr, or set {key} to at least a /{prefix}"
         yield Problem(
-            (*_NETWORK, key if getattr(settings.network, _GIVEN[key]) else "cidr"),
-            f"{key} {used[key]} has room for {has:,} addresses{each}, but the pools can have {its_nodes:,} nodes, which need"
-            f" {addresses:,}; make {key} at least a /{prefix}, or lower the pools' nodes{_or_pods(key)}",
+            (*_NETWORK, key if given else "cidr"),
+            f"{key} {used[key]} has room for {has:,} addresses{each}, but the pools can have {its_nodes:,} nodes, those of an"
+            f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{_or_pods(key)}",
             rests_on=_all_ranges(used),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.nearest import did_you_mean
@@ -49,8 +49,7 @@ def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     if pool.disk_type and pool.disk_type not in machine.boot_disks:
         yield Problem(
             (*path, "diskType"),
-            f"{machine.name} cannot boot from {pool.disk_type}{did_you_mean(pool.disk_type, machine.boot_disks)}; it boots from"
-            f" {', '.join(machine.boot_disks)}",
+            f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.boot_disks)}",
         )
     if asked is None:
         return
@@ -71,12 +70,12 @@ def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         )
     elif asked.count and asked.count not in machine.local_ssd_choices:
         yield Problem(
-            where, f"{machine.name} cannot have {asked.count} Local SSDs, but {_choices(machine.local_ssd_choices)}"
+            where, f"{machine.name} has {_choices(machine.local_ssd_choices)} Local SSDs or none, not {asked.count}"
         )
 
 
-def _choices(counts: tuple[int, ...]) -> str:
-    return f"{', '.join(map(str, counts[:-1]))} or {counts[-1]}" if len(counts) > 1 else str(counts[0])
+def _choices(values: Sequence[object]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}" if len(values) > 1 else str(values[0])
 
 
 def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
@@ -84,7 +83,7 @@ def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         if key not in SYSCTLS:
             yield Problem(
                 (*path, "sysctls", key),
-                f"GKE does not set {key} on nodes{did_you_mean(key, SYSCTLS)}; a pod can set it for itself, or a DaemonSet",
+                f"GKE does not set {key} on nodes, which a DaemonSet can{did_you_mean(key, SYSCTLS)}",
                 of_key=True,
             )
         elif not value.strip():

@@ -1,0 +1,72 @@
+"""GKE versions: which is older, and what an environment needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.gke_versions import needed, parse, too_old
+
+BASE: dict[str, Any] = {"project": "berth-lab", "zone": "us-central1-b"}
+CPU = {"machineType": "n2-standard-16", "nodes": 1}
+TRAIN = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot", "rdma": "managed"}
+FLEX = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity": "flex-start"}
+
+
+def environment(**pools: Any) -> EnvironmentSettings:
+    settings = load("test", {"environment": BASE | {"pools": {"cpu": CPU} | pools}}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("version", "oldest", "fits"),
+    [
+        ("1.34.1-gke.1829001", "1.34.1-gke.1829001", True),
+        ("1.34.1-gke.1829000", "1.34.1-gke.1829001", False),
+        ("1.34.2-gke.1", "1.34.1-gke.1829001", True),
+        ("1.34.0-gke.9999999", "1.34.1-gke.1829001", False),
+        ("1.34", "1.34.1-gke.1829001", True),
+        ("1.34.1", "1.34.1-gke.1829001", True),
+        ("1.34.0", "1.34.1-gke.1829001", False),
+        ("1.33", "1.34", False),
+        ("1.34.0-gke.1", "1.34", True),
+        ("1.9", "1.34", False),
+        ("v1.36.3", "1.34", True),
+    ],
+)
+def test_which_version_is_older(version: str, oldest: str, *, fits: bool) -> None:
+    assert parse(version).at_least(parse(oldest)) is fits
+
+
+@pytest.mark.parametrize("text", ["", "1", "latest", "1.34.1.2", "1.34-gke", "1.34.x"])
+def test_what_is_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match="is no GKE version; write for example"):
+        parse(text)
+
+
+def test_needs_come_newest_first_with_those_who_need_them() -> None:
+    needs = needed(environment(train=TRAIN, other=TRAIN, dev=FLEX))
+    assert [(need.feature.name, str(need.feature.since), need.who) for need in needs] == [
+        ("managed DRANET", "1.34.1-gke.1829001", "pools 'train', 'other'"),
+        ("flex-start", "1.32.2-gke.1652000", "pool 'dev'"),
+        ("GPUDirect RDMA on A4", "1.32.2-gke.1475000", "pools 'train', 'other'"),
+        ("A4 machines and their driver R570", "1.32.1-gke.1729000", "pools 'train', 'other'"),
+    ]
+    assert all(need.feature.source.link.startswith("https://") for need in needs)
+
+
+def test_nothing_is_needed_of_a_cluster_with_nothing_new() -> None:
+    assert needed(environment()) == []
+    assert too_old(environment(), "1.28") is None
+
+
+def test_a_channels_version_is_held_to_the_same_needs() -> None:
+    assert too_old(environment(dev=FLEX), "1.33.5-gke.1080000") is None
+    assert too_old(environment(dev=FLEX), "1.31.7-gke.1212000") == (
+        "GKE 1.31.7-gke.1212000 is too old: flex-start (pool 'dev') came with 1.32.2-gke.1652000; write `version:"
+        ' "1.32.2-gke.1652000"` under `cluster`, or a newer one'
+    )

@@ -1,0 +1,225 @@
+"""What is refused of an environment, word for word (refused.yaml), what is accepted, and what berth warns of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.load import SettingsError, load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.machines import MACHINES, Machine
+from stacks.settings.resolve import resolve_environment
+
+BASE: dict[str, Any] = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
+}
+CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "refused.yaml").read_text(encoding="utf-8"))
+FEWEST_CASES = 90
+RDMA_POOL = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot", "rdma": "networks"}
+
+
+def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """`above` laid over `below`; null takes a key out."""
+    merged = dict(below)
+    for key, value in above.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = over(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def accepted(given: dict[str, Any]) -> EnvironmentSettings:
+    settings = load("test", {"environment": over(BASE, given)}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
+def warnings(given: dict[str, Any]) -> list[str]:
+    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(given)).warnings]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused_word_for_word(case: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load("test", {"environment": over(BASE, CASES[case]["given"])}, None)
+    assert caught.value.lines == CASES[case]["refused"]
+
+
+def test_no_case_was_lost() -> None:
+    assert len(CASES) >= FEWEST_CASES
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+def test_a_pool_of_each_machine_type_is_accepted_by_each_way_it_is_sold(machine: Machine) -> None:
+    for kind in machine.series.sold:
+        nodes: Any = {"min": 0, "max": 1} if kind == "flex-start" else 1
+        capacity = {"kind": kind} | ({"reservation": "mine"} if kind == "reservation" else {})
+        pool = {"machineType": machine.name, "nodes": nodes, "capacity": capacity}
+        assert warnings({"pools": {"more": pool}}) == []
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+def test_local_ssds_and_disks_of_each_machine_type_are_accepted(machine: Machine) -> None:
+    capacity = machine.series.sold[-1]
+    for disk in machine.boot_disks:
+        for count in (machine.local_ssds, *machine.local_ssd_choices):
+            pool = {"machineType": machine.name, "nodes": 1, "capacity": capacity, "diskType": disk}
+            settings = accepted({"pools": {"more": pool | ({"localSsds": {"count": count}} if count else {})}})
+            assert (settings.pools["more"].boot_disk, settings.pools["more"].local_ssd_count) == (disk, count)
+
+
+ACCEPTED: dict[str, dict[str, Any]] = {
+    "A4 by a block of a reservation, with RDMA networks": {
+        "pools": {
+            "train": RDMA_POOL | {"capacity": {"kind": "reservation", "reservation": "a4", "block": "a4-block-1"}},
+        }
+    },
+    "A4 with managed DRANET in the newest 1.34": {
+        "cluster": {"version": "1.34"},
+        "pools": {"train": RDMA_POOL | {"rdma": "managed"}},
+    },
+    "A4 by flex-start, queued": {
+        "cluster": {"version": "1.32.2-gke.1652000"},
+        "pools": {
+            "train": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": {"min": 0, "max": 4},
+                "capacity": {"kind": "flex-start", "queued": True, "maxRunDuration": "7d"},
+                "autoRepair": False,
+            }
+        },
+    },
+    "A4 by flex-start, close together": {
+        "pools": {
+            "train": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": {"min": 0, "max": 4},
+                "capacity": "flex-start",
+                "compactPlacement": True,
+            }
+        }
+    },
+    "a regional cluster": {
+        "zone": None,
+        "region": "us-central1",
+        "zones": ["us-central1-a", "us-central1-b", "us-central1-f"],
+        "pools": {"cpu": {"nodes": 3}, "train": RDMA_POOL | {"zones": ["us-central1-b"]}},
+    },
+    "a regional cluster whose pools name their zones": {
+        "zone": None,
+        "region": "us-central1",
+        "pools": {"cpu": {"zones": ["us-central1-a", "us-central1-b"], "nodes": 2}},
+    },
+    "a zonal cluster with nodes in another zone": {"pools": {"cpu": {"zones": ["us-central1-a"]}}},
+    "existing networks": {
+        "network": {
+            "existing": {
+                "project": "host-project",
+                "network": "shared",
+                "subnetwork": "gpu",
+                "gvnic": {"network": "gvnic", "subnetwork": "gvnic"},
+                "rdma": {"network": "rdma", "subnetworks": [f"rdma-{number}" for number in range(8)]},
+            }
+        },
+        "pools": {"train": RDMA_POOL},
+    },
+    "an existing cluster": {
+        "project": None,
+        "zone": None,
+        "cluster": {"existing": {"kubeconfig": "~/.kube/config", "context": "gpu"}},
+        "operators": {"kuberay": {"source": "present"}},
+        "pools": {"train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks"}},
+    },
+    "the smallest range of everything": {"network": {"cidr": "192.168.0.0/20"}, "pools": {"cpu": {"nodes": 7}}},
+    "the widest": {"network": {"cidr": "10.0.0.0/8"}},
+    "rates with a currency": {"currency": "USD", "pools": {"cpu": {"hourlyRate": 0.8}}},
+    "labels, taints and kernel settings": {
+        "labels": {"owner": "ml-platform", "cost-center": "42"},
+        "pools": {
+            "cpu": {
+                "labels": {"example.com/team": "ml", "tier": ""},
+                "taints": [
+                    {"key": "example.com/only", "value": "ray"},
+                    {"key": "example.com/only", "effect": "NoExecute"},
+                ],
+                "sysctls": {"net.core.rmem_max": "16777216", "vm.max_map_count": "262144"},
+            }
+        },
+    },
+    "no logs": {"cluster": {"logging": []}},
+    "CUDA of the B200's time": {
+        "pools": {"train": RDMA_POOL},
+        "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu128", "worker": {"gpus": 8}}},
+    },
+    "an older CUDA on an older GPU": {
+        "pools": {"dev": {"machineType": "a2-highgpu-1g", "nodes": 1}},
+        "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu118"}},
+    },
+    "an older CUDA on no GPU": {
+        "pools": {"train": RDMA_POOL},
+        "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu118", "worker": {"gpus": 0, "pool": "cpu"}}},
+    },
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_accepted_without_a_warning(case: str) -> None:
+    assert warnings(ACCEPTED[case]) == []
+
+
+FLEX_START = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity": "flex-start"}
+
+
+def test_waiting_for_flex_start_nodes_is_warned_of() -> None:
+    given = {"pools": {"dev": FLEX_START}, "engineers": {"alice": {}}}
+    assert warnings(given) == [
+        (
+            "environment.engineers.alice.wait.until: waits up to 10m for workers on pool 'dev', whose flex-start nodes come when"
+            " Google has them, maybe after hours, and the update would fail; write `wait: {until: submitted}`"
+        )
+    ]
+    assert warnings(over(given, {"engineers": {"alice": {"wait": {"until": "submitted"}}}})) == []
+    assert warnings(over(given, {"engineers": {"alice": {"workers": {"min": 0, "max": 2}}}})) == []
+
+
+def test_a_machine_that_is_not_sold_on_demand_is_warned_of() -> None:
+    assert warnings({"pools": {"train": {"machineType": "a4-highgpu-8g", "nodes": 1}}}) == [
+        (
+            "environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand: without a reservation that any machine may"
+            " use, there will be no node; set `capacity` to reservation, flex-start or spot"
+        )
+    ]
+
+
+def test_a_list_of_everyone_who_reaches_the_control_plane_is_warned_of() -> None:
+    networks = {"office": "203.0.113.0/24", "all": "0.0.0.0/0"}
+    assert warnings({"cluster": {"authorizedNetworks": networks}}) == [
+        (
+            "environment.cluster.authorizedNetworks.all: lets the whole internet reach the control plane, as if there were no list;"
+            " name the networks of your office and your CI, or take `authorizedNetworks` out"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"zone": None, "region": "us"},
+        {"pools": {"train": RDMA_POOL | {"capacity": {"kind": "reserved", "reservation": "a4"}}}},
+        {"network": {"cidr": "10.0.0.0", "podRange": "10.4.0.0/14", "rdmaRange": "10.0.0.0/18"}},
+        {"network": {"rdmaRange": "192.168.0.0/20"}, "pools": {"train": RDMA_POOL | {"rdma": "network"}}},
+        {"currency": "USD", "pools": {"cpu": {"hourlyRate": "much"}}},
+    ],
+)
+def test_nothing_is_concluded_from_what_is_wrong_by_itself(broken: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load("test", {"environment": over(BASE, broken)}, None)
+    assert len(caught.value.lines) == 1, caught.value.lines
