@@ -158,17 +158,18 @@ def _stock(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     if pool is None:
         yield "Google Cloud has no machines of this kind there at the moment; try again later, or another zone"
         return
-    elsewhere = _HAS_CAPACITY.search(error)
-    where = f" ({elsewhere['zones']} has some now)" if elsewhere else ""
+    found = _HAS_CAPACITY.search(error)
+    now = f"; there are some now in {found['zones']}" if found else ""
+    elsewhere = f"another zone ({pool.key}.zones{now})"
     ways = {
-        "on-demand": f"a reservation, or flex-start, which waits for machines ({pool.key}.capacity)",
-        "spot": f"on-demand machines, or flex-start, which waits for them ({pool.key}.capacity)",
-        "flex-start": "a reservation, or nodes: {min: 0, …}, so that they may come later",
-        "reservation": "the block or zone that the reservation has machines in, or Google's support: they are yours",
+        "on-demand": f"{elsewhere}, or a reservation or flex-start, which waits for machines ({pool.key}.capacity)",
+        "spot": f"{elsewhere}, or on-demand machines or flex-start, which waits for them ({pool.key}.capacity)",
+        "flex-start": f"{elsewhere}, or a reservation ({pool.key}.capacity)",
+        "reservation": "or ask Google's support, since these machines are reserved for you",
     }
     yield (
-        f"Google Cloud has no {pool.machines} at the moment, whatever the quota says; try again later, another zone"
-        f"{where} ({pool.key}.zones), or {ways[pool.settings.capacity.kind]}"
+        f"Google Cloud has no {pool.machines} at the moment, whatever the quota says; try again later,"
+        f" {ways[pool.settings.capacity.kind]}"
     )
 
 

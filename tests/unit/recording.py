@@ -25,6 +25,8 @@ class Recorder(pulumi.runtime.Mocks):
     registrations: list[Registration] = field(default_factory=list)
     references: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Outputs of other stacks by full name."""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """Outputs that every resource has beside its inputs."""
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         inputs = dict(args.inputs)
@@ -35,11 +37,15 @@ class Recorder(pulumi.runtime.Mocks):
                 "outputs": self.references.get(args.name, {}),
                 "secretOutputNames": [],
             }
-        outputs = inputs | {
-            "selfLink": f"self/{args.name}",
-            "endpoint": "203.0.113.1",
-            "masterAuth": {"clusterCaCertificate": "Y2E="},
-        }
+        outputs = (
+            inputs
+            | self.outputs
+            | {
+                "selfLink": f"self/{args.name}",
+                "endpoint": "203.0.113.1",
+                "masterAuth": {"clusterCaCertificate": "Y2E="},
+            }
+        )
         return f"{args.name}-id", outputs
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
@@ -50,10 +56,13 @@ class Recorder(pulumi.runtime.Mocks):
 
 
 def run(
-    program: Callable[[], Coroutine[Any, Any, None]], stack: str, references: dict[str, dict[str, Any]] | None = None
+    program: Callable[[], Coroutine[Any, Any, None]],
+    stack: str,
+    references: dict[str, dict[str, Any]] | None = None,
+    outputs: dict[str, Any] | None = None,
 ) -> Recorder:
     """Run a program as a preview of `stack` and return what it registered; what it raises is raised."""
-    recorder = Recorder(references=references or {})
+    recorder = Recorder(references=references or {}, outputs=outputs or {})
     pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 from stacks import stack_file
 from stacks.engineer import engineer
@@ -150,19 +153,106 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
     assert recorded == ["environment 'lab' has no output `environment`; make it first: pulumi up -s lab"]
 
 
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    named = {
+        "clusters": {"cluster": {"server": "https://10.0.0.1:6443"}},
+        "users": {"user": {"token": "some-token"}},
+        "contexts": {"context": {"cluster": "it", "user": "it"}},
+    }
+    lists = {key: [{"name": "it", **value}] for key, value in named.items()}
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "it"} | lists))
+    return path
+
+
+def on_existing(kubeconfig: Path, **kuberay: str) -> EnvironmentSettings:
+    """The lab's environment on a cluster that is there already."""
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    for key in ("project", "zone"):
+        del values[key]
+    values["cluster"] = {"existing": {"kubeconfig": str(kubeconfig)}}
+    values["operators"]["kuberay"] |= kuberay
+    # Nodes of a cluster that berth did not make have no labels by which the GPU Operator would share their GPUs.
+    del values["sharing"], values["pools"]["dev"]["sharing"]
+    settings = load("lab", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
+def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kubeconfig: Path) -> None:
+    recorder = run(lambda: environment("lab", on_existing(kubeconfig)), "lab")
+    assert [each.type for each in recorder.registrations if "gcp" in each.type or "gke" in each.type] == []
+    assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    (provider,) = recorder.of_type("pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == "https://10.0.0.1:6443"
+    assert json.loads(provider.inputs["kubeconfig"]["value"])["current-context"] == "it"
+
+
+@pytest.mark.parametrize("source", ["present", "addon"])
+def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values["operators"]["kuberay"] = {"source": source}
+    settings = load("lab", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    recorder = run(lambda: environment("lab", settings), "lab")
+    assert "kuberay-operator" not in {each.name for each in recorder.registrations}
+    assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+
+
+def test_an_environment_on_an_existing_cluster_imports_no_pulumi_gcp() -> None:
+    assert imported_by("import stacks.program, stacks.environment") == "[]"
+
+
+@pytest.mark.parametrize("stack", ["dev", "prod"])
+def test_the_shipped_environments_register_their_pools(stack: str) -> None:
+    settings = shipped(stack)
+    recorder = run(lambda: environment(stack, settings), stack)
+    assert {each.name for each in recorder.of_type(NODE_POOL)} == set(settings.pools)
+    (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
+    assert cluster.inputs["resourceLabels"] == settings.labels
+
+
+def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_any_pool() -> None:
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values["pools"]["train"] |= {"rdma": "managed"}
+    settings = load("lab", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    recorded: list[str] = []
+
+    async def program() -> None:
+        try:
+            await environment("lab", settings)
+        except pulumi.RunError as error:
+            recorded.append(str(error))
+
+    recorder = run(program, "lab", outputs={"masterVersion": "1.33.4-gke.1000000"})
+    assert len(recorded) == 1
+    assert recorded[0].startswith(
+        "the cluster is there, and its pools are not: GKE 1.33.4-gke.1000000 is too old: managed"
+    )
+    assert recorder.of_type(NODE_POOL) == []
+
+
 def test_an_engineers_program_imports_no_pulumi_gcp() -> None:
+    assert imported_by("import stacks.program, stacks.engineer") == "[]"
+
+
+def imported_by(statement: str) -> str:
+    """The modules of pulumi_gcp and of the lab that a fresh interpreter has after a statement."""
+
     async def imported() -> str:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
-            "import stacks.program, stacks.engineer, sys; print([m for m in sys.modules if m.startswith(('pulumi_gcp', 'lab'))])",
+            f"{statement}; import sys; print([m for m in sys.modules if m.startswith(('pulumi_gcp', 'lab'))])",
             stdout=asyncio.subprocess.PIPE,
             cwd=stack_file.project(),
         )
         output, _ = await process.communicate()
         return output.decode().strip()
 
-    assert asyncio.run(imported()) == "[]"
+    return asyncio.run(imported())
 
 
 def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.gke.cluster_arguments import cluster_arguments
+from components.gke.kubeconfig import kubeconfig
+from components.gke.names import LIMIT, derived
+from tests.unit.components.gke import environment_of, unknown_arguments
+
+RDMA_POOL = {
+    "machineType": "a4-highgpu-8g",
+    "nodes": 2,
+    "capacity": {"kind": "reservation", "reservation": "a4"},
+    "rdma": "networks",
+}
+
+CASES: dict[str, dict[str, Any]] = {
+    "zonal-by-default": {},
+    "regional-private-with-addon": {
+        "region": "us-central1",
+        "zones": ["us-central1-f", "us-central1-a", "us-central1-b"],
+        "labels": {"owner": "ml-platform", "cost-center": "research"},
+        "cluster": {
+            "version": "1.35",
+            "releaseChannel": "RAPID",
+            "deletionProtection": False,
+            "privateEndpoint": True,
+            "authorizedNetworks": {"office": "203.0.113.0/24", "ci": "198.51.100.7/32"},
+            "logging": ["SYSTEM", "WORKLOADS", "APISERVER"],
+            "nodeServiceAccount": "nodes@some-project.iam.gserviceaccount.com",
+        },
+        "operators": {"kuberay": {"source": "addon"}},
+    },
+    "with-rdma-networks-and-public-nodes": {
+        "pools": {"train": RDMA_POOL, "cpu": {"machineType": "n2-standard-16", "nodes": 1}},
+        "cluster": {"privateNodes": False, "managedPrometheus": False, "managedDcgm": False},
+        "operators": {"kuberay": {"source": "present"}},
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_arguments(golden: Callable[[str, Any], None], case: str) -> None:
+    golden(f"gke/cluster-{case}", cluster_arguments(environment_of(**CASES[case])))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pulumi_gcp_knows_every_argument(case: str) -> None:
+    given = cluster_arguments(environment_of(**CASES[case]))
+    assert list(unknown_arguments(given, "container", "ClusterArgs")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "enabled"),
+    [("chart", [False]), ("addon", [True]), ("present", [])],
+)
+def test_gkes_ray_operator_is_never_beside_the_chart(source: str, enabled: list[bool]) -> None:
+    given = cluster_arguments(environment_of(operators={"kuberay": {"source": source}}))
+    operators = given.get("addons_config", {}).get("ray_operator_configs", [])
+    assert [each["enabled"] for each in operators] == enabled
+
+
+def test_rays_logs_and_metrics_go_where_the_clusters_go() -> None:
+    operators = {"kuberay": {"source": "addon"}}
+    quiet = {"logging": ["SYSTEM"], "managedPrometheus": False, "managedDcgm": False}
+    found = []
+    for cluster in ({}, quiet):
+        (ray,) = cluster_arguments(environment_of(operators=operators, cluster=cluster))["addons_config"][
+            "ray_operator_configs"
+        ]
+        found.append((ray["ray_cluster_logging_config"]["enabled"], ray["ray_cluster_monitoring_config"]["enabled"]))
+    assert found == [(True, True), (False, False)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, None), ({"multiNetworking": True}, True), ({"multiNetworking": False}, False)]
+)
+def test_multi_networking_is_on_where_it_is_asked_for(given: dict[str, Any], expected: bool | None) -> None:  # noqa: FBT001
+    assert cluster_arguments(environment_of(cluster=given)).get("enable_multi_networking") is expected
+
+
+def test_multi_networking_is_on_where_a_pool_has_further_networks() -> None:
+    assert cluster_arguments(environment_of({"train": RDMA_POOL}))["enable_multi_networking"] is True
+
+
+def test_the_kubeconfig_holds_no_credential() -> None:
+    config = json.loads(kubeconfig("some", "203.0.113.1", "Y2E="))
+    (cluster,), (user,) = config["clusters"], config["users"]
+    assert cluster["cluster"] == {"server": "https://203.0.113.1", "certificate-authority-data": "Y2E="}
+    assert user["user"].keys() == {"exec"}
+    assert user["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
+    assert config["current-context"] == "some"
+
+
+def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() -> None:
+    assert derived("some", "rdma", "us-central1-b", "0") == "some-rdma-us-central1-b-0"
+    longest = "n" * 50
+    names = {derived(longest, "rdma", "northamerica-northeast1-a", str(number)) for number in range(8)}
+    assert len(names) == 8
+    assert all(len(name) <= LIMIT and "--" not in name for name in names)

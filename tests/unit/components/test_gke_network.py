@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.google import google
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import offered
+from tests.unit.components.gke import environment_of
+from tests.unit.recording import Recorder, run
+
+NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT = (
+    "gcp:compute/network:Network",
+    "gcp:compute/subnetwork:Subnetwork",
+    "gcp:compute/firewall:Firewall",
+    "gcp:compute/router:Router",
+    "gcp:compute/routerNat:RouterNat",
+)
+CLUSTER, NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+COMPUTE = {NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT}
+
+RESERVED = {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": {"kind": "reservation", "reservation": "a4"}}
+
+
+def recorded(settings: EnvironmentSettings, name: str = "some") -> Recorder:
+    async def program() -> None:
+        await google(name, settings, offered(settings.pools, settings.sharing), {})
+
+    return run(program, "some")
+
+
+def inputs(recorder: Recorder, kind: str) -> dict[str, dict[str, Any]]:
+    return {each.name: each.inputs for each in recorder.of_type(kind)}
+
+
+def further(recorder: Recorder, pool: str) -> list[tuple[str, str]]:
+    config = inputs(recorder, NODE_POOL)[pool]["networkConfig"]
+    return [(each["network"], each["subnetwork"]) for each in config.get("additionalNodeNetworkConfigs", [])]
+
+
+def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out() -> None:
+    recorder = recorded(environment_of())
+    assert inputs(recorder, NETWORK) == {
+        "some": {"name": "some", "autoCreateSubnetworks": False, "mtu": 8896},
+    }
+    assert inputs(recorder, SUBNETWORK) == {
+        "some": {
+            "name": "some",
+            "network": "self/some",
+            "region": "us-central1",
+            "ipCidrRange": "10.0.0.0/20",
+            "privateIpGoogleAccess": True,
+            "secondaryIpRanges": [
+                {"rangeName": "pods", "ipCidrRange": "10.4.0.0/14"},
+                {"rangeName": "services", "ipCidrRange": "10.0.32.0/20"},
+            ],
+        }
+    }
+    assert inputs(recorder, FIREWALL) == {
+        "some-internal": {
+            "name": "some-internal",
+            "network": "self/some",
+            "sourceRanges": ["10.0.0.0/20", "10.4.0.0/14"],
+            "allows": [
+                {"protocol": "tcp", "ports": ["0-65535"]},
+                {"protocol": "udp", "ports": ["0-65535"]},
+                {"protocol": "icmp"},
+            ],
+        }
+    }
+    assert inputs(recorder, ROUTER) == {
+        "some-router": {"name": "some-router", "network": "self/some", "region": "us-central1"}
+    }
+    assert inputs(recorder, NAT)["some-nat"] == {
+        "name": "some-nat",
+        "router": "some-router",
+        "region": "us-central1",
+        "natIpAllocateOption": "AUTO_ONLY",
+        "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+        "enableDynamicPortAllocation": True,
+        "enableEndpointIndependentMapping": False,
+        "logConfig": {"enable": True, "filter": "ERRORS_ONLY"},
+    }
+    cluster = inputs(recorder, CLUSTER)["some"]
+    assert (cluster["network"], cluster["subnetwork"]) == ("self/some", "self/some")
+    assert cluster["ipAllocationPolicy"] == {
+        "clusterSecondaryRangeName": "pods",
+        "servicesSecondaryRangeName": "services",
+    }
+
+
+@pytest.mark.parametrize("values", [{"network": {"nat": False}}, {"cluster": {"privateNodes": False}}])
+def test_cloud_nat_is_for_private_nodes_that_want_it(values: dict[str, Any]) -> None:
+    recorder = recorded(environment_of(**values))
+    assert recorder.of_type(ROUTER) == recorder.of_type(NAT) == []
+
+
+def test_nodes_with_rdma_nics_get_nine_further_networks_in_order() -> None:
+    recorder = recorded(environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"mtu": 1460}))
+    networks = inputs(recorder, NETWORK)
+    assert networks.keys() == {"some", "some-gvnic", "some-rdma-us-central1-b"}
+    assert networks["some-gvnic"]["mtu"] == 1460
+    assert networks["some-rdma-us-central1-b"] == {
+        "name": "some-rdma-us-central1-b",
+        "autoCreateSubnetworks": False,
+        "mtu": 8896,
+        "networkProfile": "projects/some-project/global/networkProfiles/us-central1-b-vpc-roce",
+    }
+    subnetworks = inputs(recorder, SUBNETWORK)
+    assert {name: its["ipCidrRange"] for name, its in subnetworks.items() if name != "some"} == {
+        "some-gvnic": "10.0.64.0/18",
+        **{f"some-rdma-us-central1-b-{number}": f"10.0.{128 + 8 * number}.0/21" for number in range(8)},
+    }
+    assert {its["network"] for its in inputs(recorder, FIREWALL).values()} == {"self/some", "self/some-gvnic"}, (
+        "an RDMA network takes no firewall rules"
+    )
+    assert further(recorder, "train") == [
+        ("some-gvnic", "some-gvnic"),
+        *(("some-rdma-us-central1-b", f"some-rdma-us-central1-b-{number}") for number in range(8)),
+    ]
+    assert further(recorder, "cpu") == []
+
+
+def test_pools_in_two_zones_have_an_rdma_network_each_and_share_the_second_one() -> None:
+    pools = {
+        "one": RESERVED | {"rdma": "networks", "zones": ["us-central1-a"]},
+        "other": RESERVED | {"rdma": "networks", "zones": ["us-central1-b"]},
+    }
+    settings = EnvironmentSettings.model_validate(
+        {"project": "some-project", "region": "us-central1", "zones": ["us-central1-b"], "pools": pools}
+    )
+    recorder = recorded(settings)
+    assert inputs(recorder, NETWORK).keys() == {
+        "some",
+        "some-gvnic",
+        "some-rdma-us-central1-a",
+        "some-rdma-us-central1-b",
+    }
+    assert [network for network, _ in further(recorder, "one")] == ["some-gvnic", *["some-rdma-us-central1-a"] * 8]
+    assert [network for network, _ in further(recorder, "other")] == ["some-gvnic", *["some-rdma-us-central1-b"] * 8]
+
+
+def test_names_stay_within_what_google_cloud_allows() -> None:
+    name = "a-cluster-with-a-name-of-forty-character"
+    zone = "northamerica-northeast1-a"
+    settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, zone=zone)
+    recorder = recorded(settings, name)
+    names = [each.name for each in recorder.registrations if each.type in COMPUTE]
+    assert len(names) == len({(each.type, each.name) for each in recorder.registrations if each.type in COMPUTE})
+    assert all(len(each) <= 63 for each in names)
+
+
+def test_managed_dranet_makes_no_further_network() -> None:
+    recorder = recorded(environment_of({"train": RESERVED | {"rdma": "managed"}}))
+    assert inputs(recorder, NETWORK).keys() == {"some"}
+    assert inputs(recorder, NODE_POOL)["train"]["networkConfig"] == {
+        "acceleratorNetworkProfile": "auto",
+        "enablePrivateNodes": True,
+    }
+    assert "enableMultiNetworking" not in inputs(recorder, CLUSTER)["some"]
+
+
+EXISTING: dict[str, Any] = {
+    "network": "shared",
+    "subnetwork": "gke",
+    "podRange": "gke-pods",
+    "serviceRange": "gke-services",
+    "gvnic": {"network": "second", "subnetwork": "second-sub"},
+    "rdma": {"network": "roce", "subnetworks": [f"roce-{number}" for number in range(8)]},
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "host", "second"),
+    [
+        ({}, "some-project", ("second", "second-sub")),
+        (
+            {"project": "host-project"},
+            "host-project",
+            (
+                "projects/host-project/global/networks/second",
+                "projects/host-project/regions/us-central1/subnetworks/second-sub",
+            ),
+        ),
+    ],
+)
+def test_existing_networks_are_used_and_nothing_is_made(
+    more: dict[str, str], host: str, second: tuple[str, str]
+) -> None:
+    settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more})
+    recorder = recorded(settings)
+    assert [each.type for each in recorder.registrations if each.type in COMPUTE] == []
+    cluster = inputs(recorder, CLUSTER)["some"]
+    assert cluster["network"] == f"projects/{host}/global/networks/shared"
+    assert cluster["subnetwork"] == f"projects/{host}/regions/us-central1/subnetworks/gke"
+    assert cluster["ipAllocationPolicy"] == {
+        "clusterSecondaryRangeName": "gke-pods",
+        "servicesSecondaryRangeName": "gke-services",
+    }
+    interfaces = further(recorder, "train")
+    assert interfaces[0] == second
+    assert [subnetwork.split("/")[-1] for _, subnetwork in interfaces[1:]] == [f"roce-{n}" for n in range(8)]

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.existing import KubeconfigError, existing, one_context
+from stacks.load import SettingsError
+from stacks.settings.cluster import ExistingCluster
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    config: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "gpus", "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority": "ca.pem"}},
+            {"name": "other", "cluster": {"server": "https://10.0.0.2:6443"}},
+        ],
+        "users": [
+            {"name": "me", "user": {"token": "my-token"}},
+            {"name": "you", "user": {"token": "your-token"}},
+        ],
+        "contexts": [
+            {"name": "gpus-me", "context": {"cluster": "gpus", "user": "me", "namespace": "default"}},
+            {"name": "other-you", "context": {"cluster": "other", "user": "you"}},
+        ],
+        "current-context": "gpus-me",
+    }
+    (folder / "ca.pem").write_bytes(b"certificate")
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config | changes))
+    return path
+
+
+def test_one_context_is_kept_with_all_that_it_needs(tmp_path: Path) -> None:
+    text, server = one_context(write(tmp_path), None)
+    assert server == "https://10.0.0.1:6443"
+    config = json.loads(text)
+    assert config["clusters"] == [
+        {
+            "name": "gpus",
+            "cluster": {
+                "server": "https://10.0.0.1:6443",
+                "certificate-authority-data": base64.b64encode(b"certificate").decode(),
+            },
+        }
+    ]
+    assert config["users"] == [{"name": "me", "user": {"token": "my-token"}}]
+    assert config["current-context"] == "gpus-me"
+    assert "your-token" not in text, "nobody else's credentials go into the stack's state"
+
+
+def test_a_context_can_be_named(tmp_path: Path) -> None:
+    text, server = one_context(write(tmp_path), "other-you")
+    assert server == "https://10.0.0.2:6443"
+    assert json.loads(text)["current-context"] == "other-you"
+
+
+@pytest.mark.parametrize(
+    ("changes", "context", "key", "message"),
+    [
+        ({}, "gpus-mee", "context", "has no context 'gpus-mee'; did you mean 'gpus-me'?; it has: gpus-me, other-you"),
+        ({"current-context": "gone"}, None, "kubeconfig", "has no context 'gone'"),
+        ({"current-context": ""}, None, "context", "has no current context; name one of its contexts with `context`"),
+        ({"clusters": []}, None, "kubeconfig", "context 'gpus-me' is of cluster 'gpus', whose address is not there"),
+        ({"users": []}, None, "kubeconfig", "context 'gpus-me' is of user 'me', who is not there"),
+        ({"clusters": "no"}, None, "kubeconfig", "is no kubeconfig: it has no list of clusters"),
+    ],
+)
+def test_what_is_wrong_with_a_kubeconfig_is_said(
+    tmp_path: Path, changes: dict[str, Any], context: str | None, key: str, message: str
+) -> None:
+    with pytest.raises(KubeconfigError) as raised:
+        one_context(write(tmp_path, **changes), context)
+    assert message in str(raised.value)
+    assert raised.value.key == key
+
+
+def test_a_file_that_is_named_and_missing_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "ca.pem").unlink()
+    with pytest.raises(KubeconfigError, match=r"names .*ca\.pem, which cannot be read: No such file"):
+        one_context(path, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "it is no YAML (line 1)"), ("- 1", "it has no list of clusters")]
+)
+def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    with pytest.raises(KubeconfigError) as raised:
+        one_context(path, None)
+    assert message in str(raised.value)
+
+
+def test_a_missing_kubeconfig_is_a_settings_error_with_what_makes_one(tmp_path: Path) -> None:
+    settings = ExistingCluster(kubeconfig=str(tmp_path / "missing"))
+    with pytest.raises(SettingsError) as raised:
+        existing("dev", settings, None)
+    first, second = str(raised.value).splitlines()
+    assert first == "stack dev: 1 problem in its settings; nothing is changed"
+    assert second.startswith(f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one")
