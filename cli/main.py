@@ -128,6 +128,39 @@ def doctor(
         raise typer.Exit(1)
 
 
+@app.command()
+def preview(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of an environment, or an engineer's.")],
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown for a pull request.")] = False,
+    as_json: Json = False,
+    allow_destroy: Annotated[
+        bool, typer.Option("--allow-destroy", help="Exit with 0 though running work or capacity is lost.")
+    ] = False,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Look first what is really there.")] = False,
+    expect_no_changes: Annotated[
+        bool, typer.Option("--expect-no-changes", help="Exit with 4 if anything would change.")
+    ] = False,
+) -> None:
+    """Show what `pulumi up` would do: what it makes, changes, breaks, whose berths it reaches, what it costs.
+
+    It is the engine's own preview of the same program; nothing is changed. Exit code 0 if there is nothing to do or nothing
+    is lost, 3 if running work or capacity is lost, 4 with --expect-no-changes if anything would change, 1 if the engine
+    fails, 2 for wrong settings or an unknown stack.
+    """
+    if markdown and as_json:
+        fail("--markdown and --json are two renderings; choose one", BAD_INPUT)
+    from cli.preview.verb import Options, run  # noqa: PLC0415
+
+    options = Options(
+        rendering="markdown" if markdown else "json" if as_json else "tree",
+        allow_destroy=allow_destroy,
+        refresh=refresh,
+        expect_no_changes=expect_no_changes,
+    )
+    raise typer.Exit(run(stack, options))
+
+
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback, with the shell's exit code for it."""
     try:

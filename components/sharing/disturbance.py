@@ -11,7 +11,7 @@ from stacks.settings.pools import Pools
 Occupants = Mapping[str, Sequence[str]]
 """Names of the berths and clusters of this stack whose workers are on a pool, by the pool's name."""
 
-_KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
+KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
 _STOPS = (
     "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node restarts: work there is lost"
 )
@@ -31,7 +31,7 @@ def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occ
     for name, pool in pools.items():
         key = pool.settings.sharing or WHOLE_KEY
         if pool.settings.by_operator and key in before and before[key] != after.get(key):
-            lines.append(_line(name, f"sharing profile {key!r} changes", _KEEPS, occupants.get(name, ())))
+            lines.append(_line(name, f"sharing profile {key!r} changes", KEEPS, occupants.get(name, ())))
     return lines
 
 
@@ -49,7 +49,7 @@ def of_labels(pool: str, old: Mapping[str, str], new: Mapping[str, str], occupan
         return [_line(pool, change, _STOPS, occupants)]
     if old.get(CONFIG_LABEL) != new.get(CONFIG_LABEL):
         change = f"the sharing profile changes from {_name(old)} to {_name(new)}"
-        return [_line(pool, change, _KEEPS, occupants)]
+        return [_line(pool, change, KEEPS, occupants)]
     return []
 
 

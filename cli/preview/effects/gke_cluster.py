@@ -1,0 +1,104 @@
+"""What a change of a GKE cluster does.
+
+Which edits make nodes anew: docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, the table "Manual
+changes that recreate the nodes using a node upgrade strategy and respecting maintenance policies".
+"""
+
+from __future__ import annotations
+
+from cli.preview.effects.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
+from cli.preview.fleet import Fleet, is_zone
+from cli.preview.paths import below
+from cli.preview.plan import Property, Step
+
+_QUIET = (
+    *("resourceLabels", "loggingConfig", "monitoringConfig", "maintenancePolicy", "notificationConfig"),
+    *("costManagementConfig", "securityPostureConfig", "description", "nodePoolAutoConfig", "nodePoolDefaults"),
+    *("loggingService", "monitoringService", "fleet", "allowNetAdmin", "gatewayApiConfig", "initialNodeCount"),
+)
+
+_ANEW = {
+    "enableShieldedNodes": "shielded nodes",
+    "networkPolicy": "network policy enforcement",
+    "addonsConfig.networkPolicyConfig": "network policy enforcement",
+    "addonsConfig.dnsCacheConfig": "NodeLocal DNSCache",
+    "enableIntranodeVisibility": "intranode visibility",
+    "defaultSnatStatus": "default SNAT",
+    "confidentialNodes": "confidential nodes",
+}
+
+_DISTURBS = {
+    "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
+    "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs submitted"
+    " from outside may lose it",
+    "privateClusterConfig": "by which addresses nodes and control plane are reached changes",
+    "controlPlaneEndpointsConfig": "by which addresses the control plane is reached changes",
+    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and nobody"
+    " looks after them while no operator runs",
+    "addonsConfig": "an add-on of GKE is switched or set otherwise; its own pods restart",
+    "workloadIdentityConfig": "pods get their Google identities from another pool",
+    "nodeLocations": "the zones of pools that name none change",
+    "enableK8sBetaApis": "the control plane restarts to serve other beta APIs",
+}
+
+
+def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of the GKE cluster itself."""
+    if step.old is None:
+        return []
+    everywhere = fleet.everywhere
+    sitting = sitting_on(fleet, everywhere)
+    if step.operation in ("replace", "delete"):
+        text = "the cluster is deleted with everything on it" + (
+            ", then made anew and empty" if step.operation == "replace" else ""
+        )
+        # Its pools go with it, whatever the engine says of them.
+        pools = fleet.before.values()
+        gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]
+        return [Effect(Level.DESTROYS, text, sitting, gpus)]
+    effects: list[Effect] = []
+    for each in step.properties:
+        effect = _of_property(each, step, fleet)
+        if effect and effect.text not in {said.text for said in effects}:
+            effects.append(effect)
+    return effects
+
+
+def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
+    path = changed.path
+    if any(below(path, prefix) for prefix in _QUIET):
+        return None
+    if below(path, "deletionProtection"):
+        if changed.new is False:
+            return Effect(
+                Level.DISTURBS, "deletion protection is switched off: from now on nothing stops a `pulumi destroy`"
+            )
+        return None
+    if below(path, "minMasterVersion"):
+        return _upgrade(changed, step)
+    for prefix, word in _ANEW.items():
+        if below(path, prefix):
+            sitting = sitting_on(fleet, fleet.everywhere)
+            text = f"{word}: GKE makes every node of the cluster anew, pool by pool, and evicts the pods on it"
+            return Effect(where_somebody_works(fleet, sitting), text, sitting)
+    for prefix, text in _DISTURBS.items():
+        if below(path, prefix):
+            return Effect(Level.DISTURBS, text)
+    return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
+
+
+def _upgrade(changed: Property, step: Step) -> Effect:
+    """A minimum version is an upgrade only where the control plane is older; the API server knows, the plan does not."""
+    location = str(step.old.inputs.get("location") or "") if step.old else ""
+    away = (
+        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on; nothing new starts)"
+        if is_zone(location)
+        else "the API server stays, since the cluster is regional"
+    )
+    running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
+    now = f" (now {running})" if running else ""
+    text = (
+        f"the control plane is upgraded to {changed.new} or newer{now}, if it is older; {away}; GKE upgrades the nodes later, in"
+        " a maintenance window"
+    )
+    return Effect(Level.DISTURBS, text)

@@ -1,0 +1,33 @@
+"""Which table a change is looked up in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cli.preview.effects.effect import Effect, Level
+from cli.preview.effects.gke_cluster import of_gke_cluster
+from cli.preview.effects.helm import of_release
+from cli.preview.effects.node_pool import of_node_pool
+from cli.preview.effects.others import of_other
+from cli.preview.effects.ray import of_ray_cluster
+from cli.preview.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, Fleet
+from cli.preview.plan import Step
+
+_TABLES: Mapping[str, Callable[[Step, Fleet], list[Effect]]] = {
+    NODE_POOL: of_node_pool,
+    GKE_CLUSTER: of_gke_cluster,
+    RAY_CLUSTER: of_ray_cluster,
+    "kubernetes:helm.sh/v3:Release": of_release,
+}
+
+_OPERATIONS = {"create", "import", "update", "replace", "import-replacement", "delete"}
+_PARTS_OF_ONE = {"delete-replaced", "create-replacement"}
+
+
+def effects_of(step: Step, fleet: Fleet) -> list[Effect]:
+    """What a change does to what runs."""
+    if step.engine_operation not in _OPERATIONS | _PARTS_OF_ONE:
+        return [Effect(Level.DESTROYS, f"the engine says {step.engine_operation!r}, which berth does not know")]
+    if step.operation == "create":
+        return []
+    return _TABLES.get(step.type, of_other)(step, fleet)

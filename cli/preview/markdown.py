@@ -1,0 +1,124 @@
+"""A report as the comment on a pull request, or a job's summary."""
+
+from __future__ import annotations
+
+import re
+
+from cli.preview import lines
+from cli.preview.effects.effect import Level
+from cli.preview.report import Change, Part, Report
+
+MOST_CHARACTERS = 60_000
+"""GitHub takes 65,536 characters for a comment, and GitLab more; the rest is for what CI adds."""
+
+_SIGNS = {"nothing": "✅", "harmless": "✅", "disturbs": "⚠️", "destroys": "🛑"}
+
+
+def marker(stack: str) -> str:
+    """The hidden line by which CI finds its comment again."""
+    return f"<!-- berth-preview:{stack} -->"
+
+
+def markdown(report: Report) -> str:
+    """The report, with what is destroyed first; cut where it would be too long, which it then says."""
+    head = [marker(report.known.stack), f"## {_SIGNS[report.verdict]} berth preview: {_code(report.known.stack)}", ""]
+    head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
+    body = [*_destroyed(report), *_summary(report), *_drift(report)]
+    for part in report.parts:
+        body += _part(part)
+    body += _warnings(report)
+    return _cut("\n".join([*head, *body]).rstrip() + "\n")
+
+
+def _destroyed(report: Report) -> list[str]:
+    """A table of what ends work or takes capacity."""
+    rows = [
+        f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
+        f" {_escaped(lines.gpus_line(effect.gpus) or '–')} |"
+        for change in report.changes
+        for effect in change.effects
+        if effect.level == Level.DESTROYS
+    ]
+    return (
+        ["| what | what happens | who is there | GPUs that go away |", "|---|---|---|---|", *rows, ""] if rows else []
+    )
+
+
+def _cell(change: Change) -> str:
+    text = f"{lines.SIGNS[change.operation]} {change.resource} {_code(change.name)} {lines.DONE[change.operation]}"
+    if change.forcing:
+        text += ", forced by " + ", ".join(_code(lines.property_text(each)) for each in change.forcing)
+    return text.replace("|", "\\|")
+
+
+def _summary(report: Report) -> list[str]:
+    found = [
+        *(("GPU-hours a day", lines.hours_line(each)) for each in report.hours),
+        ("Money a day", lines.money_line(report.cost) if report.cost else ""),
+    ]
+    items = [f"- **{title}**: {_escaped(text)}" for title, text in found if text]
+    items += [f"- {_escaped(note)}" for note in (lines.told_line(report), lines.not_asked_line(report)) if note]
+    return [*items, ""] if items else []
+
+
+def _drift(report: Report) -> list[str]:
+    if not report.drift:
+        return []
+    found = ["### Changed behind Pulumi's back", ""]
+    for each in report.drift:
+        found.append(f"- {_escaped(lines.drift_line(each))}")
+        found += [f"  - {_code(lines.property_text(its))}" for its in each.properties]
+    return [*found, ""]
+
+
+def _part(part: Part) -> list[str]:
+    signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
+    worst = f" — {part.level.word}" if part.level else ""
+    found = [f"<details><summary>{signs} {_html(part.title)}{worst}</summary>", ""]
+    for change in part.changes:
+        detail = f" ({_escaped(change.detail)})" if change.detail else ""
+        sign, done = lines.SIGNS[change.operation], lines.DONE[change.operation]
+        found.append(f"- {sign} {change.resource} {_code(change.name)} {done}{detail}")
+        for effect in change.effects:
+            who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
+            found.append(f"  - **{effect.level.word}**: {_escaped(effect.text + who)}")
+        found += [
+            f"  - {_code(lines.property_text(each))}{' **forces the replacement**' if each.forces else ''}"
+            for each in change.step.properties
+        ]
+    return [*found, "", "</details>", ""]
+
+
+def _warnings(report: Report) -> list[str]:
+    if not report.warnings:
+        return []
+    lines_of_all = [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings]
+    return ["<details><summary>Warnings</summary>", "", *lines_of_all, "", "</details>", ""]
+
+
+def _cut(text: str) -> str:
+    """At a line's end, with what was opened closed again."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    end = "\n\n*Cut: the whole report is longer than a comment can be. See `berth preview --json`.*\n"
+    close = "\n\n</details>"
+    kept = text[: MOST_CHARACTERS - len(end) - len(close)].rsplit("\n", 1)[0]
+    still_open = kept.count("<details>") > kept.count("</details>")
+    return kept + (close if still_open else "") + end
+
+
+def _code(text: str) -> str:
+    """As code, whatever backticks it has."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if longest else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _escaped(text: str) -> str:
+    """Text of no meaning to markdown; settings can hold any."""
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,90 @@
+"""Property paths as the engine writes them, and the values that they lead to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MISSING: Any = object()
+"""There is no such value."""
+
+SECRET = "[secret]"  # noqa: S105 - what is shown in a secret's place
+"""What stands for a secret."""
+
+LATER = "(known later)"
+"""What stands for a value that only `pulumi up` will know."""
+
+# How the engine marks a special value, and that it is a secret (pulumi, sdk/go/common/resource/sig/sig.go).
+_SIGNATURE, _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+
+# How the engine writes a value that only `pulumi up` will know (pulumi, sdk/go/common/resource/plugin/rpc.go).
+_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+_UNKNOWN_VALUES = {
+    _UNKNOWN,
+    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+    "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+    "030794c1-ac77-496b-92df-f27374a8bd58",
+    "e48ece36-62e2-4504-bad9-02848725956a",
+    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+}
+
+
+def revealed(value: Any) -> Any:
+    """A value with each secret as `[secret]`, and what is not known yet as `(known later)`."""
+    if isinstance(value, Mapping):
+        if value.get(_SIGNATURE) == _SECRET_SIGNATURE:
+            return SECRET
+        return {key: revealed(inner) for key, inner in value.items() if key != "__defaults"}
+    if isinstance(value, list):
+        return [revealed(inner) for inner in value]
+    if isinstance(value, str) and value in _UNKNOWN_VALUES:
+        return LATER
+    return value
+
+
+def value_at(value: Any, path: str) -> Any:
+    """The value at a path; MISSING where there is none.
+
+    Args:
+        value: where the path begins.
+        path: as the engine writes it. Keys with dots in them may stand there plainly (`labels.nvidia.com/mig.config`), so
+            the longest key that fits is taken.
+    """
+    if not path:
+        return value
+    if isinstance(value, Mapping):
+        quoted = re.match(r'\["((?:[^"\\]|\\.)*)"\]\.?', path)
+        if quoted:
+            key = quoted[1].replace('\\"', '"')
+            return value_at(value[key], path[quoted.end() :]) if key in value else MISSING
+        fitting = [key for key in value if path == key or path.startswith((f"{key}.", f"{key}["))]
+        if not fitting:
+            return MISSING
+        key = max(fitting, key=len)
+        return value_at(value[key], path[len(key) :].removeprefix("."))
+    index = re.match(r"\[(\d+)\]\.?", path)
+    if isinstance(value, list) and index and int(index[1]) < len(value):
+        return value_at(value[int(index[1])], path[index.end() :])
+    return MISSING
+
+
+def below(path: str, prefix: str) -> bool:
+    """Whether a path is another one, or below it; indices of lists do not count."""
+    plain = re.sub(r"\[\d+\]", "", path)
+    return plain == prefix or plain.startswith((f"{prefix}.", f"{prefix}["))
+
+
+def differing(old: Any, new: Any, path: str = "") -> list[str]:
+    """Paths at which two values differ, as deep as both are mappings or lists of one length."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found = []
+        for key in [*old, *(key for key in new if key not in old)]:
+            step = f'["{key}"]' if "." in key else f".{key}" if path else str(key)
+            found += differing(old.get(key, MISSING), new.get(key, MISSING), path + step)
+        return found
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        return [each for index, (one, other) in pairs for each in differing(one, other, f"{path}[{index}]")]
+    return [] if old is not MISSING and new is not MISSING and old == new else [path]

@@ -1,0 +1,78 @@
+"""A report for people at a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from cli.preview import lines
+from cli.preview.effects.effect import Effect, Level
+from cli.preview.report import Change, Report
+
+_COLOURS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
+_LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level.DESTROYS: ("✗", "bold red")}
+_VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "destroys": "bold red"}
+
+_MOST_PROPERTIES = 12
+
+
+def tree(report: Report) -> RenderableType:
+    """The whole report: the changes as a tree, and what they come to below it."""
+    title = Text(report.known.stack, style="bold")
+    title.append(f": {report.verdict}", style=_VERDICTS[report.verdict])
+    title.append(f" ({lines.counts_line(report)})", style="not bold dim")
+    root = Tree(title, guide_style="dim")
+    if report.drift:
+        branch = root.add(Text("changed behind Pulumi's back", style="yellow"))
+        for each in report.drift:
+            leaf = branch.add(Text(lines.drift_line(each)))
+            for its in each.properties[:_MOST_PROPERTIES]:
+                leaf.add(Text(lines.property_text(its), style="dim"))
+    for part in report.parts:
+        branch = root.add(Text(part.title, style="bold"))
+        for change in part.changes:
+            _add(branch, change)
+    return Group(root, *_summary(report))
+
+
+def _add(branch: Tree, change: Change) -> None:
+    colour = _COLOURS[change.operation]
+    name = change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
+    label = Text(f"{lines.SIGNS[change.operation]} {name}", style=colour)
+    label.append(f" {lines.DONE[change.operation]}", style=colour)
+    if change.detail:
+        label.append(f"  {change.detail}", style="dim")
+    leaf = branch.add(label)
+    for effect in change.effects:
+        _add_effect(leaf, effect)
+    if change.operation == "replace" and not change.forcing:
+        leaf.add(Text("since something that it depends on is replaced", style="dim"))
+    shown = change.step.properties[:_MOST_PROPERTIES]
+    for each in shown:
+        text = Text(lines.property_text(each), style="" if each.forces else "dim")
+        if each.forces:
+            text.append("  forces the replacement", style="magenta")
+        leaf.add(text)
+    if more := len(change.step.properties) - len(shown):
+        leaf.add(Text(f"and {more} more (see --json)", style="dim"))
+
+
+def _add_effect(leaf: Tree, effect: Effect) -> None:
+    sign, style = _LEVELS[effect.level]
+    told = leaf.add(Text(f"{sign} {effect.text}", style=style))
+    if effect.sitting:
+        told.add(Text(f"there: {', '.join(map(str, effect.sitting))}"))
+
+
+def _summary(report: Report) -> list[Text]:
+    found = [
+        ("GPUs that go away", lines.gpus_line(report.gpus)),
+        ("Whose work is lost", lines.sitting_line(report, Level.DESTROYS)),
+        *(("GPU-hours a day", lines.hours_line(each)) for each in report.hours),
+        ("Money a day", lines.money_line(report.cost) if report.cost else ""),
+    ]
+    texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
+    notes = [lines.told_line(report), lines.not_asked_line(report)]
+    texts += [Text(note, style="yellow") for note in notes if note]
+    return [*texts, Text(lines.verdict_line(report), style=_VERDICTS[report.verdict])]

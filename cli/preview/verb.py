@@ -1,0 +1,200 @@
+"""`berth preview`: the engine's preview, what it means, and an exit code that CI can go by."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal, NoReturn
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from cli.check import check
+from cli.console import BAD_INPUT, err, fail, out, print_json
+from cli.preview import engine
+from cli.preview.asking import Answer, Asking
+from cli.preview.document import document
+from cli.preview.effects.effect import Level
+from cli.preview.markdown import markdown
+from cli.preview.plan import plan_of
+from cli.preview.report import Known, Report, report_of
+from cli.preview.tree import tree
+from cli.preview.words import word_of
+from stacks import stack_file
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
+
+_NO_LIMIT = 10_000
+
+
+Rendering = Literal["tree", "markdown", "json"]
+
+
+class Exit(IntEnum):
+    """Exit codes; 2, for bad settings and unknown stacks, is the console's."""
+
+    FINE = 0
+    FAILED = 1
+    DESTRUCTIVE = 3
+    CHANGES = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for.
+
+    Attributes:
+        rendering: how the report is shown.
+        allow_destroy: a plan that destroys is fine.
+        refresh: look first what is really there.
+        expect_no_changes: a plan that changes anything is not fine.
+    """
+
+    rendering: Rendering = "tree"
+    allow_destroy: bool = False
+    refresh: bool = False
+    expect_no_changes: bool = False
+
+
+def run(stack: str, options: Options) -> int:
+    """Show what `pulumi up` would do to a stack; the exit code.
+
+    Raises:
+        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
+    """
+    settings = _settings(stack)
+    try:
+        report = _report(stack, settings, refresh=options.refresh)
+    except engine.RefusedSettingsError as error:
+        _refuse(stack, error.lines)
+    except engine.UnknownStackError as error:
+        fail(str(error), BAD_INPUT)
+    except engine.EngineError as error:
+        fail(str(error), Exit.FAILED)
+    for line in report.warnings:
+        err.print(f"warning: {line}", markup=False, style="yellow")
+    _show(report, options.rendering)
+    return exit_code(report, options)
+
+
+def exit_code(report: Report, options: Options) -> int:
+    """What a report comes to for CI."""
+    if options.expect_no_changes and report.verdict != "nothing":
+        err.print("something would change, and --expect-no-changes says that nothing should", markup=False)
+        return Exit.CHANGES
+    if report.level == Level.DESTROYS and not options.allow_destroy:
+        err.print("this plan destroys; where that is meant, say --allow-destroy", markup=False)
+        return Exit.DESTRUCTIVE
+    return Exit.FINE
+
+
+def _settings(stack: str) -> EnvironmentSettings | None:
+    """An environment's settings; None for an engineer's stack.
+
+    Raises:
+        Exit: they are wrong, or there is no such stack.
+    """
+    found = check(stack)
+    if found.lines:
+        _refuse(stack, found.lines)
+    if found.kind != "environment":
+        return None
+    file = stack_file.read(stack_file.stack_path(stack))
+    settings = load(stack, file.settings, file)
+    return settings if isinstance(settings, EnvironmentSettings) else None
+
+
+def _refuse(stack: str, lines: list[str]) -> NoReturn:
+    """Say what is wrong with settings, as `berth check` does.
+
+    Raises:
+        Exit: always.
+    """
+    err.print(f"[bold red]✗[/] {stack}")
+    for line in lines:
+        err.print(f"  {line}", markup=False)
+    raise typer.Exit(BAD_INPUT)
+
+
+def _report(stack: str, settings: EnvironmentSettings | None, *, refresh: bool) -> Report:
+    """The engine's preview and what it means.
+
+    Raises:
+        EngineError: the engine fails.
+    """
+    engine.program()
+    # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
+    asking = Asking(lambda: engine.outputs(stack)) if settings else None
+    with _progress(stack) as seen:
+        events = engine.preview(stack, refresh=refresh, seen=seen)
+        answer = asking.answer() if asking else Answer()
+    return report_of(plan_of(events), _known(stack, settings, answer, refreshed=refresh))
+
+
+def _known(stack: str, settings: EnvironmentSettings | None, answer: Answer, *, refreshed: bool) -> Known:
+    if settings is None:
+        return Known(stack, "engineer", refreshed=refreshed)
+    contract = _contract(answer.outputs)
+    rates = {name: pool.hourly_rate for name, pool in settings.pools.items()}
+    if contract:
+        # A pool that is taken out of the settings costs what they said when it was last brought up.
+        rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
+    return Known(
+        stack=stack,
+        kind="environment",
+        live=answer.live,
+        not_asked=answer.not_asked,
+        rates={name: rate for name, rate in rates.items() if rate is not None},
+        currency=settings.currency,
+        told=_told(stack, settings, contract),
+        refreshed=refreshed,
+    )
+
+
+def _contract(outputs: Mapping[str, Any]) -> EnvironmentContract | None:
+    """What engineers' stacks have been told by the last `pulumi up`, where this version of berth can read it."""
+    try:
+        return EnvironmentContract.model_validate(outputs["environment"])
+    except (KeyError, ValidationError):
+        return None
+
+
+def _told(stack: str, settings: EnvironmentSettings, old: EnvironmentContract | None) -> list[str]:
+    """What engineers' stacks will be told otherwise than they have been."""
+    if old is None:
+        return []
+    new = contract_of(settings, stack, resolve_environment(settings))
+    return [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
+
+
+@contextlib.contextmanager
+def _progress(stack: str) -> Iterator[Callable[[str], None]]:
+    """On a terminal a line with the time that has passed and what the engine looks at; elsewhere nothing."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(f"previewing {stack}", total=None)
+
+        def seen(urn: str) -> None:
+            types, name = urn.split("::", 2)[-1].rsplit("::", 1)
+            what = word_of(types.rsplit("$", 1)[-1])
+            progress.update(task, description=f"previewing {stack}: {what} {name}")
+
+        yield seen
+
+
+def _show(report: Report, rendering: Rendering) -> None:
+    match rendering:
+        case "json":
+            print_json(document(report))
+        case "markdown":
+            sys.stdout.write(markdown(report))
+        case _:
+            # A tree is wrapped at its console's width; a log or a file has none.
+            console = Console(highlight=False, width=None if out.is_terminal else _NO_LIMIT)
+            console.print(tree(report))
