@@ -70,6 +70,7 @@ ENVIRONMENT = {
 """Variables of single components."""
 
 CONTROLLER_PORT = "labControllerPort"
+GOOGLE_PORT = "googleApiPort"
 
 NO_NODE_LEASES = "--node-lease-duration-seconds=0"
 """KWOK then reports its nodes' health in their status: after a restart it would wait minutes for its own old leases."""
@@ -84,7 +85,7 @@ class ControlPlane:
 
     Attributes:
         processes: its components.
-        ports: loopback ports by kwokctl's name for them, and the lab controller's.
+        ports: loopback ports by kwokctl's name for them, the lab controller's, and that of Google's APIs.
         folder: kwokctl's folder of the cluster, with `pki`.
     """
 
@@ -144,7 +145,7 @@ def choose_ports(seed: str) -> dict[str, int]:
     Raises:
         LabError: hardly any port is free.
     """
-    names = [name for names in PORT_NAMES.values() for name in names] + [CONTROLLER_PORT]
+    names = [name for names in PORT_NAMES.values() for name in names] + [CONTROLLER_PORT, GOOGLE_PORT]
     chooser = random.Random(seed)  # noqa: S311 - spreads labs over ports; nothing secret
     for _ in range(1000):
         first = chooser.randrange(PORTS.start, PORTS.stop - len(names), 10)
@@ -209,6 +210,7 @@ def load(home: Home) -> ControlPlane | None:
         if layout["signature"] != _signature(home):
             return None
         ports: dict[str, int] = layout["ports"]
+        ports[GOOGLE_PORT]  # one that was laid out by an older lab lacks it
         processes = tuple(_process(home, component, ports) for component in layout["components"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -236,7 +238,9 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
         ports: dict[str, int] = json.loads((folder / "layout.json").read_text())["ports"]
     except (OSError, ValueError, KeyError):
         return None
-    needed = {name for names in PORT_NAMES.values() for name in names} | {CONTROLLER_PORT}
+    if GOOGLE_PORT not in ports:  # an older lab's: the others stay
+        ports |= {GOOGLE_PORT: port for port in [max(ports.values()) + 1] if _free(port)}
+    needed = {name for names in PORT_NAMES.values() for name in names} | {CONTROLLER_PORT, GOOGLE_PORT}
     return ports if ports.keys() == needed and all(map(_free, ports.values())) else None
 
 
@@ -253,7 +257,8 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
     configuration = _configuration(home)
-    configuration["options"] |= {name: port for name, port in ports.items() if name != CONTROLLER_PORT}
+    own = (CONTROLLER_PORT, GOOGLE_PORT)
+    configuration["options"] |= {name: port for name, port in ports.items() if name not in own}
     request = home.root / "kwokctl.yaml"
     request.write_text(yaml.safe_dump(configuration))
     environment = os.environ | {

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab import controlplane
+from lab.google_api import addresses
 from lab.home import CLONE, ENVIRONMENT_VARIABLE
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ def variables(home: Home, base: Mapping[str, str] | None = None) -> dict[str, st
     """
     base = os.environ if base is None else base
     root = home.root.absolute()
+    plane = controlplane.load(home)
+    google = addresses.variables(home, plane.ports[controlplane.GOOGLE_PORT]) if plane else {}
     return {
         "PATH": path(home, base.get("PATH", os.defpath)),
         ENVIRONMENT_VARIABLE: str(root),
@@ -46,6 +50,7 @@ def variables(home: Home, base: Mapping[str, str] | None = None) -> dict[str, st
         "HELM_CACHE_HOME": str(root / "helm" / "cache"),
         "HELM_CONFIG_HOME": str(root / "helm" / "config"),
         "HELM_DATA_HOME": str(root / "helm" / "data"),
+        **google,
     }
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 
 CONTROLLER = "lab-controller"
+GOOGLE_API = "google-api"
 IDENTITY_SECONDS = 30.0
 
 
@@ -84,11 +85,24 @@ def _controller(home: Home, plane: ControlPlane) -> Process:
         ports=(port,),
         environment=environment.complete(home),
         probe=Probe(liveness),
-        version=_version_of_the_controller(),
+        version=_version_of_the_lab(),
     )
 
 
-def _version_of_the_controller() -> str:
+def _google_api(home: Home, plane: ControlPlane) -> Process:
+    port = plane.ports[controlplane.GOOGLE_PORT]
+    return Process(
+        name=GOOGLE_API,
+        argv=(sys.executable, "-m", "lab.google_api", str(port)),
+        purpose="simulates Google's APIs, for what `berth doctor` reads",
+        ports=(port,),
+        environment=environment.complete(home),
+        probe=Probe(f"http://127.0.0.1:{port}/healthz"),
+        version=_version_of_the_lab(),
+    )
+
+
+def _version_of_the_lab() -> str:
     """A digest of the lab's own code: after an update of the clone a running lab would go on by the old rules."""
     digest = hashlib.sha256()
     for path in sorted((CLONE / "lab").rglob("*.py")):
@@ -98,7 +112,7 @@ def _version_of_the_controller() -> str:
 
 def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     """Every process of a lab."""
-    return (*plane.processes, _controller(home, plane))
+    return (*plane.processes, _google_api(home, plane), _controller(home, plane))
 
 
 def _identity(home: Home) -> str:

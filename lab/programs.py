@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from lab.controlplane import GOOGLE_PORT
+from lab.google_api.addresses import write_credential
 from lab.home import CLONE, ENVIRONMENT_VARIABLE
 from lab.toolchain import installed
 from lab.toolchain.tools import PULUMI
@@ -129,7 +131,7 @@ def write_bin(home: Home, tools: Toolchain) -> None:
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
-    """The administrator's kubeconfig, and the same certificate as kubectl's credential plugins print it."""
+    """The administrator's kubeconfig, the same certificate as kubectl's credential plugins print it, and Google's."""
     _write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), 0o600)
     credential = {
         # The version that Google's plugin answers with; kubectl and helm insist on the one that the kubeconfig names.
@@ -141,6 +143,7 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
         },
     }
     _write(home.root / "credential.json", json.dumps(credential), 0o600)
+    write_credential(home, plane.ports[GOOGLE_PORT])
 
 
 def write_charts(home: Home, tools: Toolchain) -> None:

@@ -1,0 +1,11 @@
+"""`python -m lab.google_api PORT`: the stand-in as a process of the lab."""
+
+from __future__ import annotations
+
+import sys
+
+from lab.google_api.server import serve
+from lab.home import Home
+
+if __name__ == "__main__":
+    serve(Home.current(), int(sys.argv[1]))

@@ -1,0 +1,62 @@
+"""Where the stand-in is, and the credential that only it knows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.home import Home
+
+TOKEN = "lab"  # noqa: S105 - known to everyone, and good for nothing but this server
+"""The access token that the server gives out and takes."""
+
+PATHS = {
+    "GOOGLE_COMPUTE_CUSTOM_ENDPOINT": "compute/v1/",
+    "GOOGLE_CONTAINER_CUSTOM_ENDPOINT": "container/v1/",
+    "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT": "serviceusage/v1/",
+    "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT": "cloudresourcemanager/v1/",
+    "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT": "cloudquotas/v1/",
+    "GOOGLE_IAM_CUSTOM_ENDPOINT": "iam/v1/",
+    "GOOGLE_STORAGE_CUSTOM_ENDPOINT": "storage/v1/",
+    "GOOGLE_KMS_CUSTOM_ENDPOINT": "cloudkms/v1/",
+}
+"""The variables that name an API's address to Google's provider and to berth, and the path of each API on the server."""
+
+
+def credential_file(home: Home) -> Path:
+    """The file that Application Default Credentials are read from."""
+    return home.root / "google-credential.json"
+
+
+def subject_file(home: Home) -> Path:
+    """The file that says who asks, as a workload's own token would."""
+    return home.root / "google-subject"
+
+
+def credential(home: Home, port: int) -> dict[str, Any]:
+    """Credentials of a workload outside Google Cloud, which go to the lab's own token service and to no other.
+
+    See https://google.aip.dev/auth/4117 for the format.
+    """
+    return {
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/projects/0/locations/global/workloadIdentityPools/lab/providers/lab",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "token_url": f"http://127.0.0.1:{port}/token",
+        "credential_source": {"file": str(subject_file(home).absolute())},
+    }
+
+
+def variables(home: Home, port: int) -> dict[str, str]:
+    """What makes Google's clients ask the lab, by a credential that is no one's."""
+    endpoints = {name: f"http://127.0.0.1:{port}/{path}" for name, path in PATHS.items()}
+    return endpoints | {"GOOGLE_APPLICATION_CREDENTIALS": str(credential_file(home).absolute())}
+
+
+def write_credential(home: Home, port: int) -> None:
+    """Put the credential where the variables say it is."""
+    subject_file(home).write_text("lab\n")
+    credential_file(home).write_text(json.dumps(credential(home, port)))

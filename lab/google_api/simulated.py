@@ -1,0 +1,85 @@
+"""What all answers draw from: conditions, records and the control plane of one lab."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.plugins.gcp.conditions import Conditions, Project, conditions_of
+from lab.plugins.gcp.errors import GoogleApiError
+from lab.plugins.gcp.store import Record, Store
+
+if TYPE_CHECKING:
+    from lab.home import Home
+
+Answer = dict[str, Any]
+"""JSON of an answer."""
+
+_SECONDS = 5
+_TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
+
+
+class Simulated:
+    """One lab's Google Cloud, as it is at the moment of a call.
+
+    Attributes:
+        store: the resources that were made.
+        conditions: what the projects have and may do.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.store = Store(home.cloud)
+        self.conditions: Conditions = conditions_of(home)
+
+    def project(self, name: str, service: str) -> Project:
+        """A project with an API enabled.
+
+        Raises:
+            GoogleApiError: there is no such project, or its API is not enabled.
+        """
+        project = self.conditions.project(name)
+        if project is None:
+            raise GoogleApiError(
+                403, f"Permission denied on resource project {name} (or it may not exist).", "forbidden"
+            )
+        api = f"{service}.googleapis.com"
+        if api not in project.services:
+            title = _TITLES.get(service, api)
+            raise GoogleApiError(
+                403,
+                f"{title} has not been used in project {name} before or it is disabled. Enable it, then retry.",
+                "SERVICE_DISABLED",
+            )
+        return project
+
+    def pools(self, project: str) -> list[Record]:
+        """The node pools of a project."""
+        return self.store.list("nodePools", project)
+
+    def gke_version(self) -> str:
+        """The version that GKE has here: that of the lab's API server.
+
+        Raises:
+            GoogleApiError: the API server does not answer.
+        """
+        try:
+            cluster = yaml.safe_load(self._home.kubeconfig.read_text())["clusters"][0]["cluster"]
+            authority = b64decode(cluster["certificate-authority-data"]).decode()
+            context = ssl.create_default_context(cadata=authority)
+            # Which version a server has, Kubernetes tells everyone (system:public-info-viewer).
+            with urllib.request.urlopen(f"{cluster['server']}/version", context=context, timeout=_SECONDS) as answer:  # noqa: S310
+                version = str(json.load(answer)["gitVersion"])
+        except (OSError, ValueError, KeyError, IndexError, TypeError, yaml.YAMLError) as error:
+            raise GoogleApiError(503, f"the lab's API server does not answer ({error})", "backendError") from None
+        return gke_name(version)
+
+
+def gke_name(version: str) -> str:
+    """A Kubernetes version as GKE would call it, as the simulated clusters do."""
+    return f"{version.removeprefix('v')}-gke.1000"
