@@ -193,6 +193,9 @@ class Engine(Protocol):
     def status(self, urn: str, message: str) -> None:
         """A passing line beside the resource; the next one takes its place."""
 
+    def info(self, urn: str, message: str) -> None:
+        """A line that stays."""
+
     def warn(self, urn: str, message: str) -> None:
         """A warning that stays."""
 

@@ -74,6 +74,10 @@ class _EngineLog:
         """See `Engine`."""
         self._send(engine_pb2.INFO, urn, message, ephemeral=True)
 
+    def info(self, urn: str, message: str) -> None:
+        """See `Engine`."""
+        self._send(engine_pb2.INFO, urn, message, ephemeral=False)
+
     def warn(self, urn: str, message: str) -> None:
         """See `Engine`."""
         self._send(engine_pb2.WARNING, urn, message, ephemeral=False)

@@ -26,7 +26,9 @@ SHIPPED = Path(__file__).parent / "conditions.yaml"
 
 ANY_PROJECT = "*"
 
-SERVICES = tuple(f"{api}.googleapis.com" for api in ("cloudresourcemanager", "compute", "container", "iam", "storage"))
+SERVICES = tuple(
+    f"{api}.googleapis.com" for api in ("cloudquotas", "cloudresourcemanager", "compute", "container", "iam", "storage")
+)
 """The APIs that are enabled where a project's entry names none."""
 
 Count = Annotated[int, Field(ge=0, strict=True)]

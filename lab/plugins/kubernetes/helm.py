@@ -91,7 +91,7 @@ class Helm:
             if namespace:
                 command += ["--namespace", namespace, "--kubeconfig", str(self._kubeconfig())]
             if values is not None:
-                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json", dir=self._files()))
+                file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json", dir=self.files()))
                 json.dump(values, file)
                 file.flush()
                 command += ["--values", file.name]
@@ -194,7 +194,8 @@ class Helm:
                 process.kill()
             left -= _LOOK_SECONDS
 
-    def _files(self) -> Path:
+    def files(self) -> Path:
+        """A folder of ours, which goes with us."""
         with self._lock:
             if self._home is None:
                 self._home = Path(tempfile.mkdtemp(prefix="berth-helm-"))
@@ -203,7 +204,7 @@ class Helm:
     def _kubeconfig(self) -> Path:
         if self._access is None:
             raise ProviderError("configured Kubernetes cluster is unreachable: the kubeconfig is not known yet")
-        path = self._files() / "kubeconfig"
+        path = self.files() / "kubeconfig"
         with self._lock:
             if not path.exists():
                 path.touch(mode=0o600)

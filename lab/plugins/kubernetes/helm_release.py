@@ -6,8 +6,10 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from lab.home import Home
 from lab.plugins.kubernetes import diff, objects
 from lab.plugins.kubernetes.helm import Helm, HelmError
+from lab.plugins.kubernetes.lab_charts import played
 from lab.plugins.kubernetes.release_shape import (
     chart_flags,
     deep_merge,
@@ -63,6 +65,7 @@ class Releases:
         self._settings = settings
         self._engine = engine
         self._helm = Helm(settings.access, cancelled)
+        self._charts = Home.current().charts
 
     def close(self) -> None:
         """Stop running helms and remove their files."""
@@ -82,7 +85,10 @@ class Releases:
         inputs = with_defaults(given, self._settings.namespace or "default")
         if not isinstance(inputs.get("chart"), str | Unknown) or not inputs["chart"]:
             return CheckResult(request.news, [("chart", "a release needs a chart: a name, a path or an address")])
-        if not has(inputs, Unknown) and not _same_chart(inputs, reveal(request.olds)):
+        stand_in = None if has(inputs, Unknown) else played(self._charts, inputs)
+        if stand_in is not None:
+            inputs["version"] = stand_in.version
+        elif not has(inputs, Unknown) and not _same_chart(inputs, reveal(request.olds)):
             try:
                 inputs["version"] = self._helm.chart_metadata(inputs["chart"], chart_flags(inputs))["version"]
             except HelmError as error:
@@ -109,7 +115,7 @@ class Releases:
         """Install, and wait as the release says."""
         if request.preview:
             return "", _preview(request.properties)
-        inputs = reveal(request.properties)
+        inputs = self._playing(reveal(request.properties), request.urn)
         name, namespace = inputs["name"], inputs["namespace"]
         identity = f"{namespace}/{name}"
         mark = hashlib.sha256(request.urn.encode()).hexdigest()[:32]
@@ -154,7 +160,7 @@ class Releases:
         """Upgrade, and wait as the release says."""
         if request.preview:
             return _preview(request.news)
-        inputs = reveal(request.news)
+        inputs = self._playing(reveal(request.news), request.urn)
         name, namespace = inputs["name"], inputs["namespace"]
         identity = f"{namespace}/{name}"
         try:
@@ -198,6 +204,15 @@ class Releases:
         output = self._helm.run(command, namespace=inputs["namespace"], values=inputs.get("values") or {})
         release: dict[str, Any] = json.loads(output)
         return release
+
+    def _playing(self, inputs: Properties, urn: str) -> Properties:
+        """The inputs as helm gets them: with the lab's chart where that is played for a published one."""
+        stand_in = played(self._charts, inputs)
+        if stand_in is None:
+            return inputs
+        self._engine.info(urn, str(stand_in))
+        chart = stand_in.copy(self._helm.files())
+        return {**inputs, "chart": str(chart), "version": "", "repositoryOpts": None}
 
     def _left_over(self, name: str, namespace: str, mark: str, urn: str) -> bool:
         """Whether an interrupted run of the same resource left a release that can be upgraded."""

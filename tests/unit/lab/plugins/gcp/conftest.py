@@ -66,6 +66,9 @@ class Listener:
     def status(self, urn: str, message: str) -> None:
         pass
 
+    def info(self, urn: str, message: str) -> None:
+        pass
+
     def warn(self, urn: str, message: str) -> None:
         del urn
         self.warnings.append(message)
