@@ -114,14 +114,25 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
 
 
 def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """A warning where an update would wait for nodes that may come after hours."""
-    pool = pools[cluster.worker.pool].settings
-    from_zero = pool.capacity.kind == "flex-start" and pool.nodes_at_least == 0
-    if not from_zero or not cluster.workers_at_start or cluster.wait_until != "ready":
+    """A warning where nodes come after hours, or only when something else asks for them.
+
+    Source: "Run a large-scale workload with flex-start with queued provisioning"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
+    """
+    name, capacity = cluster.worker.pool, pools[cluster.worker.pool].settings.capacity
+    if capacity.kind != "flex-start" or not cluster.workers_at_start:
+        return None
+    if capacity.queued:
+        message = (
+            f"nodes of pool {name!r} come only for a ProvisioningRequest (queued: true), which berth does not make: the workers"
+            " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
+        )
+        return Problem((*path, "worker", "pool"), message)
+    if cluster.wait_until != "ready":
         return None
     message = (
-        f"waits up to {cluster.wait_timeout} for workers on pool {cluster.worker.pool!r}, whose flex-start nodes come when Google has"
-        " them, maybe after hours, and the update would fail; write `wait: {until: submitted}`"
+        f"waits up to {cluster.wait_timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
+        " after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)
 

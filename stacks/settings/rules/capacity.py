@@ -32,7 +32,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
             yield Problem(
                 (*path, "capacity"),
                 f"{pool.machine_type} cannot be had by {pool.capacity.kind}; Google sells it by {_or(sold)}",
-                rests_on=((*path, "machineType"),),
+                rests_on=((*path, "capacity", "kind"),),
             )
         yield from _keys_of_other_kinds(pool.capacity, path)
         yield from _reservation(pool, settings.zones_of(pool), path)
@@ -43,6 +43,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
             ("environment", "pools"),
             "every pool is flex-start, whose nodes go after seven days at most, so that GKE's own pods and the operators would"
             " have no place; add a pool of another capacity, for example cpu: {machineType: n2-standard-8, nodes: 1}",
+            rests_on=(("environment", "pools"),),
         )
 
 

@@ -160,4 +160,5 @@ def _observed(settings: EnvironmentSettings) -> Iterable[Problem]:
             (*_CLUSTER, "managedPrometheus"),
             "GKE's managed DCGM exporter is read by Managed Service for Prometheus only; take this line out, or write"
             " `managedDcgm: false` too",
+            rests_on=((*_CLUSTER, "managedDcgm"),),
         )

@@ -8,7 +8,8 @@ from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Path, Problem
 
 _TOP: Path = ("environment",)
-_PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"))
+_EXISTING: Path = (*_TOP, "cluster", "existing")
+_PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"), _EXISTING)
 
 
 def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
@@ -16,7 +17,11 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     if settings.cluster.existing:
         return
     if settings.project is None:
-        yield Problem((*_TOP, "project"), "is required: the Google Cloud project to make everything in")
+        yield Problem(
+            (*_TOP, "project"),
+            "is required: the Google Cloud project to make everything in",
+            rests_on=(_EXISTING,),
+        )
     yield from _one_place(settings)
     yield from _zones(settings)
 

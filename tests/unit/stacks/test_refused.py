@@ -20,6 +20,7 @@ BASE: dict[str, Any] = {
 }
 CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "refused.yaml").read_text(encoding="utf-8"))
 FEWEST_CASES = 90
+FLEX_START = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity": "flex-start"}
 RDMA_POOL = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot", "rdma": "networks"}
 
 
@@ -175,9 +176,6 @@ def test_accepted_without_a_warning(case: str) -> None:
     assert warnings(ACCEPTED[case]) == []
 
 
-FLEX_START = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity": "flex-start"}
-
-
 def test_waiting_for_flex_start_nodes_is_warned_of() -> None:
     given = {"pools": {"dev": FLEX_START}, "engineers": {"alice": {}}}
     assert warnings(given) == [
@@ -188,6 +186,16 @@ def test_waiting_for_flex_start_nodes_is_warned_of() -> None:
     ]
     assert warnings(over(given, {"engineers": {"alice": {"wait": {"until": "submitted"}}}})) == []
     assert warnings(over(given, {"engineers": {"alice": {"workers": {"min": 0, "max": 2}}}})) == []
+
+
+def test_a_pool_with_queued_provisioning_is_warned_of_where_nothing_asks_for_its_nodes() -> None:
+    pool = FLEX_START | {"capacity": {"kind": "flex-start", "queued": True}}
+    (warning,) = warnings({"pools": {"dev": pool}, "engineers": {"alice": {"wait": {"until": "submitted"}}}})
+    assert warning == (
+        "environment.engineers.alice.worker.pool: nodes of pool 'dev' come only for a ProvisioningRequest (queued: true), which"
+        " berth does not make: the workers wait until one is made for them, by Kueue for example; take `queued` out for nodes"
+        " that come one by one"
+    )
 
 
 def test_a_machine_that_is_not_sold_on_demand_is_warned_of() -> None:
@@ -217,6 +225,10 @@ def test_a_list_of_everyone_who_reaches_the_control_plane_is_warned_of() -> None
         {"network": {"cidr": "10.0.0.0", "podRange": "10.4.0.0/14", "rdmaRange": "10.0.0.0/18"}},
         {"network": {"rdmaRange": "192.168.0.0/20"}, "pools": {"train": RDMA_POOL | {"rdma": "network"}}},
         {"currency": "USD", "pools": {"cpu": {"hourlyRate": "much"}}},
+        {"project": None, "zone": None, "cluster": {"existing": {"kubeconfig": 5}}},
+        {"cluster": {"managedPrometheus": False, "managedDcgm": "no thanks"}},
+        {"pools": {"dev": {"machineType": "a3-highgpu-1g", "nodes": 1, "capacity": "spto"}}},
+        {"pools": {"cpu": {"nodes": "one"}, "dev": FLEX_START}},
     ],
 )
 def test_nothing_is_concluded_from_what_is_wrong_by_itself(broken: dict[str, Any]) -> None:
