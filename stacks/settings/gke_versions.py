@@ -98,6 +98,9 @@ _RAY = Source(
     "Enable the Ray Operator on GKE",
     "https://docs.cloud.google.com/kubernetes-engine/docs/add-on/ray-on-gke/how-to/enable-ray-on-gke",
 )
+_DCGM = Source(
+    "Collect and view DCGM metrics", "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics"
+)
 
 A4 = Feature("A4 machines and their driver R570", parse("1.32.1-gke.1729000"), _AI_CLUSTERS)
 A4_RDMA = Feature("GPUDirect RDMA on A4", parse("1.32.2-gke.1475000"), _AI_CLUSTERS)
@@ -108,6 +111,7 @@ MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
 DRA = Feature(
     "dynamic resource allocation (resource.k8s.io/v1), by which DraNet hands NICs out", parse("1.34"), _KUBERNETES_DRA
 )
+DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
 
 _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
@@ -134,6 +138,8 @@ def _needs(settings: EnvironmentSettings) -> Iterator[Need]:
         if pools:
             names = ", ".join(map(repr, pools))
             yield Need(feature, f"pool {names}" if len(pools) == 1 else f"pools {names}")
+    if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
+        yield Need(DCGM, "cluster.managedDcgm")
     if settings.operators.kuberay.source == "addon":
         yield Need(RAY_ADDON, "operators.kuberay.source: addon")
 

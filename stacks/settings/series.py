@@ -65,11 +65,19 @@ _GPU_NETWORK = Source(
     "GPU machine types, network bandwidth", "https://docs.cloud.google.com/compute/docs/gpus/gpu-network-bandwidth"
 )
 _DRIVERS = Source(
-    "Install GPU drivers, minimum versions", "https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu"
+    "Install GPU drivers, minimum versions",
+    "https://docs.cloud.google.com/compute/docs/gpus/install-drivers-gpu",
+    doubt="the branches for H100, L4 and A100 could not be read there; A4's and A3 Ultra's were, on another page",
 )
 _CUDA = Source(
     "CUDA Toolkit release notes, GPU architectures",
     "https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
+    doubt="that a GPU's compute capability begins with this CUDA is in the notes of that release, which could not be read anew",
+)
+_DISKS = Source(
+    "Choose a disk type, machine support",
+    "https://docs.cloud.google.com/compute/docs/disks#machine_type_support",
+    doubt="could not be read; C3 without pd-standard and the small A3 without hyperdisk-balanced were",
 )
 _BOOT_A4 = Source(
     _ACCELERATED.page,
@@ -112,7 +120,8 @@ def _sources(base: Source, **special: Source) -> dict[str, Source]:
     """Sources of every fact: the series' own page, but for what another page says."""
     usual = {
         "local_ssd_choices": _LOCAL_SSD,
-        **dict.fromkeys(("vcpus", "memory_gib", "gpus", "gpu_memory_gib", "boot_disks"), base),
+        **dict.fromkeys(("vcpus", "memory_gib", "gpus", "gpu_memory_gib"), base),
+        "boot_disks": _DISKS,
         **dict.fromkeys(("gpu_network", "gpu_nics", "other_nics"), _GPU_NETWORK),
         **dict.fromkeys(("compact", "compact_flex_start"), _COMPACT),
         "local_ssds": _LOCAL_SSD,

@@ -55,6 +55,7 @@ def test_needs_come_newest_first_with_those_who_need_them() -> None:
         ("flex-start", "1.32.2-gke.1652000", "pool 'dev'"),
         ("GPUDirect RDMA on A4", "1.32.2-gke.1475000", "pools 'train', 'other'"),
         ("A4 machines and their driver R570", "1.32.1-gke.1729000", "pools 'train', 'other'"),
+        ("managed DCGM", "1.30.1-gke.1204000", "cluster.managedDcgm"),
     ]
     assert all(need.feature.source.link.startswith("https://") for need in needs)
 
