@@ -33,6 +33,7 @@ class Pool:
         name: the pool.
         machine_type: its nodes' machine type.
         nodes: nodes that are there.
+        nodes_at_least: nodes that it always has, by its settings.
         nodes_ready: those that are ready.
         gpus: GPUs, or shares of them, that the nodes offer to pods.
         gpus_in_use: those that pods on them hold.
@@ -42,6 +43,7 @@ class Pool:
     name: str
     machine_type: str
     nodes: int
+    nodes_at_least: int
     nodes_ready: int
     gpus: int
     gpus_in_use: int
@@ -146,6 +148,7 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) ->
         name=pool.name,
         machine_type=pool.settings.machine_type,
         nodes=len(mine),
+        nodes_at_least=pool.settings.nodes_at_least,
         nodes_ready=sum(is_ready(node) for node in mine),
         gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine),
         gpus_in_use=sum(_pod_gpus(pod) for pod in pods if pod["spec"].get("nodeName") in names),
@@ -191,15 +194,25 @@ def table(fleet: Fleet) -> Group:
     )
     for pool in fleet.pools:
         gpus = f"{pool.gpus_in_use}/{pool.gpus}" if pool.gpus else "–"
-        nodes = str(pool.nodes) if pool.nodes == pool.nodes_ready else f"{pool.nodes_ready}/{pool.nodes} ready"
+        wanted = max(pool.nodes, pool.nodes_at_least)
+        nodes = str(pool.nodes) if pool.nodes_ready == wanted else f"{pool.nodes_ready}/{wanted} ready"
         pools.add_row(pool.name, pool.machine_type, nodes, gpus, pool.sharing or "–")
     parts: list[Table | Text] = [pools]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
             parts.append(_rays(title, first, rays))
+    parts += [Text(_lacks(pool), style="yellow") for pool in fleet.pools if pool.nodes < pool.nodes_at_least]
     waiting = [ray for ray in (*fleet.berths, *fleet.clusters) if not ray.ready]
     parts += [Text(f"{ray.name} is not ready: {'; '.join(ray.reasons)}", style="yellow") for ray in waiting]
     return Group(*parts)
+
+
+def _lacks(pool: Pool) -> str:
+    """What is said of a pool that has fewer nodes than it always should: nothing in the cluster tells why."""
+    return (
+        f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is making them, or cannot get machines for "
+        f"them and tries on (gcloud container node-pools describe {pool.name} shows why)"
+    )
 
 
 def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:

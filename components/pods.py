@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 Object = dict[str, Any]
@@ -9,12 +10,13 @@ Object = dict[str, Any]
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
-def why_not_ready(pod: Object, kind: str = "") -> str | None:
+def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = ()) -> str | None:
     """Why a pod is not ready; None if it is.
 
     Args:
         pod: the pod.
         kind: what it is, for people: `worker` makes "worker pod cannot be scheduled: …".
+        scaling: what the cluster's autoscaler said of pods, as events.
     """
     status = pod.get("status") or {}
     name = f"{kind} pod".lstrip()
@@ -23,7 +25,8 @@ def why_not_ready(pod: Object, kind: str = "") -> str | None:
         return None
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return f"{name} cannot be scheduled: {scheduled.get('message') or scheduled.get('reason')}"
+        said = [str(scheduled.get("message") or scheduled.get("reason")), said_by_autoscaler(pod, scaling)]
+        return f"{name} cannot be scheduled: {'; '.join(filter(None, said))}"
     if status.get("phase") == "Failed":
         return f"{name} failed: {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
     for container in _containers(pod):
@@ -32,6 +35,17 @@ def why_not_ready(pod: Object, kind: str = "") -> str | None:
             words = f"{name}, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}"
             return words.rstrip(": ")
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
+
+
+def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
+    """What the cluster's autoscaler said last of a pod: that a node comes, or why none does; "" if it said nothing."""
+    about = [event for event in scaling if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")]
+    if not about:
+        return ""
+    last = max(about, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    if last.get("reason") == "TriggeredScaleUp":
+        return "the autoscaler is adding a node for it"
+    return f"the autoscaler: {last.get('message') or last.get('reason')}"
 
 
 def _exit(pod: Object) -> str:

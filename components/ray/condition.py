@@ -62,18 +62,22 @@ def condition_of(cluster: Object) -> Condition:
     )
 
 
-def reasons_not_ready(cluster: Object, pods: Iterable[Object], events: Iterable[Object]) -> list[str]:
+def reasons_not_ready(
+    cluster: Object, pods: Iterable[Object], events: Iterable[Object], scaling: Iterable[Object] = ()
+) -> list[str]:
     """Why a RayCluster is not ready, in one line a distinct reason.
 
     Args:
         cluster: the RayCluster.
         pods: its pods.
         events: warnings about the RayCluster itself.
+        scaling: what the cluster's autoscaler said of pods, as events.
     """
     condition = condition_of(cluster)
     if condition.ready:
         return []
-    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod)))
+    said = list(scaling)
+    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod, said)))
     reasons = [f"{count} pods: {reason}" if count > 1 else reason for reason, count in counted.items()]
     if not reasons:
         reasons = list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
@@ -84,8 +88,8 @@ def reasons_not_ready(cluster: Object, pods: Iterable[Object], events: Iterable[
     return reasons or [str(condition)]
 
 
-def _why_pod_not_ready(pod: Object) -> str | None:
-    return why_not_ready(pod, (pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""))
+def _why_pod_not_ready(pod: Object, scaling: Iterable[Object]) -> str | None:
+    return why_not_ready(pod, (pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""), scaling)
 
 
 def gpus_of(cluster: Object) -> int:

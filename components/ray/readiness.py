@@ -128,4 +128,6 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
     pods, _ = api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
     about = f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning"
     events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
-    return reasons_not_ready(clusters[0], pods, events)
+    # Where machines have run out, the scheduler only sees that there is no node; the autoscaler says why none comes.
+    said, _ = api.list(within(namespace, EVENTS), fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
+    return reasons_not_ready(clusters[0], pods, events, said)

@@ -32,8 +32,8 @@ def cluster(
     }
 
 
-def pod(phase: str = "Pending", kind: str = "worker", **status: Any) -> dict[str, Any]:
-    return {"metadata": {"labels": {"ray.io/node-type": kind}}, "status": {"phase": phase} | status}
+def pod(phase: str = "Pending", kind: str = "worker", uid: str = "", **status: Any) -> dict[str, Any]:
+    return {"metadata": {"uid": uid, "labels": {"ray.io/node-type": kind}}, "status": {"phase": phase} | status}
 
 
 UNSCHEDULABLE = pod(
@@ -93,6 +93,46 @@ def test_condition(given: dict[str, Any], ready: bool, text: str) -> None:  # no
 )
 def test_reasons(pods: list[dict[str, Any]], events: list[dict[str, Any]], expected: list[str]) -> None:
     assert reasons_not_ready(cluster(ready=1), pods, events) == expected
+
+
+def event(reason: str, message: str, when: str, uid: str = "a") -> dict[str, Any]:
+    return {"involvedObject": {"uid": uid}, "reason": reason, "message": message, "lastTimestamp": when}
+
+
+OUT = "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources."
+
+
+@pytest.mark.parametrize(
+    ("scaling", "words"),
+    [
+        ([event("FailedScaleUp", OUT, "2026-11-21T10:00:00Z")], f"; the autoscaler: {OUT}"),
+        (
+            [
+                event("TriggeredScaleUp", "pod triggered scale-up: [{… 0->1 (max: 3)}]", "2026-11-21T10:05:00Z"),
+                event("FailedScaleUp", OUT, "2026-11-21T10:00:00Z"),
+            ],
+            "; the autoscaler is adding a node for it",
+        ),
+        (
+            [
+                event(
+                    "NotTriggerScaleUp",
+                    "pod didn't trigger scale-up: 1 max node group size reached",
+                    "2026-11-21T10:05:00Z",
+                )
+            ],
+            "; the autoscaler: pod didn't trigger scale-up: 1 max node group size reached",
+        ),
+        ([event("FailedScaleUp", OUT, "2026-11-21T10:00:00Z", uid="another")], ""),
+        ([], ""),
+    ],
+)
+def test_why_no_node_comes_is_the_autoscalers_to_say(scaling: list[dict[str, Any]], words: str) -> None:
+    waiting = pod(uid="a", conditions=UNSCHEDULABLE["status"]["conditions"])
+    reasons = reasons_not_ready(cluster(ready=1), [waiting], [], scaling)
+    assert reasons == [
+        f"worker pod cannot be scheduled: 0/5 nodes are available: 1 Insufficient nvidia.com/gpu.{words}"
+    ]
 
 
 def test_an_operator_that_does_not_look_is_suspected() -> None:
