@@ -11,8 +11,8 @@ from rich.table import Table
 
 from stacks import stack_file
 from stacks.load import KINDS, SettingsError, berth_on, load, located
-from stacks.policies.policy import POLICIES, Waiver
-from stacks.policies.settings import judge_engineer, judge_environment
+from stacks.policies.policy import POLICIES, House, Waiver
+from stacks.policies.settings import house_for_engineers, house_of, judge_engineer, judge_environment
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Problem
@@ -31,6 +31,7 @@ class Checked:
         warnings: what works, but likely not as it is meant, one line each.
         policies: names of the policies that it keeps; None where they were not checked.
         waivers: those that it does not keep, with the reasons.
+        house: what they are applied with; None where they were not checked.
     """
 
     stack: str
@@ -39,6 +40,7 @@ class Checked:
     warnings: list[str] = field(default_factory=list)
     policies: list[str] | None = None
     waivers: list[Waiver] = field(default_factory=list)
+    house: House | None = None
 
     @property
     def summary(self) -> str:
@@ -80,7 +82,8 @@ def check(stack: str) -> Checked:
     except SettingsError as error:
         return Checked(stack, kind, error.lines)
     warnings = [located(warning, file) for warning in (*resolved.warnings, *judged.warnings)]
-    return Checked(stack, kind, [], warnings, judged.held, judged.waivers)
+    house = house_of(stack, settings, resolved.pools)
+    return Checked(stack, kind, [], warnings, judged.held, judged.waivers, house)
 
 
 def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> Checked:
@@ -96,9 +99,9 @@ def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> 
         return Checked(stack, kind, [])
     resolved = berth_on(stack, settings, contract, file)
     judged = judge_engineer(contract, resolved)
-    return Checked(
-        stack, kind, [], [located(warning, file) for warning in resolved.warnings], judged.held, judged.waivers
-    )
+    warnings = [located(warning, file) for warning in resolved.warnings]
+    house = house_for_engineers(contract, resolved.pools)
+    return Checked(stack, kind, [], warnings, judged.held, judged.waivers, house)
 
 
 def _contract_from_file(environment: str) -> EnvironmentContract | SettingsError | None:

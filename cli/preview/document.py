@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from cli.preview.cost import Money
 from cli.preview.effects.effect import Effect, GpusAway, Sitting
 from cli.preview.plan import Property
 from cli.preview.report import Change, Report
+from stacks.policies.policy import waivers
 
 FORMAT = 1
 """Raised when a field changes its meaning; fields may be added without."""
@@ -41,6 +43,11 @@ def document(report: Report) -> dict[str, Any]:
         "moneyADay": _money(report.cost),
         "toldToEngineers": list(known.told),
         "notAsked": report.partly_asked or None,
+        "policies": [
+            {"policy": each.policy, "resource": each.resource, "type": each.type, "text": each.message}
+            for each in report.against_policies
+        ],
+        "waived": [asdict(waiver) for waiver in waivers(report.violations)],
         "warnings": list(report.warnings),
     }
 

@@ -13,6 +13,7 @@ from cli.preview.effects.effect import GpusAway, Level
 from cli.preview.fleet import span
 from cli.preview.plan import Property
 from cli.preview.report import Drift, Report
+from stacks.policies.policy import how_to_waive, waivers
 
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
 DONE = {"create": "created", "update": "changed in place", "replace": "replaced", "delete": "deleted"}
@@ -114,6 +115,16 @@ def not_asked_line(report: Report) -> str:
     if not report.partly_asked:
         return ""
     return f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."
+
+
+def policy_lines(report: Report) -> list[str]:
+    """What is against a policy, and how to waive it."""
+    return [f"{each}, or waive it ({how_to_waive(each.policy)})" for each in report.against_policies]
+
+
+def waiver_lines(report: Report) -> list[str]:
+    """The policies that are waived, each with the reason."""
+    return [str(waiver) for waiver in waivers(report.violations)]
 
 
 def told_line(report: Report) -> str:

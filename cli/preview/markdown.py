@@ -21,13 +21,24 @@ def marker(stack: str) -> str:
 
 def markdown(report: Report) -> str:
     """The report, with what is destroyed first; cut where it would be too long, which it then says."""
-    head = [marker(report.known.stack), f"## {_SIGNS[report.verdict]} berth preview: {_code(report.known.stack)}", ""]
+    head = [marker(report.known.stack), f"## {_sign(report)} berth preview: {_code(report.known.stack)}", ""]
     head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
-    body = [*_destroyed(report), *_summary(report), *_drift(report)]
+    body = [*_policies(report), *_destroyed(report), *_summary(report), *_drift(report)]
     for part in report.parts:
         body += _part(part)
     body += _warnings(report)
     return _cut("\n".join([*head, *body]).rstrip() + "\n")
+
+
+def _sign(report: Report) -> str:
+    return "🛑" if report.against_policies else _SIGNS[report.verdict]
+
+
+def _policies(report: Report) -> list[str]:
+    """What is against a policy, and which are waived why."""
+    broken = [f"- 🛑 {_escaped(line)}" for line in lines.policy_lines(report)]
+    waived = [f"- {_escaped(line)}" for line in lines.waiver_lines(report)]
+    return ["### Policies", "", *broken, *waived, ""] if broken or waived else []
 
 
 def _destroyed(report: Report) -> list[str]:

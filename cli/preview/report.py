@@ -14,6 +14,8 @@ from cli.preview.effects.table import effects_of
 from cli.preview.fleet import NODE_POOL, fleet_of
 from cli.preview.plan import Operation, Plan, Property, Step
 from cli.preview.words import groups_of, titles_of, word_of
+from stacks.policies.judges import violations
+from stacks.policies.policy import House, Planned, Violation
 
 Verdict = Literal["nothing", "harmless", "disturbs", "destroys"]
 
@@ -31,6 +33,7 @@ class Known:
         currency: of the rates.
         told: what engineers' stacks are told anew by the environment's outputs: names of its parts.
         refreshed: the plan begins with a look at what is really there.
+        house: what the policies are applied with; None where it is not known.
     """
 
     stack: str
@@ -41,6 +44,7 @@ class Known:
     currency: str | None = None
     told: Sequence[str] = ()
     refreshed: bool = False
+    house: House | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Report:
         hours: GPU-hours a day.
         cost: money a day, None where no rate is given.
         warnings: what the engine and the program warn of, beyond the effects.
+        violations: what the plan has that is against a policy, waived or not.
     """
 
     known: Known
@@ -127,6 +132,12 @@ class Report:
     hours: Sequence[GpuHours]
     cost: Money | None
     warnings: Sequence[str]
+    violations: Sequence[Violation] = ()
+
+    @property
+    def against_policies(self) -> list[Violation]:
+        """What is against a policy that holds."""
+        return [each for each in self.violations if not each.waived]
 
     @property
     def changes(self) -> list[Change]:
@@ -215,7 +226,13 @@ def report_of(plan: Plan, known: Known) -> Report:
         cost=money(fleet, known.rates or {}, known.currency),
         # The program says of sharing what the effects say too.
         warnings=[line for line in plan.warnings if not line.startswith(tuple(texts))],
+        violations=violations(planned_of(plan), known.house) if known.house else (),
     )
+
+
+def planned_of(plan: Plan) -> list[Planned]:
+    """The things that there would be, for the policies."""
+    return [Planned(step.type, step.name, step.new.inputs) for step in plan.steps if step.custom and step.new]
 
 
 def _drift(plan: Plan) -> list[Drift]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, NoReturn
 
@@ -27,6 +27,7 @@ from cli.preview.tree import tree
 from cli.preview.words import word_of
 from stacks import stack_file
 from stacks.load import load
+from stacks.policies.policy import House
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
 
@@ -68,9 +69,9 @@ def run(stack: str, options: Options) -> int:
     Raises:
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
-    settings = _settings(stack)
+    settings, house = _settings(stack)
     try:
-        report = _report(stack, settings, refresh=options.refresh)
+        report = _report(stack, settings, house, refresh=options.refresh)
     except engine.RefusedSettingsError as error:
         _refuse(stack, error.lines)
     except engine.UnknownStackError as error:
@@ -85,6 +86,9 @@ def run(stack: str, options: Options) -> int:
 
 def exit_code(report: Report, options: Options) -> int:
     """What a report comes to for CI."""
+    if report.against_policies:
+        err.print("this plan is against a policy", markup=False)
+        return BAD_INPUT
     if options.expect_no_changes and report.verdict != "nothing":
         err.print("something would change, and --expect-no-changes says that nothing should", markup=False)
         return Exit.CHANGES
@@ -94,8 +98,8 @@ def exit_code(report: Report, options: Options) -> int:
     return Exit.FINE
 
 
-def _settings(stack: str) -> EnvironmentSettings | None:
-    """An environment's settings; None for an engineer's stack.
+def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
+    """An environment's settings, None for an engineer's stack; and what the policies are applied with.
 
     Raises:
         Exit: they are wrong, or there is no such stack.
@@ -104,10 +108,10 @@ def _settings(stack: str) -> EnvironmentSettings | None:
     if found.lines:
         _refuse(stack, found.lines)
     if found.kind != "environment":
-        return None
+        return None, found.house
     file = stack_file.read(stack_file.stack_path(stack))
     settings = load(stack, file.settings, file)
-    return settings if isinstance(settings, EnvironmentSettings) else None
+    return (settings if isinstance(settings, EnvironmentSettings) else None), found.house
 
 
 def _refuse(stack: str, lines: list[str]) -> NoReturn:
@@ -122,7 +126,7 @@ def _refuse(stack: str, lines: list[str]) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def _report(stack: str, settings: EnvironmentSettings | None, *, refresh: bool) -> Report:
+def _report(stack: str, settings: EnvironmentSettings | None, house: House | None, *, refresh: bool) -> Report:
     """The engine's preview and what it means.
 
     Raises:
@@ -134,7 +138,7 @@ def _report(stack: str, settings: EnvironmentSettings | None, *, refresh: bool) 
     with _progress(stack) as seen:
         events = engine.preview(stack, refresh=refresh, seen=seen)
         answer = asking.answer() if asking else Answer()
-    return report_of(plan_of(events), _known(stack, settings, answer, refreshed=refresh))
+    return report_of(plan_of(events), replace(_known(stack, settings, answer, refreshed=refresh), house=house))
 
 
 def _known(stack: str, settings: EnvironmentSettings | None, answer: Answer, *, refreshed: bool) -> Known:

@@ -57,6 +57,16 @@ def house_of(stack: str, settings: EnvironmentSettings, pools: Pools) -> House:
     return House(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
 
 
+def house_for_engineers(contract: EnvironmentContract, pools: Pools) -> House:
+    """What the policies need to know of an engineer's own stack.
+
+    Args:
+        contract: what its environment says of itself.
+        pools: the environment's pools.
+    """
+    return House(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
+
+
 def judge_environment(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> Judged:
     """Hold an environment's settings to the policies.
 
@@ -100,7 +110,7 @@ def judge_engineer(contract: EnvironmentContract, resolved: Resolved) -> Judged:
         contract: what the environment says of itself.
         resolved: the stack's RayCluster.
     """
-    house = House(contract.production, waived=contract.waived, rdma=_with_rdma(resolved.pools))
+    house = house_for_engineers(contract, resolved.pools)
     found = violations((each for its in resolved.berths for each in _planned_ray(its, resolved.pools)), house)
     asked = f"or have environment {contract.name!r} waive it"
     problems = [

@@ -1,0 +1,87 @@
+"""Policies on the engine's plan, as `berth preview` shows them in each of its renderings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cli.console import BAD_INPUT
+from cli.preview.document import document
+from cli.preview.markdown import markdown
+from cli.preview.plan import Plan, State, Step
+from cli.preview.report import Known, Report, report_of
+from cli.preview.tree import tree
+from cli.preview.verb import Exit, Options, exit_code
+from stacks.policies.policy import House
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "ui", "namespace": "berth-bob"},
+    "spec": {"type": "LoadBalancer"},
+}
+
+
+def made(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
+    urn = f"urn:pulumi:env::berth::{resource_type}::{name}"
+    return Step(
+        "create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, ""), engine_operation="create"
+    )
+
+
+def report(house: House | None, *steps: Step) -> Report:
+    return report_of(Plan(steps), Known("env", "environment", house=house))
+
+
+def in_a_terminal(shown: Report) -> str:
+    console = Console(width=1000)
+    with console.capture() as captured:
+        console.print(tree(shown))
+    return captured.get()
+
+
+PUBLIC = made("kubernetes:core/v1:Service", "ui", SERVICE)
+WORDS = "policy private-dashboard: Service ui is a load balancer with a public address"
+
+
+def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -> None:
+    shown = report(House(), PUBLIC)
+    assert WORDS in in_a_terminal(shown)
+    assert "policies.waived.private-dashboard: REASON" in in_a_terminal(shown)
+    assert "## 🛑 berth preview" in markdown(shown)
+    assert f"- 🛑 {WORDS}" in markdown(shown)
+    told = document(shown)
+    assert [(each["policy"], each["resource"], each["type"]) for each in told["policies"]] == [
+        ("private-dashboard", "ui", "kubernetes:core/v1:Service")
+    ]
+    assert told["waived"] == []
+    # Nothing else that a plan can be makes up for it.
+    for options in (Options(), Options(allow_destroy=True), Options(expect_no_changes=True)):
+        assert exit_code(shown, options) == BAD_INPUT
+
+
+def test_a_waived_policy_is_told_with_its_reason() -> None:
+    shown = report(House(waived={"private-dashboard": "a demo for a day"}), PUBLIC)
+    words = "policy private-dashboard is waived for ui: a demo for a day"
+    assert words in in_a_terminal(shown)
+    assert f"- {words}" in markdown(shown)
+    told = document(shown)
+    assert told["policies"] == []
+    assert told["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ("ui",)}]
+    assert exit_code(shown, Options()) == Exit.FINE
+
+
+@pytest.mark.parametrize("house", [House(), None])
+def test_a_plan_that_keeps_the_policies_says_nothing_of_them(house: House | None) -> None:
+    shown = report(house, made("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
+    assert "polic" not in in_a_terminal(shown)
+    assert "olic" not in markdown(shown)
+    assert exit_code(shown, Options()) == Exit.FINE
+
+
+def test_what_goes_is_not_judged() -> None:
+    gone = Step("delete", PUBLIC.urn, PUBLIC.type, "ui", custom=True, old=State(SERVICE, {}, ""), new=None)
+    assert report(House(), gone).violations == []
