@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable
 
@@ -13,6 +14,7 @@ from stacks.settings.rules.written import written
 _TOP: Path = ("environment",)
 _CLUSTER: Path = (*_TOP, "cluster")
 _NAME_LIMIT = 40
+_EVERYWHERE = "0.0.0.0/0"
 
 # "Label requirements" (https://docs.cloud.google.com/compute/docs/labeling-resources#requirements); goog- is Google's own.
 _LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
@@ -40,7 +42,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
 def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
     """What works, but likely not as it is meant."""
     for name, network in settings.cluster.authorized_networks.items():
-        if network == "0.0.0.0/0":
+        if network == _EVERYWHERE:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
                 "lets the whole internet reach the control plane, as if there were no list; name the networks of your office and"
@@ -140,6 +142,15 @@ def _control_plane(settings: EnvironmentSettings) -> Iterable[Problem]:
             "nodes with public addresses (privateNodes: false) reach the control plane by its public one; take"
             " `privateNodes: false` out, or this line",
         )
+    for name, network in cluster.authorized_networks.items():
+        # Python calls the whole internet private, since both its first and its last address are.
+        public = network == _EVERYWHERE or not ipaddress.IPv4Network(network).is_private
+        if cluster.private_endpoint and public:
+            yield Problem(
+                (*_CLUSTER, "authorizedNetworks", name),
+                f"{network} is public, and from there nobody reaches a control plane without a public address (privateEndpoint:"
+                " true), which GKE refuses; name private networks, or take `privateEndpoint` out",
+            )
 
 
 def _observed(settings: EnvironmentSettings) -> Iterable[Problem]:
