@@ -19,7 +19,7 @@ from stacks.load import load
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
 
-SETTINGS, CREDENTIALS = Topic("settings"), Topic("credentials")
+SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 
 _AT_ONCE = 8
 
@@ -110,9 +110,8 @@ def _environment(
     programs, state = pool.submit(tools.check, auth_plugin=True), pool.submit(backend.check, stack)
     google, about = _connected(settings)
     checks = _checks(pool, stack, settings, state.result())
-    if google is None:
-        reason = "there is no project to ask about" if about[-1].topic == project.PROJECT.name else "see credentials"
-        rest = [topic.unchecked(f"not checked: {reason}") for topic, _ in checks]
+    if google is None or about[-1].state == "missing":
+        rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
         begun = [(topic, pool.submit(check, google)) for topic, check in checks]
         rest = [finding for topic, future in begun for finding in _outcome(topic, future)]
@@ -121,23 +120,26 @@ def _environment(
 
 
 def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:
-    """Google Cloud, where the caller can ask it about the project."""
+    """Google Cloud, if it can be asked; the last finding is missing where there is nothing more to ask."""
     name = settings.project or ""
     try:
         google = Google(name)
     except GoogleError as error:
-        return None, [CREDENTIALS.missing(str(error), error.mend)]
+        return None, [_no_access(error)]
     whose = f" ({google.account})" if google.account else ""
     found = [CREDENTIALS.fine(f"Google credentials are there, and work{whose}")]
     try:
-        about = project.check_project(google)
+        return google, [*found, project.check_project(google)]
     except GoogleError as error:
         if error.kind == "disabled":  # said with the other APIs; the rest can be asked
             return google, found
         if error.kind in ("credentials", "unreachable"):
-            return None, [CREDENTIALS.missing(str(error), error.mend)]
-        return None, [*found, project.no_project(name, error)]
-    return (google if about.state == "fine" else None), [*found, about]
+            return google, [_no_access(error)]
+        return google, [*found, project.no_project(name, error)]
+
+
+def _no_access(error: GoogleError) -> Finding:
+    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(str(error), error.mend)
 
 
 Check = Callable[[Google], list[Finding]]

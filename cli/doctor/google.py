@@ -96,6 +96,8 @@ class Google:
             with warnings.catch_warnings():  # of credentials without a project to count calls for; it is given below
                 warnings.simplefilter("ignore")
                 credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
+        except exceptions.TransportError as error:
+            raise self._unreachable(error) from None
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
             raise GoogleError("credentials", _no_credentials(error), LOGIN) from None
         if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
@@ -106,7 +108,9 @@ class Google:
         )
         for service in BASES:
             self._check_base(service)
-        ask = functools.partial(Request(), timeout=_TOKEN_SECONDS)
+        plain = requests.Session()
+        plain.trust_env = not self._only_here  # a proxy does not know this machine's loopback
+        ask = functools.partial(Request(plain), timeout=_TOKEN_SECONDS)
         try:
             credentials.refresh(ask)
         except exceptions.RefreshError as error:
@@ -115,6 +119,7 @@ class Google:
             raise self._unreachable(error) from None
         session_of: Any = AuthorizedSession  # has no types
         self._session = session_of(credentials, auth_request=ask)
+        self._session.trust_env = plain.trust_env
         retry = urllib3.Retry(
             total=_RETRIES,
             status_forcelist=_PASSING_ERRORS,

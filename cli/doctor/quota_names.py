@@ -71,8 +71,13 @@ class Quota:
         return places | ({"gpu_family": self.family} if self.family else {})
 
 
+_PREEMPTIBLE_SSDS, _SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB"), Quota("LOCAL_SSD_TOTAL_GB")
+
+
 def usual(quota: Quota) -> Quota:
     """The quota that Spot and flex-start take where the project has no preemptible one of this kind."""
+    if quota == _PREEMPTIBLE_SSDS:
+        return _SSDS
     name = quota.metric.removeprefix(_PREEMPTIBLE)
     gpu = name.removesuffix("_GPUS")
     if gpu in _BY_FAMILY:
@@ -103,6 +108,5 @@ def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quot
         found[Quota("PREEMPTIBLE_CPUS" if prefix else "CPUS" if common else f"{family.upper()}_CPUS")] += machine.vcpus
         found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
     if local_ssds:
-        ssds = Quota("PREEMPTIBLE_LOCAL_SSD_GB" if prefix else "LOCAL_SSD_TOTAL_GB")
-        found[ssds] += local_ssds * GIB_OF_A_LOCAL_SSD
+        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * GIB_OF_A_LOCAL_SSD
     return found

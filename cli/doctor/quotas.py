@@ -102,7 +102,7 @@ def request(project: str, quota: Quota, region: str, value: int) -> str:
     """The command that asks Google for a higher limit."""
     dimensions = ",".join(f"{key}={each}" for key, each in quota.dimensions(region).items())
     return (
-        f"gcloud quotas preferences create --project={project} --service=compute.googleapis.com --quota-id={quota.id}"
+        f"gcloud beta quotas preferences create --project={project} --service=compute.googleapis.com --quota-id={quota.id}"
         + (f" --dimensions={dimensions}" if dimensions else "")
         + f' --preferred-value={value} --email="$(gcloud config get account)"'
     )

@@ -37,13 +37,14 @@ def subject_file(home: Home) -> Path:
 
 
 def credential(home: Home, port: int) -> dict[str, Any]:
-    """Credentials of a workload outside Google Cloud, which go to the lab's own token service and to no other.
+    """Credentials of someone outside Google Cloud, which go to the lab's own token service and to no other.
 
-    See https://google.aip.dev/auth/4117 for the format.
+    See https://google.aip.dev/auth/4117 for the format. The audience is a pool of people and names no project: of a project's
+    pool Google's client would ask Google for the project's id, by the lab's token.
     """
     return {
         "type": "external_account",
-        "audience": "//iam.googleapis.com/projects/0/locations/global/workloadIdentityPools/lab/providers/lab",
+        "audience": "//iam.googleapis.com/locations/global/workforcePools/lab/providers/lab",
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
         "token_url": f"http://127.0.0.1:{port}/token",
         "credential_source": {"file": str(subject_file(home).absolute())},

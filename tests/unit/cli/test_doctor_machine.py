@@ -1,0 +1,183 @@
+"""berth doctor on one machine: its programs, Pulumi's state, and the verb's streams and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.doctor import backend, permissions, tools
+from cli.doctor.google import BASES
+from cli.main import app
+from stacks import stack_file
+from stacks.environment import environment
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from tests.unit.cli.recorded_google import only_missing, states
+from tests.unit.recording import run
+
+SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
+"""Of the passphrase `lab`, as Pulumi wrote it."""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with stack `dev`, no credentials, and nobody of Google's around."""
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", *(variable for variable, _ in BASES.values())):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "gcloud"))
+    monkeypatch.setattr("google.auth.compute_engine._metadata._NO_GCE_CHECK", True)
+    write(tmp_path, {"pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}}})
+    return tmp_path
+
+
+def write(project: Path, more: dict[str, object], **marks: str) -> None:
+    settings = {"project": "your-project", "zone": "us-central1-b"} | more
+    text = yaml.safe_dump({"config": {"berth:environment": settings}, **marks})
+    (project / "stacks/Pulumi.dev.yaml").write_text(text)
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def pulumi(folder: Path, *, url: str = "gs://state", stacks: str = '[{"name": "dev"}]') -> None:
+    answers = f"""case "$1 $2" in
+  "version "*) echo v3.250.0;;
+  "whoami "*) echo '{{"user": "x", "url": "{url}"}}';;
+  "stack ls") echo '{stacks}';;
+esac"""
+    program(folder, "pulumi", answers)
+
+
+# Programs
+
+
+def test_programs_that_are_not_there(programs: Path) -> None:
+    assert not list(programs.iterdir())
+    found = tools.check(auth_plugin=True)
+    assert [each.text.split(" is not on PATH")[0] for each in found] == [
+        "pulumi",
+        "gke-gcloud-auth-plugin",
+        "gcloud",
+        "kubectl",
+    ]
+    assert states(found) == ["missing", "missing", "unchecked", "unchecked"]
+    assert all(each.mend for each in found)
+
+
+@pytest.mark.parametrize(
+    ("says", "state", "text"),
+    [
+        ("echo v3.251.1", "fine", "pulumi v3.251.1"),
+        ("echo v4.0.0-alpha.1", "fine", "pulumi v4.0.0-alpha.1"),
+        ("echo v3.99.0", "missing", "pulumi is v3.99.0, older than 3.250, which berth is tested with"),
+        ("exit 1", "unchecked", "pulumi does not tell its version (it says nothing)"),
+    ],
+)
+def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str) -> None:
+    program(programs, "pulumi", says)
+    found = tools.check(auth_plugin=False)[0]
+    assert (found.state, found.text) == (state, text)
+
+
+# State
+
+
+def test_a_stack_that_is_not_initialised(programs: Path, project: Path) -> None:
+    assert project
+    pulumi(programs, stacks="[]")
+    found = backend.check("dev")
+    assert found.bucket == "state"
+    assert found.findings[1].mend == "pulumi stack init dev"
+
+
+def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
+    assert project
+    program(programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255")
+    missing = only_missing(backend.check("dev").findings)
+    assert (missing.text, missing.mend) == (
+        "Pulumi is not logged in to a state backend",
+        "pulumi login gs://YOUR-STATE-BUCKET",
+    )
+
+
+def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(programs: Path, project: Path) -> None:
+    assert project
+    program(programs, "pulumi", "echo 'error: could not list bucket: no such host' >&2; exit 255")
+    assert "cannot be used: could not list bucket: no such host" in only_missing(backend.check("dev").findings).text
+
+
+def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "which is not set" in only_missing(backend.secrets("dev", "gs://state")).text
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "other")
+    assert states(backend.secrets("dev", "gs://state")) == ["fine"]  # a new stack takes any
+    write(project, {"pools": {}}, encryptionsalt=SALT)
+    assert "is not the one that stack dev was made with" in only_missing(backend.secrets("dev", "gs://state")).text
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
+    (project / "secret").write_text("lab\n")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(project / "secret"))
+    assert states(backend.secrets("dev", "gs://state")) == ["fine"]
+
+
+def test_a_key_needs_no_passphrase(project: Path) -> None:
+    write(project, {"pools": {}}, secretsprovider="gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k")
+    assert backend.secrets("dev", "gs://state") == []
+
+
+# The verb
+
+
+def test_without_credentials_the_rest_is_not_checked_and_the_exit_code_is_1(programs: Path, project: Path) -> None:
+    assert project
+    pulumi(programs)
+    done = CliRunner().invoke(app, ["doctor", "-s", "dev", "--json"])
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert (told["stack"], told["kind"], told["simulated"], told["fine"]) == ("dev", "environment", "", False)
+    credentials = [each for each in told["findings"] if each["topic"] == "credentials"]
+    assert [(each["state"], each["mend"]) for each in credentials] == [
+        ("missing", "gcloud auth application-default login")
+    ]
+    unchecked = {each["topic"] for each in told["findings"] if each["text"] == "not checked: see credentials"}
+    assert unchecked == {"APIs", "permissions", "machines", "quota", "GKE", "state"}
+
+
+def test_wrong_settings_and_unknown_stacks_are_exit_code_2(project: Path) -> None:
+    write(project, {"pools": {"cpu": {"machineType": "n2-standard-61", "nodes": 1}}})
+    done = CliRunner().invoke(app, ["doctor", "-s", "dev"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "stacks/Pulumi.dev.yaml:5: environment.pools.cpu.machineType" in done.stderr
+    unknown = CliRunner().invoke(app, ["doctor", "-s", "dve"])
+    assert unknown.exit_code == 2
+    assert "did you mean 'dev'?" in unknown.stderr
+
+
+def test_every_type_that_the_program_registers_has_its_permissions() -> None:
+    file = stack_file.read(stack_file.stack_path("prod"))
+    settings = load("prod", file.settings, file)
+    assert isinstance(settings, EnvironmentSettings)
+    recorded = run(lambda: environment("prod", settings), "prod")
+    types = {each.type for each in recorded.registrations if each.type.startswith("gcp:")}
+    assert types == set(permissions.OF_TYPE)
+    assert {permissions.role_of(each) for each in permissions.needed(networks=True, node_account=False)} <= set(
+        permissions.ROLES.values()
+    )

@@ -1,0 +1,151 @@
+"""The project, its APIs and permissions, its zones, and Pulumi's state, on answers in the shapes that Google's APIs have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.doctor import backend, permissions, project, zones
+from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
+
+ZONE, REGION = "us-central1-b", "us-central1"
+QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
+
+
+def test_a_project_that_is_being_deleted_is_missing() -> None:
+    google = Recorded({"cloudresourcemanager": {"projectId": PROJECT, "lifecycleState": "DELETE_REQUESTED"}})
+    found = project.check_project(google)
+    assert (found.state, found.mend) == ("missing", f"gcloud projects undelete {PROJECT}")
+
+
+def services(*enabled: str) -> dict[str, Any]:
+    def answer(query: dict[str, Any]) -> dict[str, Any]:
+        names = [(name, name.rsplit("/", 1)[-1]) for name in query["names"]]
+        return {
+            "services": [{"name": path, "state": "ENABLED" if each in enabled else "DISABLED"} for path, each in names]
+        }
+
+    return {"serviceusage services:batchGet": answer}
+
+
+def test_apis_that_are_off_come_with_one_command_for_all() -> None:
+    google = Recorded(
+        services("cloudresourcemanager.googleapis.com", "iam.googleapis.com", "cloudquotas.googleapis.com")
+    )
+    found = project.check_apis(google, project.apis(bucket=True, key=False))
+    missing = only_missing(found)
+    assert missing.text == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not enabled"
+    assert missing.mend == (
+        "gcloud services enable compute.googleapis.com container.googleapis.com storage.googleapis.com"
+        f" --project={PROJECT}"
+    )
+
+
+def test_an_api_that_only_the_checks_use_is_advice() -> None:
+    google = Recorded(services("compute.googleapis.com"))
+    found = project.check_apis(google, ["compute.googleapis.com"])
+    assert states(found) == ["fine", "unchecked"]
+    assert found[1].mend == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
+
+
+def holding(*held: str) -> dict[str, Any]:
+    return {
+        "cloudresourcemanager :testIamPermissions": lambda body: {
+            "permissions": [each for each in body["permissions"] if each in held]
+        }
+    }
+
+
+def test_lacking_permissions_come_with_the_least_roles() -> None:
+    wanted = permissions.needed(networks=True, node_account=False)
+    held = [each for each in wanted if not each.startswith(("compute.firewalls", "container.clusters"))]
+    missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
+    assert "you lack 9 of" in missing.text
+    assert missing.mend.splitlines() == [
+        f'gcloud projects add-iam-policy-binding {PROJECT} --member="user:$(gcloud config get account)" --role={role}'
+        for role in ("roles/compute.securityAdmin", "roles/container.admin")
+    ]
+
+
+def test_a_service_account_grants_to_itself() -> None:
+    google = Recorded(holding(), account="ci@your-project.iam.gserviceaccount.com")
+    assert (
+        "--member=serviceAccount:ci@your-project.iam"
+        in only_missing(project.check_permissions(google, environment())).mend
+    )
+
+
+def test_existing_networks_need_no_permission_to_make_any() -> None:
+    settings = environment(network={"existing": {"network": "n", "subnetwork": "s"}})
+    wanted = permissions.needed(networks=False, node_account=False)
+    assert not any(each.startswith("compute.networks") for each in wanted)
+    assert states(project.check_permissions(Recorded(holding(*wanted)), settings)) == ["fine"]
+
+
+def test_the_nodes_service_account_is_asked_about_itself() -> None:
+    account = "nodes@your-project.iam.gserviceaccount.com"
+    settings = environment(cluster={"nodeServiceAccount": account})
+    wanted = permissions.needed(networks=True, node_account=True)
+    assert "iam.serviceAccounts.actAs" not in wanted
+    path = f"iam projects/-/serviceAccounts/{account}"
+    absent = only_missing(project.check_permissions(Recorded(holding(*wanted)), settings))
+    assert absent.mend == f"gcloud iam service-accounts create nodes --project={PROJECT}"
+    there: dict[str, Any] = {path: {"email": account}, f"{path}:testIamPermissions": {}}
+    refused = only_missing(project.check_permissions(Recorded(holding(*wanted) | there), settings))
+    assert refused.mend.endswith("--role=roles/iam.serviceAccountUser")
+    there[f"{path}:testIamPermissions"] = {"permissions": ["iam.serviceAccounts.actAs"]}
+    assert states(project.check_permissions(Recorded(holding(*wanted) | there), settings)) == ["fine", "fine"]
+
+
+def machine(accelerator: str = "", count: int = 0) -> dict[str, Any]:
+    each = {"guestAcceleratorType": accelerator, "guestAcceleratorCount": count}
+    return {"name": "x", **({"accelerators": [each]} if accelerator else {})}
+
+
+def test_a_machine_type_that_the_zone_lacks() -> None:
+    found = zones.check(Recorded({f"compute zones/{ZONE}/machineTypes/n2-standard-16": machine()}), environment())
+    assert only_missing(found).text == f"zone {ZONE} has no a4-highgpu-8g; the command lists the zones that have it"
+    assert '--filter="name=a4-highgpu-8g"' in only_missing(found).mend
+
+
+def test_a_gpu_that_the_zone_does_not_offer_the_project() -> None:
+    answers: dict[str, Any] = {
+        f"compute zones/{ZONE}/machineTypes/n2-standard-16": machine(),
+        f"compute zones/{ZONE}/machineTypes/a4-highgpu-8g": machine("nvidia-b200", 8),
+    }
+    assert "offers this project no nvidia-b200" in only_missing(zones.check(Recorded(answers), environment())).text
+    answers[f"compute zones/{ZONE}/acceleratorTypes/nvidia-b200"] = {"name": "nvidia-b200"}
+    found = zones.check(Recorded(answers), environment())
+    assert [each.text for each in found] == [
+        f"{ZONE} has n2-standard-16",
+        f"{ZONE} has a4-highgpu-8g (8 × nvidia-b200)",
+    ]
+
+
+def test_rdma_networks_need_the_zones_network_profile() -> None:
+    settings = environment(pools={"train": pool("a4-highgpu-8g", rdma="networks")})
+    answers = {f"compute zones/{ZONE}/machineTypes/a4-highgpu-8g": machine()}
+    assert f"there is no network profile {ZONE}-vpc-roce" in only_missing(zones.check(Recorded(answers), settings)).text
+    answers[f"compute global/networkProfiles/{ZONE}-vpc-roce"] = {"name": "x"}
+    assert states(zones.check(Recorded(answers), settings)) == ["fine", "fine"]
+
+
+def test_the_state_bucket() -> None:
+    gone = only_missing(backend.check_bucket(Recorded({}), "state"))
+    assert gone.mend.startswith(f"gcloud storage buckets create gs://state --project={PROJECT}")
+    answers: dict[str, Any] = {"storage b/state": {"name": "state"}, "storage b/state/iam/testPermissions": {}}
+    assert "you lack storage.objects.create" in only_missing(backend.check_bucket(Recorded(answers), "state")).text
+    answers["storage b/state/iam/testPermissions"] = lambda query: {"permissions": query["permissions"]}
+    assert only_missing(backend.check_bucket(Recorded(answers), "state")).mend == (
+        "gcloud storage buckets update gs://state --versioning"
+    )
+    answers["storage b/state"] = {"versioning": {"enabled": True}}
+    assert states(backend.check_bucket(Recorded(answers), "state")) == ["fine"]
+
+
+SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
+
+
+def test_a_passphrase_is_held_to_the_stacks_salt() -> None:
+    assert backend.fits("lab", SALT)
+    assert not backend.fits("other", SALT)
+    assert backend.fits("anything", "v2:unknown")
