@@ -70,10 +70,17 @@ def span(bounds: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a RayCluster has on one pool."""
+    """What a RayCluster has on one pool.
+
+    Attributes:
+        pods: its pods.
+        gpus: GPUs, or shares of them, that these ask for.
+        shares: they are known to be shares.
+    """
 
     pods: int = 0
     gpus: int = 0
+    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,7 +221,10 @@ def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[tuple[int, int], bool
 
 
 def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
-    """A RayCluster's manifest as the one whose pods are on pools; its head counts as one pod."""
+    """A RayCluster's manifest as the one whose pods are on pools; its head counts as one pod.
+
+    Berth tells Ray the number of GPUs only where they are shares (components/ray/manifest.py).
+    """
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     labels = metadata.get("labels") or {}
     kind, name = "RayCluster", str(metadata.get("name") or "")
@@ -230,7 +240,8 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
         if pool is None:
             continue
         had = on.get(pool, Usage())
-        on[pool] = Usage(had.pods + count, had.gpus + count * _gpus(template))
+        shares = kind != "RayCluster" and "num-gpus" in (group.get("rayStartParams") or {})
+        on[pool] = Usage(had.pods + count, had.gpus + count * _gpus(template), had.shares or shares)
     return Occupant(
         name=name,
         kind=kind,

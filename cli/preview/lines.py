@@ -65,7 +65,7 @@ def verdict_line(report: Report) -> str:
         case "harmless":
             return "Harmless: nothing that runs notices."
         case "disturbs":
-            return "Disturbs: something is away or restarts, and comes back by itself; no running work is lost."
+            return "Disturbs: something is away or restarts for a while, and comes back by itself."
         case _:
             return "Destroys: running work ends, or capacity or data goes."
 
@@ -84,16 +84,16 @@ def sitting_line(report: Report, least: Level) -> str:
 
 
 def hours_line(hours: GpuHours) -> str:
-    """`B200: 384 now, 192 after`."""
+    """`B200 384 now, 192 after`."""
     if hours.now == hours.after:
-        return f"{hours.product}: {_numbers(hours.now)}, as now"
-    return f"{hours.product}: {_numbers(hours.now)} now, {_numbers(hours.after)} after"
+        return f"{hours.product} {_numbers(hours.now)} as now"
+    return f"{hours.product} {_numbers(hours.now)} now, {_numbers(hours.after)} after"
 
 
 def money_line(money: Money) -> str:
     """`USD 2,400.00 now, 1,200.00 after; by …`."""
     amounts = (
-        f"{_amounts(money.after)}, as now"
+        f"{_amounts(money.after)} as now"
         if money.now == money.after
         else f"{_amounts(money.now)} now, {_amounts(money.after)} after"
     )

@@ -64,7 +64,7 @@ def _cell(change: Change) -> str:
 
 def _summary(report: Report) -> list[str]:
     found = [
-        *(("GPU-hours a day", lines.hours_line(each)) for each in report.hours),
+        ("GPU-hours a day", "; ".join(map(lines.hours_line, report.hours))),
         ("Money a day", lines.money_line(report.cost) if report.cost else ""),
     ]
     items = [f"- **{title}**: {_escaped(text)}" for title, text in found if text]

@@ -69,7 +69,7 @@ def _summary(report: Report) -> list[Text]:
     found = [
         ("GPUs that go away", lines.gpus_line(report.gpus)),
         ("Whose work is lost", lines.sitting_line(report, Level.DESTROYS)),
-        *(("GPU-hours a day", lines.hours_line(each)) for each in report.hours),
+        ("GPU-hours a day", "; ".join(map(lines.hours_line, report.hours))),
         ("Money a day", lines.money_line(report.cost) if report.cost else ""),
     ]
     texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]

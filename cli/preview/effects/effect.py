@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from cli.preview.fleet import Fleet, NodePool, Occupant
+from cli.preview.fleet import Fleet, NodePool, Occupant, Usage
 
 
 class Level(IntEnum):
@@ -85,16 +85,20 @@ def sitting_on(fleet: Fleet, pools: Sequence[str]) -> list[Sitting]:
     found = []
     for occupant in fleet.on(pools):
         on = {pool: usage for pool, usage in occupant.on.items() if pool in pools and usage.pods}
-        shares = any(fleet.before[pool].shared for pool, usage in on.items() if usage.gpus and pool in fleet.before)
-        found.append(Sitting(occupant, sum(u.pods for u in on.values()), sum(u.gpus for u in on.values()), shares))
+        found.append(_sitting(fleet, occupant, on))
     return found
 
 
 def sitting_whole(fleet: Fleet, occupant: Occupant) -> Sitting:
     """A RayCluster with all that it has."""
-    shares = any(fleet.before[pool].shared for pool, its in occupant.on.items() if its.gpus and pool in fleet.before)
-    usages = occupant.on.values()
-    return Sitting(occupant, sum(each.pods for each in usages), sum(each.gpus for each in usages), shares)
+    return _sitting(fleet, occupant, occupant.on)
+
+
+def _sitting(fleet: Fleet, occupant: Occupant, on: Mapping[str, Usage]) -> Sitting:
+    shares = any(
+        usage.shares or (pool in fleet.before and fleet.before[pool].shared) for pool, usage in on.items() if usage.gpus
+    )
+    return Sitting(occupant, sum(usage.pods for usage in on.values()), sum(usage.gpus for usage in on.values()), shares)
 
 
 def where_somebody_works(fleet: Fleet, sitting: Sequence[Sitting]) -> Level:

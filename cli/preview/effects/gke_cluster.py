@@ -6,6 +6,8 @@ changes that recreate the nodes using a node upgrade strategy and respecting mai
 
 from __future__ import annotations
 
+import re
+
 from cli.preview.effects.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
 from cli.preview.fleet import Fleet, is_zone
 from cli.preview.paths import below
@@ -87,18 +89,24 @@ def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
     return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
 
 
-def _upgrade(changed: Property, step: Step) -> Effect:
-    """A minimum version is an upgrade only where the control plane is older; the API server knows, the plan does not."""
+def _upgrade(changed: Property, step: Step) -> Effect | None:
+    """A minimum version is an upgrade only where the control plane is older."""
     location = str(step.old.inputs.get("location") or "") if step.old else ""
+    running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
+    if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
+        return None
     away = (
-        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on; nothing new starts)"
+        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on, nothing new starts)"
         if is_zone(location)
         else "the API server stays, since the cluster is regional"
     )
-    running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
-    now = f" (now {running})" if running else ""
     text = (
-        f"the control plane is upgraded to {changed.new} or newer{now}, if it is older; {away}; GKE upgrades the nodes later, in"
-        " a maintenance window"
+        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE upgrades"
+        " the nodes later, in a maintenance window"
     )
     return Effect(Level.DISTURBS, text)
+
+
+def _numbers(version: str) -> list[int]:
+    """`1.35.2-gke.1842000` as numbers; a shorter one is the least of those that begin with it."""
+    return [int(number) for number in re.findall(r"\d+", version)]

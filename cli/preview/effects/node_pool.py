@@ -77,11 +77,14 @@ def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
 
 def _gone(pool: NodePool, after: NodePool | None, step: Step, fleet: Fleet) -> Effect:
     """A pool that is replaced or deleted. With nobody on it capacity goes all the same, and may not be had again."""
-    if step.operation == "replace":
-        order = "all its nodes are deleted, then" if step.deleted_first else "all its nodes are deleted once"
-        text = f"pool {pool.name}: {order} new ones are made, if there is capacity for them then"
-    else:
+    if step.operation == "delete":
         text = f"pool {pool.name}: all its nodes are deleted"
+    elif step.deleted_first:
+        text = (
+            f"pool {pool.name}: all its nodes are deleted, then new ones are made, if there is capacity for them then"
+        )
+    else:
+        text = f"pool {pool.name}: new nodes are made, if there is capacity for them, then all old ones are deleted"
     back = step.operation == "replace" and after is not None and after.product == pool.product
     return Effect(Level.DESTROYS, text, sitting_on(fleet, [pool.name]), gpus_away(pool, pool.nodes, back=back))
 

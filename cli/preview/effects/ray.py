@@ -72,10 +72,7 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: Fleet) -> li
     wanted = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
     if wanted >= now:
         return []
-    text = (
-        f"{who}: {counted(now, 'worker')} become {wanted}; Ray retries the tasks of those that go elsewhere, their actors'"
-        " state is lost"
-    )
+    text = f"{who}: {counted(now, 'worker')} become {wanted}; Ray runs the tasks and actors of those that go again elsewhere"
     return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
 
 

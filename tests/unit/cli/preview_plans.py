@@ -1,0 +1,101 @@
+"""Small plans, event by event, as the engine would tell them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from cli.preview.effects.effect import Effect
+from cli.preview.plan import plan_of
+from cli.preview.report import Known, Report, report_of
+from components.placement import POOL_LABEL
+
+Inputs = dict[str, Any]
+
+POOL = "gcp:container/nodePool:NodePool"
+CLUSTER = "gcp:container/cluster:Cluster"
+RAY = "kubernetes:ray.io/v1:RayCluster"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+def pool(name: str = "train", **config: Any) -> Inputs:
+    """Inputs of a node pool: two A4 nodes."""
+    return {
+        "name": name,
+        "nodeCount": 2,
+        "nodeConfig": {"machineType": "a4-highgpu-8g", "labels": {}, "taints": [], **config},
+    }
+
+
+def ray(name: str, pool: str = "train", gpus: int = 8, workers: int = 2, **spec: Any) -> Inputs:
+    """Manifest of an engineer's RayCluster whose head is on pool `cpu`."""
+    template = {"nodeSelector": {POOL_LABEL: pool}, "containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": f"berth-{name}",
+            "labels": {"berth/engineer": name, "berth/stack": "prod", "berth/environment": "prod"},
+        },
+        "spec": {
+            "upgradeStrategy": {"type": "Recreate"},
+            "headGroupSpec": {"template": {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": []}}},
+            "workerGroupSpecs": [{"replicas": workers, "maxReplicas": workers, "template": {"spec": template}}],
+            **spec,
+        },
+    }
+
+
+def edited(inputs: Inputs, **changes: Any) -> Inputs:
+    """A copy with other values; a key with dots in it leads deeper."""
+    new = copy.deepcopy(inputs)
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        target: Any = new
+        for part in way:
+            target = target[int(part)] if part.isdigit() else target[part]
+        if value is None:
+            target.pop(last)
+        else:
+            target[last] = value
+    return new
+
+
+def event(
+    operation: str, of_type: str, name: str, old: Inputs | None, new: Inputs | None, **more: Any
+) -> dict[str, Any]:
+    """One step of the engine."""
+
+    def state(inputs: Inputs | None) -> dict[str, Any] | None:
+        return None if inputs is None else {"type": of_type, "custom": True, "inputs": inputs, "outputs": {}}
+
+    urn = f"urn:pulumi:prod::berth::{of_type}::{name}"
+    step = {"op": operation, "urn": urn, "type": of_type, "old": state(old), "new": state(new), **more}
+    return {"resourcePreEvent": {"metadata": step}}
+
+
+def same(of_type: str, name: str, inputs: Inputs) -> dict[str, Any]:
+    """An unchanged resource."""
+    return event("same", of_type, name, inputs, inputs)
+
+
+def report(
+    *events: dict[str, Any], live: list[Inputs] | None = None, asked: bool = True, not_asked: str = ""
+) -> Report:
+    """What a plan means; by default the cluster was asked, and has nothing that the plan does not know."""
+    there = (live or []) if asked else None
+    return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
+
+
+def effects(*events: dict[str, Any], live: list[Inputs] | None = None) -> list[Effect]:
+    """All effects of a plan."""
+    return [effect for change in report(*events, live=live).changes for effect in change.effects]
+
+
+def told(found: list[Effect]) -> list[tuple[str, str]]:
+    """Levels and texts."""
+    return [(effect.level.word, effect.text) for effect in found]
+
+
+def who(found: list[Effect]) -> list[list[str]]:
+    """Who is there, effect by effect."""
+    return [[str(each) for each in effect.sitting] for effect in found]

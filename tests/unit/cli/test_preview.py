@@ -1,0 +1,204 @@
+"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi said: streams and exit codes."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from tests.unit.cli.preview_recordings import FOLDER
+
+PULUMI = """#!{python}
+import json, os, sys
+folder = os.environ["SAYS"]
+said = json.load(open(os.path.join(folder, "said.json")))
+with open(os.path.join(folder, "asked"), "a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+if sys.argv[1] == "stack":
+    print(json.dumps(said["outputs"]))
+else:
+    sys.stdout.write(open(said["events"]).read() if said["events"] else "")
+    sys.stdout.write(said["more"])
+    sys.stderr.write(said["complaint"])
+sys.exit(said["code"])
+"""
+
+
+class Project:
+    """A project with the recorded fleet's settings, and what `pulumi` will say there."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        (folder / "Pulumi.yaml").write_text("name: berth\n")
+        (folder / "stacks").mkdir()
+        program = folder / "bin" / "pulumi"
+        program.parent.mkdir()
+        program.write_text(PULUMI.format(python=sys.executable))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", str(program.parent))
+        monkeypatch.setenv("SAYS", str(folder))
+        monkeypatch.chdir(folder)
+        (folder / "stacks" / "Pulumi.fleet.yaml").write_bytes((FOLDER / "fleet.yaml").read_bytes())
+        self.says()
+
+    def says(
+        self, name: str = "", more: str = "", complaint: str = "", code: int = 0, outputs: dict[str, Any] | None = None
+    ) -> None:
+        events = str(FOLDER / f"{name}.jsonl") if name else ""
+        said = {"events": events, "more": more, "complaint": complaint, "code": code, "outputs": outputs or {}}
+        (self.folder / "said.json").write_text(json.dumps(said))
+
+    def set(self, stack: str, **config: Any) -> None:
+        text = yaml.safe_dump({"config": {f"berth:{key}": value for key, value in config.items()}})
+        (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
+
+    @property
+    def asked(self) -> list[str]:
+        path = self.folder / "asked"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    return Project(tmp_path, monkeypatch)
+
+
+def preview(*arguments: str, stack: str = "fleet") -> Result:
+    return CliRunner().invoke(app, ["preview", "-s", stack, *arguments])
+
+
+@pytest.mark.parametrize(
+    ("recording", "options", "code"),
+    [
+        ("noop", [], 0),
+        ("noop", ["--expect-no-changes"], 0),
+        ("driver", [], 3),
+        ("driver", ["--allow-destroy"], 0),
+        ("driver", ["--expect-no-changes"], 4),
+        ("driver", ["--expect-no-changes", "--allow-destroy"], 4),
+        ("driver", ["--json"], 3),
+        ("driver", ["--markdown"], 3),
+        ("sharing", [], 0),
+        ("sharing", ["--expect-no-changes"], 4),
+        ("engineer-removed", [], 3),
+        ("create", [], 0),
+        ("refresh", ["--refresh"], 0),
+        ("refresh", ["--refresh", "--expect-no-changes"], 4),
+    ],
+)
+def test_exit_codes(project: Project, recording: str, options: list[str], code: int) -> None:
+    project.says(recording)
+    assert preview(*options).exit_code == code
+
+
+def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None:
+    project.says("noop")
+    preview("--refresh")
+    assert sorted(project.asked) == [
+        "preview --stack fleet --json --show-sames --non-interactive --refresh",
+        "stack output --json --show-secrets --stack fleet --non-interactive",
+    ]
+
+
+def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> None:
+    project.says("driver")
+    done = preview()
+    assert "± node pool replaced" in done.stdout
+    assert "forces the replacement" in done.stdout
+    assert "warning" not in done.stdout
+    assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
+    assert "say --allow-destroy" in done.stderr
+
+
+def test_json_is_a_document(project: Project) -> None:
+    project.says("driver")
+    told = json.loads(preview("--json").stdout)
+    assert (told["format"], told["stack"], told["verdict"]) == (1, "fleet", "destroys")
+    assert told["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
+
+
+def test_markdown_is_a_comment(project: Project) -> None:
+    project.says("driver")
+    assert preview("--markdown").stdout.startswith("<!-- berth-preview:fleet -->\n")
+
+
+def test_two_renderings_at_once_are_refused(project: Project) -> None:
+    done = preview("--json", "--markdown")
+    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert "--markdown and --json" in done.stderr
+
+
+def test_wrong_settings_are_told_as_check_tells_them(project: Project) -> None:
+    project.set("bad", environment={"zone": "nowhere", "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}}})
+    done = preview(stack="bad")
+    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert done.stderr == CliRunner().invoke(app, ["check", "bad"]).stderr
+
+
+def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
+    """An engineer's stack on an environment of another project: its state alone tells what fits."""
+    project.set("alice", engineer={"environment": "org/infra/fleet"})
+    message = (
+        "stack alice: 1 problem in its settings; nothing is changed\nstacks/Pulumi.alice.yaml:2: engineer: too much\n"
+    )
+    error = {"diagnosticEvent": {"severity": "error", "message": message}}
+    project.says(more=json.dumps(error) + "\n", code=1)
+    done = preview(stack="alice")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "✗ alice\n  stacks/Pulumi.alice.yaml:2: engineer: too much\n"
+
+
+def test_an_unknown_stack(project: Project) -> None:
+    done = preview(stack="fleett")
+    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert "there is no stack 'fleett'" in done.stderr
+    assert "did you mean 'fleet'?" in done.stderr
+
+
+def test_a_stack_that_the_backend_does_not_have(project: Project) -> None:
+    project.says(complaint="error: no stack named 'fleet' found\n", code=6)
+    done = preview()
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.strip() == "error: stack fleet is not in Pulumi's backend yet; run: pulumi stack init fleet"
+
+
+def test_an_engine_that_fails(project: Project) -> None:
+    said = ["Preview failed: googleapi: Error 403: no", "preview failed"]
+    events = [{"diagnosticEvent": {"severity": "error", "message": f"{text}\n"}} for text in said]
+    project.says(more="".join(json.dumps(event) + "\n" for event in events), code=1)
+    done = preview()
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.strip() == "error: googleapi: Error 403: no"
+
+
+def test_an_engine_that_only_complains(project: Project) -> None:
+    project.says(complaint="error: getting stack configuration: passphrase must be set\n", code=1)
+    done = preview()
+    assert done.exit_code == 1
+    assert done.stderr.strip() == "error: getting stack configuration: passphrase must be set"
+
+
+def test_without_pulumi(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(project.folder))
+    done = preview()
+    assert done.exit_code == 1
+    assert "pulumi is not on PATH" in done.stderr
+
+
+def test_a_cluster_that_cannot_be_asked_is_told_once(project: Project) -> None:
+    project.says("driver", outputs={"kubeconfig": "no: kubeconfig"})
+    done = preview()
+    assert done.exit_code == 3
+    assert done.stdout.count("The cluster could not be asked") == 1
+
+
+def test_a_stack_that_was_never_up_has_no_cluster_to_ask(project: Project) -> None:
+    project.says("create")
+    assert "could not be asked" not in preview().stdout

@@ -1,0 +1,401 @@
+"""What changes do to what runs: each table of cli/preview/effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.preview_plans import (
+    CLUSTER,
+    POOL,
+    RAY,
+    RELEASE,
+    Inputs,
+    edited,
+    effects,
+    event,
+    pool,
+    ray,
+    report,
+    same,
+    told,
+    who,
+)
+
+ALICE = ray("alice")
+OTHERS = [edited(ray("zoe"), metadata__labels={"berth/engineer": "zoe", "berth/stack": "zoe"})]
+UPGRADE = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def pool_changes(old: Inputs, new: Inputs, *, live: list[Inputs] | None = None) -> list[Any]:
+    return effects(event("update", POOL, "train", old, new), same(RAY, "alice", ALICE), live=live)
+
+
+# Node pools
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"nodeConfig__machineType": "a3-ultragpu-8g"}, "the machine type"),
+        ({"nodeConfig__diskType": "hyperdisk-ml"}, "the type of the boot disk"),
+        ({"nodeConfig__diskSizeGb": 500}, "the size of the boot disk"),
+        ({"nodeConfig__imageType": "UBUNTU_CONTAINERD"}, "the node image"),
+        ({"nodeConfig__linuxNodeConfig": {"sysctls": {"net.core.rmem_max": "1"}}}, "kernel settings"),
+        ({"nodeConfig__kubeletConfig": {"cpuManagerPolicy": "static"}}, "the kubelet's settings"),
+        ({"nodeConfig__workloadMetadataConfig": {"mode": "GCE_METADATA"}}, "the metadata server (Workload Identity)"),
+        ({"nodeConfig__guestAccelerators": []}, "the GPUs or their driver"),
+        ({"version": "1.36.4-gke.1"}, "the nodes' version"),
+        ({"nodeConfig__newThing": 1}, "nodeConfig.newThing (berth does not know what that does, and says the worst)"),
+    ],
+)
+def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> None:
+    old = pool() | UPGRADE
+    found = pool_changes(old, edited(old, **change))
+    text = f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, and evicts the pods on it"
+    assert told(found) == [("destroys", text)]
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+    assert [(away.count, away.back) for away in found[0].gpus] == [((8, 8), True)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodeConfig__labels": {"team": "vision"}},
+        {"nodeConfig__tags": ["x"]},
+        {"nodeConfig__taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]},
+        {"management": {"autoRepair": False}},
+        {"upgradeSettings": {"maxSurge": 1}},
+    ],
+)
+def test_edits_that_no_node_notices(change: dict[str, Any]) -> None:
+    assert pool_changes(pool(), edited(pool(), **change)) == []
+
+
+def test_nodes_made_anew_with_spare_ones_take_no_gpus_away() -> None:
+    (found,) = pool_changes(pool(), edited(pool(), nodeConfig__diskSizeGb=500))
+    assert "1 at a time with 1 spare node" in found.text
+    assert found.gpus == []
+
+
+def test_nodes_made_anew_where_nobody_is_disturb_only() -> None:
+    (found,) = effects(event("update", POOL, "train", pool(), edited(pool(), nodeConfig__diskSizeGb=500)))
+    assert found.level.word == "disturbs"
+
+
+def test_where_the_cluster_could_not_be_asked_somebody_may_be_there() -> None:
+    step = event("update", POOL, "train", pool(), edited(pool(), nodeConfig__diskSizeGb=500) | UPGRADE)
+    assert report(step).level.word == "disturbs"
+    unasked = report(step, asked=False, not_asked="no answer")
+    assert (unasked.level.word, unasked.partly_asked) == ("destroys", "no answer")
+
+
+def test_an_empty_pool_has_no_nodes_to_make_anew() -> None:
+    empty = edited(pool(), nodeCount=0)
+    assert effects(event("update", POOL, "train", empty, edited(empty, nodeConfig__diskSizeGb=500))) == []
+
+
+def test_fewer_nodes() -> None:
+    found = pool_changes(pool(), edited(pool(), nodeCount=1), live=OTHERS)
+    text = "pool train: 2 nodes become 1; GKE deletes 1 node of its own choice, and evicts the pods there"
+    assert told(found) == [("destroys", text)]
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
+    assert [(away.count, away.back) for away in found[0].gpus] == [((8, 8), False)]
+
+
+def test_fewer_nodes_where_nobody_is() -> None:
+    (found,) = effects(event("update", POOL, "train", pool(), edited(pool(), nodeCount=1)))
+    assert found.level.word == "disturbs"
+    assert found.gpus[0].count == (8, 8)
+
+
+def test_more_nodes_are_harmless() -> None:
+    assert told(pool_changes(pool(), edited(pool(), nodeCount=3))) == [
+        ("harmless", "pool train: 2 nodes become 3"),
+    ]
+
+
+def test_a_lower_bound_of_the_autoscaler_is_not_enforced() -> None:
+    old = edited(pool(), nodeCount=None) | {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}}
+    new = edited(old, autoscaling__totalMaxNodeCount=3)
+    (found,) = pool_changes(old, new)
+    assert (found.level.word, found.text) == (
+        "disturbs",
+        "pool train: 0–4 nodes become 0–3; nodes beyond that stay until they are idle",
+    )
+    assert found.gpus[0].count == (0, 8)
+
+
+def test_nodes_count_for_each_zone() -> None:
+    old = pool() | {"nodeLocations": ["us-central1-b", "us-central1-c"]}
+    (found,) = pool_changes(old, edited(old, nodeLocations=["us-central1-b"]))
+    assert (
+        found.text == "pool train: 4 nodes become 2; GKE deletes the nodes in us-central1-c, and evicts the pods there"
+    )
+    assert found.gpus[0].count == (16, 16)
+
+
+def test_another_mig_layout_stops_the_pods() -> None:
+    old = pool(labels={"nvidia.com/mig.config": "all-1g.23gb"})
+    found = pool_changes(old, pool(labels={"nvidia.com/mig.config": "all-2g.45gb"}))
+    assert [effect.level.word for effect in found] == ["destroys"]
+    assert "the MIG layout changes from all-1g.23gb to all-2g.45gb" in found[0].text
+    assert "nobody" not in found[0].text
+
+
+def test_another_sharing_profile_disturbs() -> None:
+    old = pool(labels={"nvidia.com/device-plugin.config": "any"})
+    (found,) = pool_changes(old, pool(labels={"nvidia.com/device-plugin.config": "mps"}))
+    assert found.level.word == "disturbs"
+    assert "the sharing profile changes from any to mps; the device plugin restarts on its nodes" in found.text
+
+
+def test_a_taint_with_no_execute_ends_pods() -> None:
+    new = edited(pool(), nodeConfig__taints=[{"key": "maintenance", "effect": "NO_EXECUTE"}])
+    assert told(pool_changes(pool(), new)) == [
+        ("destroys", "pool train: taint maintenance (NoExecute) ends the pods that do not tolerate it")
+    ]
+
+
+def test_a_pool_that_goes_takes_capacity_even_where_nobody_is() -> None:
+    (found,) = effects(event("delete", POOL, "train", pool(), None))
+    assert (found.level.word, found.text) == ("destroys", "pool train: all its nodes are deleted")
+    assert [(away.count, away.back) for away in found.gpus] == [((16, 16), False)]
+
+
+def test_a_replaced_pool_comes_back_if_there_is_capacity() -> None:
+    steps = [
+        event("delete-replaced", POOL, "train", pool(), None),
+        event("replace", POOL, "train", pool(), pool(), keys=["nodeConfig"]),
+    ]
+    (found,) = effects(*steps, same(RAY, "alice", ALICE), live=OTHERS)
+    assert (
+        found.text
+        == "pool train: all its nodes are deleted, then new ones are made, if there is capacity for them then"
+    )
+    assert who([found]) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
+    assert found.gpus[0].back
+
+
+def test_a_replacement_that_is_made_first() -> None:
+    (found,) = effects(event("replace", POOL, "train", pool(), pool(), keys=["nodeConfig"]))
+    assert found.text == "pool train: new nodes are made, if there is capacity for them, then all old ones are deleted"
+
+
+def test_a_pool_replaced_by_other_gpus_gives_the_old_ones_up() -> None:
+    new = edited(pool(), nodeConfig__machineType="a3-ultragpu-8g")
+    (found,) = effects(event("replace", POOL, "train", pool(), new))
+    assert not found.gpus[0].back
+
+
+# The GKE cluster
+
+
+def cluster_changes(location: str = "us-central1-b", **change: Any) -> list[Any]:
+    old = {"location": location, "deletionProtection": True}
+    step = event("update", CLUSTER, "prod", old, old | change)
+    step["resourcePreEvent"]["metadata"]["old"]["outputs"] = {"masterVersion": "1.34.1-gke.1829001"}
+    return effects(step, same(POOL, "train", pool()), same(RAY, "alice", ALICE))
+
+
+def test_the_control_plane_of_a_zonal_cluster_is_away_while_it_is_upgraded() -> None:
+    ((level, text),) = told(cluster_changes(minMasterVersion="1.35"))
+    assert level == "disturbs"
+    assert text.startswith(
+        "the control plane is upgraded from 1.34.1-gke.1829001 to 1.35 or newer; the API server is away"
+    )
+
+
+def test_that_of_a_regional_cluster_stays() -> None:
+    ((_, text),) = told(cluster_changes("us-central1", minMasterVersion="1.35"))
+    assert "the API server stays, since the cluster is regional" in text
+
+
+def test_a_minimum_that_the_control_plane_has_is_no_upgrade() -> None:
+    assert cluster_changes(minMasterVersion="1.34") == []
+
+
+def test_deletion_protection_that_is_switched_off_is_told() -> None:
+    ((level, text),) = told(cluster_changes(deletionProtection=False))
+    assert (level, "deletion protection is switched off" in text) == ("disturbs", True)
+
+
+def test_cluster_settings_that_make_all_nodes_anew() -> None:
+    found = cluster_changes(enableIntranodeVisibility=True)
+    assert told(found)[0][0] == "destroys"
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+
+
+def test_labels_and_logs_of_the_cluster_are_harmless() -> None:
+    assert cluster_changes(resourceLabels={"a": "b"}, loggingConfig={"enableComponents": []}) == []
+
+
+def test_an_unknown_setting_of_the_cluster_may_disturb() -> None:
+    ((level, text),) = told(cluster_changes(newThing=1))
+    assert (level, text) == ("disturbs", "newThing changes in place; berth does not know what that does to what runs")
+
+
+def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
+    found = effects(
+        event("replace", CLUSTER, "prod", {"location": "us-central1-b"}, {"location": "us-central1-c"}),
+        same(POOL, "train", pool()),
+        same(RAY, "alice", ALICE),
+    )
+    assert told(found) == [("destroys", "the cluster is deleted with everything on it, then made anew and empty")]
+    assert found[0].gpus[0].count == (16, 16)
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+
+
+# RayClusters
+
+
+def ray_changes(new: Inputs, live: list[Inputs] | None = None) -> list[Any]:
+    return effects(event("update", RAY, "alice", ALICE, new), same(POOL, "train", pool()), live=live)
+
+
+def test_another_pod_template_restarts_the_berth() -> None:
+    found = ray_changes(edited(ALICE, spec__headGroupSpec__template__spec__containers=[{"image": "ray:2"}]))
+    assert told(found) == [
+        ("destroys", "berth alice restarts: KubeRay makes all its pods anew, and what runs in them is lost")
+    ]
+    assert who(found) == [["berth alice (3 pods, 16 GPUs)"]]
+
+
+def test_without_recreate_only_later_pods_are_other_ones() -> None:
+    old = edited(ALICE, spec__upgradeStrategy=None)
+    new = edited(old, spec__rayVersion="2.61.0")
+    assert told(effects(event("update", RAY, "alice", old, new))) == [
+        ("harmless", "berth alice: only pods that are made later are other ones")
+    ]
+
+
+def test_fewer_workers_disturb() -> None:
+    found = ray_changes(edited(ALICE, spec__workerGroupSpecs__0__replicas=1, spec__workerGroupSpecs__0__maxReplicas=1))
+    ((level, text),) = told(found)
+    assert level == "disturbs"
+    assert text.startswith("berth alice: 2 workers become 1;")
+
+
+def test_more_workers_are_harmless() -> None:
+    assert ray_changes(edited(ALICE, spec__workerGroupSpecs__0__replicas=3)) == []
+
+
+def test_a_suspended_cluster_loses_its_pods() -> None:
+    ((level, text),) = told(ray_changes(edited(ALICE, spec__suspend=True)))
+    assert (level, text) == (
+        "destroys",
+        "berth alice is suspended: its pods go, and what runs in them is lost",
+    )
+
+
+def test_a_suspended_cluster_has_no_pods_that_an_edit_reaches() -> None:
+    old = edited(ALICE, spec__suspend=True)
+    found = effects(event("update", RAY, "alice", old, edited(old, spec__rayVersion="2.61.0")))
+    assert told(found) == [("harmless", "berth alice has no pods that the change could reach")]
+
+
+def test_labels_and_tolerations_reach_no_running_pod() -> None:
+    new = edited(ALICE, spec__headGroupSpec__template__spec__tolerations=[{"operator": "Exists"}])
+    assert ray_changes(edited(new, metadata__labels__team="x")) == []
+
+
+def test_the_clusters_own_count_is_newer_than_the_states() -> None:
+    found = effects(
+        event("delete", RAY, "alice", ALICE, None), live=[edited(ALICE, spec__workerGroupSpecs__0__replicas=5)]
+    )
+    assert who(found) == [["berth alice (6 pods, 40 GPUs)"]]
+
+
+# Helm releases
+
+
+def operator(version: str = "v26.7.0", **values: Any) -> Inputs:
+    return {"chart": "oci://registry/gpu-operator", "version": version, "values": values}
+
+
+def operator_changes(old: Inputs, new: Inputs) -> list[Any]:
+    served = pool(labels={"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/device-plugin.config": "any"})
+    return effects(
+        event("update", RELEASE, "gpu-operator", old, new), same(POOL, "train", served), same(RAY, "alice", ALICE)
+    )
+
+
+def test_another_driver_evicts_gpu_pods() -> None:
+    found = operator_changes(
+        operator(driver={"enabled": True, "version": "570"}), operator(driver={"enabled": True, "version": "580"})
+    )
+    assert told(found)[0][0] == "destroys"
+    assert "evicts the GPU pods of one node after the other and reloads it" in told(found)[0][1]
+    assert who(found)[0] == ["berth alice (2 pods, 16 shares of GPUs)"]
+
+
+def test_another_operator_brings_its_own_driver() -> None:
+    found = operator_changes(operator(driver={"enabled": True}), operator("v26.7.1", driver={"enabled": True}))
+    assert [effect.level.word for effect in found] == ["destroys", "disturbs"]
+
+
+def test_another_operator_without_a_driver_disturbs() -> None:
+    found = operator_changes(operator(driver={"enabled": False}), operator("v26.7.1", driver={"enabled": False}))
+    ((level, text),) = told(found)
+    assert (level, text.startswith("another version of the GPU Operator: its daemons restart")) == ("disturbs", True)
+
+
+def test_another_config_of_the_device_plugin_disturbs_those_who_read_it() -> None:
+    old, new = ({"config": {"name": name, "data": {"any": data}}} for name, data in (("a", "4"), ("b", "2")))
+    ((level, text),) = told(operator_changes(operator(devicePlugin=old), operator(devicePlugin=new)))
+    assert level == "disturbs"
+    assert text.startswith("pool train: sharing profile 'any' changes; the device plugin restarts on its nodes")
+
+
+def test_operators_that_go() -> None:
+    found = effects(event("delete", RELEASE, "gpu-operator", operator(), None))
+    found += effects(event("delete", RELEASE, "kuberay", {"chart": "kuberay-operator"}, None))
+    found += effects(event("delete", RELEASE, "x", {"chart": "x"}, None))
+    assert {effect.level.word for effect in found} == {"destroys"}
+
+
+def test_another_kuberay_leaves_clusters_running() -> None:
+    old = {"chart": "kuberay-operator", "version": "1.6.2"}
+    ((level, text),) = told(effects(event("update", RELEASE, "kuberay", old, old | {"version": "1.7.0"})))
+    assert level == "disturbs"
+    assert "RayClusters keep running" in text
+
+
+# Everything else
+
+
+@pytest.mark.parametrize(
+    ("operation", "of_type", "level"),
+    [
+        ("delete", "kubernetes:core/v1:ConfigMap", None),
+        ("replace", "kubernetes:batch/v1:Job", None),
+        ("delete", "kubernetes:core/v1:Namespace", "destroys"),
+        ("replace", "kubernetes:core/v1:Namespace", "destroys"),
+        ("delete", "kubernetes:core/v1:PersistentVolumeClaim", "destroys"),
+        ("delete", "kubernetes:networking.k8s.io/v1:NetworkPolicy", "disturbs"),
+        ("replace", "gcp:compute/firewall:Firewall", "disturbs"),
+        ("delete", "gcp:compute/routerNat:RouterNat", "disturbs"),
+        ("replace", "gcp:compute/network:Network", "destroys"),
+        ("replace", "gcp:compute/subnetwork:Subnetwork", "destroys"),
+        ("delete", "gcp:storage/bucket:Bucket", "destroys"),
+        ("update", "gcp:storage/bucket:Bucket", "disturbs"),
+        ("update", "kubernetes:core/v1:ConfigMap", None),
+        ("update", "kubernetes:core/v1:Namespace", None),
+        ("update", "kubernetes:apps/v1:DaemonSet", "disturbs"),
+        ("create", "gcp:storage/bucket:Bucket", None),
+        ("conjure", "kubernetes:core/v1:ConfigMap", "destroys"),
+    ],
+)
+def test_by_type(operation: str, of_type: str, level: str | None) -> None:
+    old = None if operation == "create" else {"name": "x"}
+    new = None if operation == "delete" else {"name": "y"}
+    found = effects(event(operation, of_type, "x", old, new))
+    assert [effect.level.word for effect in found] == ([level] if level else [])
+
+
+def test_registrations_of_providers_and_components_are_nothing() -> None:
+    provider = event("replace", "pulumi:providers:kubernetes", "cluster", {}, {})
+    component = event("delete", "berth:index:Berth", "alice", {}, None)
+    component["resourcePreEvent"]["metadata"]["old"]["custom"] = False
+    assert report(provider, component).verdict == "nothing"

@@ -1,0 +1,173 @@
+"""The report and its three renderings, on what the real engine said of a fleet in the lab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from cli.preview.cost import Money, gpu_hours, money
+from cli.preview.document import document
+from cli.preview.effects.effect import Level
+from cli.preview.fleet import fleet_of
+from cli.preview.markdown import MOST_CHARACTERS, markdown
+from cli.preview.plan import plan_of
+from cli.preview.report import Known, Report, report_of
+from cli.preview.tree import tree
+from tests.unit.cli.preview_plans import POOL, RAY, edited, event, pool, ray, report
+from tests.unit.cli.preview_recordings import FOLDER, live, recorded
+
+ENVIRONMENT = ["create", "noop", "driver", "sharing", "engineer-removed", "fewer", "machine", "refresh"]
+ENGINEER = ["alice-create", "alice-image"]
+
+
+def of(name: str) -> Report:
+    """The report of a recorded preview."""
+    plan = plan_of(recorded(name))
+    if name in ENGINEER:
+        return report_of(plan, Known("alice", "engineer"))
+    return report_of(
+        plan,
+        Known(
+            "fleet",
+            "environment",
+            live=[] if name == "create" else live(),
+            rates={"train": Decimal(50)},
+            currency="USD",
+            refreshed=name == "refresh",
+        ),
+    )
+
+
+@pytest.fixture
+def golden_text(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    def compare(name: str, text: str) -> None:
+        path = FOLDER / name
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is missing; read what the code makes and keep it with --update-golden"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENT, *ENGINEER])
+def test_three_renderings(name: str, golden_text: Callable[[str, str], None]) -> None:
+    report = of(name)
+    console = Console(file=StringIO(), width=200, highlight=False)
+    console.print(tree(report))
+    assert isinstance(console.file, StringIO)
+    shown = "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+    golden_text(f"{name}.txt", shown)
+    golden_text(f"{name}.md", markdown(report))
+    golden_text(f"{name}.json", json.dumps(document(report), indent=1, ensure_ascii=False) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("create", "harmless"),
+        ("noop", "nothing"),
+        ("driver", "destroys"),
+        ("sharing", "disturbs"),
+        ("engineer-removed", "destroys"),
+        ("fewer", "destroys"),
+        ("machine", "destroys"),
+        ("refresh", "harmless"),
+        ("alice-create", "harmless"),
+        ("alice-image", "destroys"),
+    ],
+)
+def test_verdicts(name: str, verdict: str) -> None:
+    assert of(name).verdict == verdict
+
+
+def test_whose_work_is_lost_by_another_driver() -> None:
+    report = of("driver")
+    assert [str(each) for each in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
+    assert [(away.pool, away.product, away.count) for away in report.gpus] == [("train", "B200", (16, 16))]
+
+
+def test_berths_of_engineers_own_stacks_are_seen() -> None:
+    (effect,) = of("sharing").changes[0].effects
+    assert [(each.occupant.name, each.occupant.stack) for each in effect.sitting] == [
+        ("alice", "alice"),
+        ("bob", "fleet"),
+        ("carol", "fleet"),
+    ]
+
+
+def test_an_engineers_shares_are_no_gpus() -> None:
+    assert "2 shares of GPUs" in str(of("alice-image").sitting(Level.DESTROYS)[0])
+
+
+def test_nothing_of_a_secret_is_shown() -> None:
+    for name in (*ENVIRONMENT, *ENGINEER):
+        assert "ciphertext" not in json.dumps(document(of(name)))
+
+
+def test_what_the_effects_say_is_not_warned_of_again() -> None:
+    assert not any("sharing profile" in line for line in of("sharing").warnings)
+    assert any("sharing profile" in str(line) for line in recorded("sharing"))
+
+
+def test_other_words_to_engineers_are_a_change() -> None:
+    report = report_of(plan_of(recorded("noop")), Known("fleet", "environment", told=["defaults"]))
+    assert report.verdict == "harmless"
+    assert "Engineers' stacks are told other defaults from then on." in markdown(report)
+
+
+# GPU-hours and money
+
+
+def test_gpu_hours_are_by_product() -> None:
+    plan = plan_of(recorded("machine"))
+    found = {each.product: (each.now, each.after) for each in gpu_hours(fleet_of("fleet", plan, None))}
+    assert found == {
+        "B200": ((384, 384), (0, 0)),
+        "H200": ((0, 0), (384, 384)),
+        "L4": ((96, 192), (96, 192)),
+    }
+
+
+def test_money_is_only_of_pools_with_a_rate() -> None:
+    plan = plan_of(recorded("fewer"))
+    fleet = fleet_of("fleet", plan, None)
+    found = money(fleet, {"train": Decimal("12.5"), "dev": Decimal(1)}, "EUR")
+    assert found == Money("EUR", (Decimal(624), Decimal(648)), (Decimal(300), Decimal(324)), ["cpu"])
+    assert money(fleet, {}, "EUR") is None
+
+
+def test_a_price_is_never_invented() -> None:
+    report = report_of(plan_of(recorded("driver")), Known("fleet", "environment"))
+    assert report.cost is None
+    assert document(report)["moneyADay"] is None
+
+
+# Markdown as a comment
+
+
+def test_the_comment_can_be_found_again() -> None:
+    assert markdown(of("driver")).splitlines()[0] == "<!-- berth-preview:fleet -->"
+
+
+def test_a_comment_that_is_too_long_is_cut_and_says_so() -> None:
+    steps = [event("delete", RAY, f"engineer-{number}", ray(f"engineer-{number}"), None) for number in range(400)]
+    text = markdown(report(*steps))
+    assert len(text) <= MOST_CHARACTERS
+    assert "*Cut: the whole report is longer than a comment can be." in text
+    assert text.count("<details>") == text.count("</details>")
+    assert "| what | what happens |" in text
+
+
+def test_settings_cannot_write_markup_into_the_comment() -> None:
+    name = "a|b`c"
+    step = event("update", POOL, name, pool(name), edited(pool(name), nodeConfig__diskSizeGb=1))
+    rows = [line for line in markdown(report(step, asked=False)).splitlines() if line.startswith("| ~")]
+    assert len(rows) == 1
+    assert "``" in rows[0]
+    assert rows[0].replace("\\|", "").count("|") == 5
