@@ -155,7 +155,7 @@ class Cluster(ResourceType):
         cloud.say("deleting what is in the cluster")
         left = cloud.fleet.clear()
         if left:
-            cloud.warn(f"still going away: namespaces {', '.join(left)}")
+            cloud.warn(f"still going away in the lab's API server: {', '.join(left)}")
 
     @staticmethod
     def _remove_pools(cloud: Cloud, record: Record) -> None:
