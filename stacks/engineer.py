@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from components.berth import Berth, BerthInputs
 from components.kubernetes_provider import kubernetes_provider
 from stacks.load import berth_on
+from stacks.policies.settings import judge_engineer
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.resolve import EnvironmentContract
 from stacks.stack_file import StackFile
@@ -38,6 +39,8 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
     resolved = berth_on(stack, settings, contract, file)
     for warning in resolved.warnings:
         pulumi.log.warn(f"{warning.where}: {warning.message}")
+    for waiver in judge_engineer(contract, resolved).waivers:
+        pulumi.log.info(str(waiver))
     berth_settings = resolved.berths[0]
     kubeconfig = reference.require_output("kubeconfig")
     kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))

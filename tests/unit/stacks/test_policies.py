@@ -302,3 +302,9 @@ def test_an_existing_cluster_is_not_held_to_what_only_its_makers_can_set() -> No
     environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]}
     settings = EnvironmentSettings.model_validate(environment)
     assert judge_environment("prod", settings, resolve_environment(settings)).problems == []
+
+
+def test_the_docs_have_every_policy_in_its_own_words() -> None:
+    docs = (Path(__file__).parents[3] / "docs" / "policies.md").read_text(encoding="utf-8")
+    for policy in POLICIES.values():
+        assert f"| `{policy.name}` | {policy.asks} | {policy.why} |" in docs
