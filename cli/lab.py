@@ -181,7 +181,7 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the lab's processes: state, pid, memory, ports.
+    """Show the lab's processes (state, pid, memory, ports), and how much there is in the simulated cloud.
 
     Exit codes: 0 all work; 3 some don't, or there is no lab.
     """
@@ -193,7 +193,7 @@ def status(
         if as_json:
             print_json([state.as_dict() for state in states])
         else:
-            report.show(states)
+            report.show(states, report.resources(lab))
         if not states or any(state.problem for state in states):
             typer.echo("the lab is not up: `make lab` brings it up or repairs it", err=True)
             raise typer.Exit(NOT_RUNNING)

@@ -238,8 +238,9 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
         ports: dict[str, int] = json.loads((folder / "layout.json").read_text())["ports"]
     except (OSError, ValueError, KeyError):
         return None
-    if GOOGLE_PORT not in ports:  # an older lab's: the others stay
-        ports |= {GOOGLE_PORT: port for port in [max(ports.values()) + 1] if _free(port)}
+    further = max(ports.values(), default=0) + 1
+    if GOOGLE_PORT not in ports and _free(further):  # an older lab's: the others stay
+        ports[GOOGLE_PORT] = further
     needed = {name for names in PORT_NAMES.values() for name in names} | {CONTROLLER_PORT, GOOGLE_PORT}
     return ports if ports.keys() == needed and all(map(_free, ports.values())) else None
 

@@ -16,6 +16,7 @@ from lab import controlplane, environment, programs
 from lab.errors import USAGE, LabError
 from lab.home import CLONE, SIGN
 from lab.locking import exclusive
+from lab.plugins.gcp import conditions
 from lab.probes import Probe
 from lab.processes import Process, Supervisor
 from lab.toolchain.ensure import ensure
@@ -165,7 +166,7 @@ def up(home: Home, progress: Progress) -> Running:
         plugin = programs.write_plugins(home)
         programs.write_charts(home, tools)
         home.backend.mkdir(exist_ok=True)
-        home.cloud.mkdir(exist_ok=True)
+        conditions.place(home)
         supervisor = Supervisor(home)
         plane = controlplane.load(home)
         if plane is None:

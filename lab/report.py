@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab import controlplane, lifecycle
+from lab.plugins.gcp.store import Store
 from lab.processes import Supervisor
 
 if TYPE_CHECKING:
@@ -75,8 +77,13 @@ def states(home: Home) -> list[State]:
     return found
 
 
-def show(found: list[State]) -> None:
-    """Print them as a table to stdout."""
+def resources(home: Home) -> dict[str, int]:
+    """How many resources each simulated project has; none are left once everything is destroyed."""
+    return dict(Counter(record.project for record in Store(home.cloud).all()))
+
+
+def show(found: list[State], cloud: dict[str, int]) -> None:
+    """Print processes as a table, and what there is in the simulated cloud, to stdout."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for heading in ("process", "what", "state", "pid", "MiB", "ports"):
         table.add_column(heading, justify="right" if heading in {"pid", "MiB"} else "left")
@@ -93,3 +100,5 @@ def show(found: list[State]) -> None:
     console = Console()
     console.print(table)
     console.print(f"{total} MiB resident in all")
+    projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
+    console.print(f"simulated cloud: {sum(cloud.values())} resources{f' ({projects})' if projects else ''}")

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab.plugins.gcp.nodes import POOL_LABEL
+from lab.plugins.gcp.provider import TYPES
 from lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
 from lab.plugins.values import UNKNOWN
 
-from .conftest import A4, CLUSTER, NETWORK, POOL, PROJECT, SUBNETWORK, ZONE, Simulated, pool_inputs
+from .conftest import A4, CLUSTER, NETWORK, POOL, PROJECT, SUBNETWORK, ZONE, Simulated, cluster_inputs, pool_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,6 +224,53 @@ def test_an_operation_takes_as_long_as_asked_for_and_can_be_interrupted(
     with pytest.raises(ProviderError, match="BERTH_LAB_GKE_LATENCY='long' is no number of seconds"):
         simulated.network()
     assert not simulated.store.list("networks")
+
+
+def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    class Patient(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0.0)
+            return False
+
+    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "90")
+    simulated.provider.cancelled = Patient()
+    network = simulated.network()
+    subnetwork = simulated.subnetwork(network)
+    simulated.create("gcp:compute/router:Router", name="router", network=network, region="us-central1")
+    nat = {"natIpAllocateOption": "AUTO_ONLY", "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}
+    simulated.create("gcp:compute/routerNat:RouterNat", name="nat", router="router", region="us-central1", **nat)
+    firewall = {"name": "f", "network": network, "allows": [{"protocol": "tcp"}], "sourceRanges": ["10.0.0.0/8"]}
+    simulated.create("gcp:compute/firewall:Firewall", **firewall)
+    cluster = simulated.create(CLUSTER, **cluster_inputs(network, subnetwork))
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    assert waited == [90.0] * len(TYPES)
+    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
+    assert waited == [90.0] * (len(TYPES) + 1)
+    simulated.provider.cancelled = threading.Event()
+    simulated.provider.cancelled.set()
+    for interrupted in (
+        lambda: simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3)),
+        lambda: simulated.delete(POOL, pool),
+    ):
+        with pytest.raises(ProviderError, match="interrupted before anything was sent"):
+            interrupted()
+    assert len(simulated.fleet.there) == 2
+    assert len(simulated.store.all()) == len(TYPES)
+
+
+def test_a_timeout_that_is_shorter_than_the_operation_ends_it(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "0.2")
+    inputs, _ = simulated.check(NETWORK, name="gpu", autoCreateSubnetworks=False)
+    urn = f"urn:pulumi:s::p::{NETWORK}::gpu"
+    with pytest.raises(ProviderError, match=r"timeout while waiting for the operation: 0\.05 s passed"):
+        simulated.provider.create(CreateRequest(urn, inputs, 0.05, preview=False))
+    assert simulated.store.all() == []
 
 
 def test_nothing_is_left_when_everything_is_deleted(simulated: Simulated, tmp_path: Path) -> None:
