@@ -1,0 +1,188 @@
+"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not yet."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Done, Project, Settings
+
+pytestmark = pytest.mark.lab
+
+DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
+
+
+def environment(lab: Lab) -> Settings:
+    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has her own stack."""
+    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "currency": "USD",
+        "cluster": {"deletionProtection": False},
+        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
+            "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
+        },
+        "operators": {
+            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
+            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
+        },
+        "defaults": small | {"wait": {"timeout": "2m"}},
+        "engineers": {"bob": {"workers": 2}, "carol": {}},
+        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project.make(tmp_path_factory.mktemp("preview") / "project", lab)
+    project.write("fleet", environment=environment(lab))
+    project.up("fleet")
+    project.write("alice", engineer={"environment": "fleet", "workers": 2})
+    project.up("alice")
+    yield project
+    project.write("fleet", environment=environment(lab))
+    project.destroy("alice")
+    project.destroy("fleet")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_is(fleet: Project) -> None:
+    """Each test begins with the settings that are up."""
+    fleet.write("fleet", environment=environment(fleet.lab))
+    fleet.write("alice", engineer={"environment": "fleet", "workers": 2})
+
+
+def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
+    return fleet.run("berth", "preview", "-s", stack, *options, check=False)
+
+
+def changed(fleet: Project, **changes: Any) -> None:
+    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None takes out."""
+    settings = copy.deepcopy(environment(fleet.lab))
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        target = settings
+        for part in way:
+            target = target[part]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+    fleet.write("fleet", environment=settings)
+
+
+def test_nothing_to_do(fleet: Project) -> None:
+    done = preview(fleet, "--refresh", "--expect-no-changes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing to do." in done.stdout
+
+
+def test_another_driver_replaces_the_pool_under_the_production_cluster(fleet: Project) -> None:
+    changed(fleet, pools__train__driverVersion="latest")
+    before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
+    done = preview(fleet)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "± node pool replaced  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert f"{DRIVER}: DEFAULT → LATEST  forces the replacement" in done.stdout
+    assert "GPUs that go away: 16 B200 of pool train, back if there is capacity" in done.stdout
+    assert "Whose work is lost: cluster train (2 pods, 16 GPUs)" in done.stdout
+    assert "Money a day: USD 600.00 as now" in done.stdout
+    assert preview(fleet, "--allow-destroy").returncode == 0
+    told = json.loads(preview(fleet, "--json").stdout)
+    (change,) = told["changes"]
+    assert (change["operation"], change["component"], change["level"]) == ("replace", "node pool train", "destroys")
+    assert [each["path"] for each in change["properties"] if each["forcesReplacement"]] == [DRIVER]
+    comment = preview(fleet, "--markdown")
+    assert comment.returncode == 3
+    assert comment.stdout.startswith("<!-- berth-preview:fleet -->\n")
+    assert "| cluster train (2 pods, 16 GPUs) | 16 B200 of pool train" in comment.stdout
+    assert fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout == before
+
+
+def test_other_shares_disturb_berths_of_other_stacks_too(fleet: Project) -> None:
+    changed(fleet, sharing__any__replicas=2)
+    done = preview(fleet, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["verdict"] == "disturbs"
+    (effect,) = [effect for change in told["changes"] for effect in change["effects"]]
+    assert effect["text"].startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
+    assert [(each["name"], each["stack"], each["gpus"]) for each in effect["sitting"]] == [
+        ("alice", "alice", 2),
+        ("bob", "fleet", 2),
+        ("carol", "fleet", 1),
+    ]
+
+
+def test_an_engineer_who_is_taken_out_loses_the_berth(fleet: Project) -> None:
+    changed(fleet, engineers__carol=None)
+    done = preview(fleet)
+    assert done.returncode == 3
+    assert "✗ berth carol goes, with what runs in it" in done.stdout
+    assert "Whose work is lost: berth carol (2 pods, 1 share of a GPU)" in done.stdout
+    assert "bob" not in done.stdout
+
+
+def test_a_larger_boot_disk_makes_every_node_anew(fleet: Project) -> None:
+    changed(fleet, pools__cpu__diskSizeGb=300)
+    done = preview(fleet)
+    assert done.returncode == 3
+    assert "for a change of the size of the boot disk GKE makes every node anew" in done.stdout
+    assert "berth alice (1 pod)" in done.stdout
+
+
+def test_defaults_that_only_other_stacks_use_are_told(fleet: Project) -> None:
+    """No resource changes, and yet `pulumi up` does something."""
+    changed(fleet, pools__dev__hourlyRate=3)
+    done = preview(fleet)
+    assert "Engineers' stacks are told other pools from then on." in done.stdout
+    assert done.returncode == 0
+    assert preview(fleet, "--expect-no-changes").returncode == 4
+
+
+def test_what_was_changed_behind_pulumis_back(fleet: Project) -> None:
+    quota = ("resourcequota", "gpu-operator-quota", "-n", "gpu-operator")
+    fleet.run("kubectl", "delete", *quota)
+    assert preview(fleet, "--expect-no-changes").returncode == 0
+    done = preview(fleet, "--refresh", "--expect-no-changes")
+    assert done.returncode == 4
+    assert "GPU Operator, ResourceQuota gpu-operator: gone" in done.stdout
+    fleet.up("fleet", "--refresh")
+    assert preview(fleet, "--refresh", "--expect-no-changes").returncode == 0
+
+
+def test_an_engineers_own_stack(fleet: Project) -> None:
+    assert "Nothing to do." in preview(fleet, stack="alice").stdout
+    fleet.write("alice", engineer={"environment": "fleet", "workers": 2, "env": {"A": "b"}})
+    done = preview(fleet, stack="alice")
+    assert done.returncode == 3
+    assert "✗ berth alice restarts: KubeRay makes all its pods anew" in done.stdout
+
+
+def test_a_stack_that_was_never_up(fleet: Project) -> None:
+    fleet.write("new", environment=environment(fleet.lab))
+    unknown = preview(fleet, stack="new")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "run: pulumi stack init new" in unknown.stderr
+    fleet.run("pulumi", "stack", "init", "new", "--no-select")
+    done = preview(fleet, stack="new")
+    fleet.run("pulumi", "stack", "rm", "new", "--yes", "--preserve-config")
+    assert done.returncode == 0, done.stderr
+    assert "+ node pool created  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert "GPU-hours a day: B200 0 now, 384 after; L4 0 now, 96 after" in done.stdout
+
+
+def test_an_engine_that_fails(fleet: Project) -> None:
+    done = fleet.run("env", "PULUMI_CONFIG_PASSPHRASE=wrong", "berth", "preview", "-s", "fleet", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "passphrase" in done.stderr
+    assert "Traceback" not in done.stderr
