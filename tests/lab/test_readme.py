@@ -21,7 +21,7 @@ NOT_RUN = {"make test": "it is what runs this test"}
 """Commands that this test leaves out, with the reason. Blocks marked `console` need a Google Cloud account."""
 
 BUILD_SECONDS = 3000
-_OF_A_LAB = ("BERTH_", "HELM_", "KUBECONFIG", "PULUMI_", "PYTHONPATH", "VIRTUAL_ENV")
+_OF_A_LAB = ("BERTH_", "GOOGLE_", "HELM_", "KUBECONFIG", "PULUMI_", "PYTHONPATH", "VIRTUAL_ENV")
 
 
 def commands() -> list[str]:

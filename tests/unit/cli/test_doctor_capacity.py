@@ -10,6 +10,7 @@ from cli.doctor import machines_in_use, quotas, reservations
 from cli.doctor.google import GoogleError
 from cli.doctor.machines_in_use import Running
 from cli.doctor.quota_names import GPU_NAMES, Quota, taken, usual
+from lab.home import CLONE
 from stacks.settings.machines import MACHINES
 from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
@@ -245,3 +246,13 @@ def test_a_shared_reservation_is_looked_for_where_it_belongs() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2, capacity=capacity)})
     google = Recorded({f"compute projects/owner-project/zones/{ZONE}/reservations/a4": reserved()})
     assert states(reservations.check(google, settings, [])) == ["fine"]
+
+
+def test_the_docs_name_every_quota_that_is_asked_for() -> None:
+    page = (CLONE / "docs/gke.md").read_text(encoding="utf-8")
+    for each in MACHINES.values():
+        for capacity in ("on-demand", "spot"):
+            for quota in taken(each.name, capacity):
+                short = f"`{quota.id.removesuffix('per-project-region')}…`"
+                assert f"`{quota.id}`" in page or short in page, f"docs/gke.md says nothing of {quota.id}"
+                assert quota.family in page
