@@ -21,6 +21,9 @@ _ENOUGH_SECONDS = 10
 _LONGEST_ERROR = 2000
 _NO_STACK = "no stack named"
 
+# Of a replacement and of a deletion, as the engine words them (pulumi, pkg/resource/deploy).
+_PROTECTED = ("as it is currently marked for protection", "because it is protected")
+
 
 class EngineError(Exception):
     """The engine failed; the text is its own, shortened."""
@@ -85,7 +88,7 @@ def preview(stack: str, *, refresh: bool, seen: Callable[[str], None]) -> list[E
         code = process.wait()
         complaints.seek(0)
         complaint = complaints.read()
-    if code != 0:
+    if code != 0 and not _only_protection(events):
         raise _failure(stack, events, complaint, code)
     return events
 
@@ -132,6 +135,13 @@ def _events(process: subprocess.Popen[str], seen: Callable[[str], None]) -> Iter
         if metadata := (event.get("resourcePreEvent") or {}).get("metadata"):
             seen(str(metadata["urn"]))
         yield event
+
+
+def _only_protection(events: Sequence[Event]) -> bool:
+    """Whether all that the engine refuses is to delete what deletion protection keeps: its plan is whole all the same."""
+    told = [event["diagnosticEvent"] for event in events if event.get("diagnosticEvent")]
+    errors = {str(each["message"]).strip() for each in told if each.get("severity") == "error"} - {"preview failed"}
+    return bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
 
 
 def _failure(stack: str, events: Sequence[Event], complaint: str, code: int) -> EngineError:

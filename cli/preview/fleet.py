@@ -130,8 +130,8 @@ class Fleet:
 
     @property
     def everywhere(self) -> list[str]:
-        """All pools that are there."""
-        return list(self.before)
+        """All pools that are there; of a cluster that another made, those that somebody has pods on."""
+        return list(self.before) or sorted({pool for each in self.occupants for pool in each.on})
 
 
 def fleet_of(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> Fleet:

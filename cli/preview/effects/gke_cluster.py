@@ -54,6 +54,8 @@ def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
         text = "the cluster is deleted with everything on it" + (
             ", then made anew and empty" if step.operation == "replace" else ""
         )
+        if step.old.inputs.get("deletionProtection"):
+            text += "; deletion protection refuses that until `deletionProtection: false` is brought up first"
         # Its pools go with it, whatever the engine says of them.
         pools = fleet.before.values()
         gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]

@@ -70,6 +70,10 @@ def _chart(inputs: Mapping[str, Any]) -> str:
 
 
 def _served(fleet: Fleet) -> list[str]:
+    """The pools that the GPU Operator serves; of a cluster that another made, those on which somebody has GPUs."""
+    if not fleet.before:
+        on = [usages for each in fleet.occupants for usages in each.on.items()]
+        return sorted({pool for pool, usage in on if usage.gpus})
     return [name for name, pool in fleet.before.items() if pool.by_operator]
 
 
@@ -115,7 +119,7 @@ def _plugin_configs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 def _of_configs(old: Mapping[str, Any], new: Mapping[str, Any], fleet: Fleet) -> list[Effect]:
     """Pools whose nodes read another config than before."""
     effects = []
-    for name in _served(fleet):
+    for name in (name for name in _served(fleet) if name in fleet.before):
         key = fleet.before[name].labels.get(CONFIG_LABEL, WHOLE_KEY)
         if key in old and old[key] != new.get(key):
             text = f"pool {name}: sharing profile {key!r} changes; the device plugin restarts on its nodes; {KEEPS}"

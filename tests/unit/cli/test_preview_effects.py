@@ -348,6 +348,16 @@ def test_another_config_of_the_device_plugin_disturbs_those_who_read_it() -> Non
     assert text.startswith("pool train: sharing profile 'any' changes; the device plugin restarts on its nodes")
 
 
+def test_on_a_cluster_that_another_made_those_with_gpus_are_reached() -> None:
+    """No node pool is the stack's: who is there is told by the cluster alone."""
+    old, new = (operator(driver={"enabled": True, "version": version}) for version in ("570", "580"))
+    found = effects(
+        event("update", RELEASE, "gpu-operator", old, new), live=[*OTHERS, ray("idle", pool="slow", gpus=0)]
+    )
+    assert told(found)[0][0] == "destroys"
+    assert who(found)[0] == ["berth zoe (2 pods, 16 GPUs)"]
+
+
 def test_operators_that_go() -> None:
     found = effects(event("delete", RELEASE, "gpu-operator", operator(), None))
     found += effects(event("delete", RELEASE, "kuberay", {"chart": "kuberay-operator"}, None))
