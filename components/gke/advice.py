@@ -130,7 +130,7 @@ def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]
     name = f"reservation {capacity.reservation!r} of project {owner}"
     if match := _FULL.search(error):
         yield (
-            f"{name} has too few machines left: {match['asked']} are asked for, {match['short']} too many; set fewer"
+            f"{name} has too few machines left: {match['asked']} are needed, and {match['short']} of them are lacking; set fewer"
             f" {pool.key}.nodes, or free some (who uses it: {look})"
         )
     elif _NOT_SPECIFIC.search(error):

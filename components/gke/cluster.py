@@ -60,8 +60,15 @@ class Cluster(pulumi.ComponentResource):
                 "services_secondary_range_name": network.service_range,
             },
             **cluster_arguments(inputs.settings),
-            # All of the network first, NAT and firewall too: nodes are no good without. And it goes last.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[network], ignore_changes=IGNORED_CHANGES, hooks=hooks),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # All of the network first, NAT and firewall too: nodes are no good without. And it goes last.
+                depends_on=[network],
+                # GKE's own protection is asked when the pools are gone already; the engine's, before anything is.
+                protect=inputs.settings.cluster.deletion_protection,
+                ignore_changes=IGNORED_CHANGES,
+                hooks=hooks,
+            ),
         )
         self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
         self.kubeconfig = pulumi.Output.secret(

@@ -178,6 +178,14 @@ def test_an_engine_that_fails(project: Project) -> None:
     assert done.stderr.strip() == "error: googleapi: Error 403: no"
 
 
+def test_what_deletion_protection_refuses_is_a_plan_all_the_same(project: Project) -> None:
+    words = 'unable to replace resource "urn"\nas it is currently marked for protection. To unprotect the resource, …'
+    said = [words, "preview failed"]
+    events = [{"diagnosticEvent": {"severity": "error", "message": f"{text}\n"}} for text in said]
+    project.says("driver", more="".join(json.dumps(event) + "\n" for event in events), code=1)
+    assert preview().exit_code == 3
+
+
 def test_an_engine_that_only_complains(project: Project) -> None:
     project.says(complaint="error: getting stack configuration: passphrase must be set\n", code=1)
     done = preview()

@@ -247,6 +247,14 @@ def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
 
+def test_a_protected_cluster_is_not_replaced_until_it_is_free() -> None:
+    old = {"location": "us-central1-b", "deletionProtection": True}
+    (found,) = effects(event("replace", CLUSTER, "prod", old, old | {"location": "us-central1-c"}))
+    assert found.text.endswith(
+        "; deletion protection refuses that until `deletionProtection: false` is brought up first"
+    )
+
+
 # RayClusters
 
 

@@ -117,7 +117,7 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             FULL,
             RESERVED,
             (
-                "reservation 'a4-prod' of project some-project has too few machines left: 4 are asked for, 2 too many; set fewer"
+                "reservation 'a4-prod' of project some-project has too few machines left: 4 are needed, and 2 of them are lacking; set fewer"
                 f" pools.train.nodes, or free some (who uses it: {LOOK})"
             ),
         ),

@@ -172,9 +172,10 @@ def test_who_installs_the_driver(pool: dict[str, Any], version: str) -> None:
 def test_secure_boot_is_off_only_where_a_driver_is_built_on_the_node_or_the_settings_say_so() -> None:
     g2: dict[str, Any] = {"machineType": "g2-standard-12", "nodes": 1}
     operator = {"gpuManagement": "operator", "driver": "operator", "nodeImage": "ubuntu"}
+    cases: dict[str, dict[str, Any]] = {"gke": {}, "operator": operator, "off": {"secureBoot": False}}
     found = {
         name: arguments(g2 | more)["node_config"]["shielded_instance_config"]["enable_secure_boot"]
-        for name, more in {"gke": {}, "operator": operator, "off": {"secureBoot": False}}.items()
+        for name, more in cases.items()
     }
     assert found == {"gke": True, "operator": False, "off": False}
 
