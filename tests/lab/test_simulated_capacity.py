@@ -1,0 +1,180 @@
+"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it mends itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.plugins.gcp.conditions import SHIPPED, file_of
+from lab.plugins.gcp.store import Store
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, eventually
+
+pytestmark = pytest.mark.lab
+
+STACK = "capacity"
+PROJECT, ZONE = "capacity-test", "us-central1-b"
+POOL = "cloud.google.com/gke-nodepool"
+
+
+def settings(cpu: int = 1, wait: dict[str, str] | None = None, **pools: Any) -> dict[str, Any]:
+    """A CPU pool, a pool by flex-start for dev berths, one berth; GKE runs KubeRay by its add-on."""
+    return {
+        "project": PROJECT,
+        "zone": ZONE,
+        "cluster": {"deletionProtection": False},
+        "operators": {"kuberay": {"source": "addon"}},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-8", "nodes": cpu},
+            "dev": {"machineType": "g2-standard-12", "nodes": {"min": 0, "max": 2}, "capacity": "flex-start"},
+            **pools,
+        },
+        "defaults": {"worker": {"pool": "dev"}, "wait": wait or {"until": "submitted"}},
+        "engineers": {"bob": {"workers": 1}},
+    }
+
+
+class World:
+    """The environment, and the conditions of its project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.file = file_of(project.lab.home)
+
+    def conditions(self, **parts: Any) -> None:
+        """Replace the file at once, as an editor does."""
+        new = self.file.with_suffix(".new")
+        new.write_text(yaml.safe_dump(parts))
+        new.replace(self.file)
+
+    def up(self, environment: dict[str, Any], *, check: bool = True) -> str:
+        """What `pulumi up` says; failing as it should is success."""
+        self.project.write(STACK, environment=environment)
+        done = self.project.up(STACK, check=check)
+        assert check or done.returncode != 0, done.stdout
+        return done.stdout + done.stderr
+
+    def status(self) -> dict[str, Any]:
+        done = self.project.run("berth", "status", "-s", STACK, "--json", check=False)
+        return dict(json.loads(done.stdout))
+
+    def bob(self) -> dict[str, Any]:
+        (berth,) = self.status()["berths"]
+        return dict(berth)
+
+    def nodes(self, pool: str) -> list[dict[str, Any]]:
+        return self.project.get("nodes", "-l", f"{POOL}={pool}")
+
+
+def stock(available: int, machine: str = "g2-standard-12", capacity: str = "flex-start") -> list[dict[str, Any]]:
+    return [{"zone": ZONE, "machineType": machine, "capacity": capacity, "available": available}]
+
+
+@pytest.fixture(scope="module")
+def world(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(Project.make(tmp_path_factory.mktemp("capacity") / "project", lab))
+    world.conditions(stock=stock(0))
+    world.up(settings())
+    yield world
+    world.conditions()
+    world.project.run("pulumi", "destroy", "-s", STACK, "--yes", "--skip-preview", check=False)
+    world.file.write_text(SHIPPED.read_text())
+
+
+def test_a_pool_by_flex_start_is_made_without_machines_and_the_berth_says_why_it_waits(world: World) -> None:
+    assert world.nodes("dev") == []
+    eventually(
+        lambda: (
+            "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources."
+            in " ".join(world.bob()["reasons"])
+        ),
+        "status has the autoscaler's words",
+    )
+
+
+def test_an_update_that_waits_says_it_too(world: World) -> None:
+    said = world.up(settings(wait={"until": "ready", "timeout": "15s"}), check=False)
+    assert "RayCluster berth-bob/bob is not ready after 15s" in said
+    assert "GCE out of resources" in said
+
+
+def test_nodes_come_when_there_are_machines(world: World) -> None:
+    world.conditions(stock=stock(1))
+    eventually(lambda: bool(world.bob()["ready"]), "bob's berth is ready, by the add-on's operator")
+    (node,) = world.nodes("dev")
+    assert node["metadata"]["labels"]["cloud.google.com/gke-flex-start"] == "true"
+    world.up(settings(wait={"until": "ready", "timeout": "60s"}))
+    world.up(settings())
+
+
+def test_a_quota_that_is_too_small_is_said_at_once_and_nothing_is_changed(world: World) -> None:
+    world.conditions(projects={PROJECT: {"quotas": {"us-central1": {"N2_CPUS": 20}}}})
+    said = world.up(settings(cpu=3), check=False)
+    assert (
+        'googleapi: Error 403: Insufficient regional quota to satisfy request: resource "N2_CPUS": request requires '
+        "'16.0' and is short '4.0'. project has a quota of '20.0' with '12.0' available."
+    ) in said
+    assert len(world.nodes("cpu")) == 1
+    world.up(settings(cpu=2))
+    assert len(world.nodes("cpu")) == 2
+
+
+def test_a_reservation_that_is_full_or_not_there(world: World) -> None:
+    block = {"project": PROJECT, "name": "block", "zone": ZONE, "machineType": "a4-highgpu-8g", "count": 1}
+    world.conditions(reservations=[block])
+    train = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": {"kind": "reservation", "reservation": "block"}}
+    said = world.up(settings(cpu=2, train=train), check=False)
+    assert "Reservation does not have enough resources for the request" in said
+    assert "required 2 and short of 1 VM count of machine type a4-highgpu-8g" in said
+    train["capacity"] = {"kind": "reservation", "reservation": "other"}
+    said = world.up(settings(cpu=2, train=train), check=False)
+    assert (
+        f'reservation "projects/{PROJECT}/reservations/other" not found for node pool "train" at zone "{ZONE}"' in said
+    )
+    train["capacity"] = {"kind": "reservation", "reservation": "block"}
+    world.up(settings(cpu=2, train=train | {"nodes": 1}))
+    assert len(world.nodes("train")) == 1
+    world.up(settings(cpu=2))
+
+
+def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_later(world: World) -> None:
+    render = {"machineType": "g2-standard-24", "nodes": 2}
+    world.conditions(stock=stock(1, "g2-standard-24", "on-demand"))
+    said = world.up(settings(cpu=2, render=render), check=False)
+    assert 'NodePool render was created in the error state "RUNNING_WITH_ERROR"' in said
+    assert f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available" in said
+    names = [each["urn"].rsplit("::", 1)[-1] for each in world.project.resources(STACK) if "id" in each]
+    assert "render" in names
+    assert "render has 1 of its 2 nodes" in world.project.run("berth", "status", "-s", STACK, check=False).stdout
+    world.conditions()
+    eventually(lambda: len(world.nodes("render")) == 2, "the instance group has tried again")
+    world.up(settings(cpu=2, render=render))
+    assert world.project.preview(STACK) == {}
+
+
+def test_a_pool_that_cannot_grow_keeps_what_it_has(world: World) -> None:
+    render = {"machineType": "g2-standard-24", "nodes": 3}
+    world.conditions(stock=stock(2, "g2-standard-24", "on-demand"))
+    said = world.up(settings(cpu=2, render=render), check=False)
+    assert (
+        "Error waiting for updating GKE node pool size: Google Compute Engine: Not all instances running in IGM" in said
+    )
+    assert len(world.nodes("render")) == 2
+    world.conditions()
+    eventually(lambda: len(world.nodes("render")) == 3, "the third machine has come")
+    world.up(settings(cpu=2, render=render))
+    assert world.project.preview(STACK) == {}
+
+
+def test_nothing_is_left_and_a_cluster_takes_other_stacks_objects_with_it(world: World) -> None:
+    world.project.run("kubectl", "create", "namespace", "of-somebody-else")
+    world.conditions()
+    world.project.destroy(STACK)
+    assert Store(world.project.lab.home.cloud).all() == []
+    assert "simulated cloud: 0 resources" in world.project.lab.berth("status").stdout
+    left = {each["metadata"]["name"] for each in world.project.get("namespaces")}
+    assert left == {"default", "kube-node-lease", "kube-public", "kube-system"}
