@@ -1,1 +1,4 @@
-"""The GKE network, cluster and node pools. The only folder that imports pulumi_gcp."""
+"""The GKE network, cluster and node pools, and the pure functions that make their arguments.
+
+Only the components themselves import pulumi_gcp, and stacks/google.py, which puts them together.
+"""

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pulumi
 import pytest
 
 from components.gke.advice import Pooled, advice
+from components.gke.explained import explained
 from stacks.settings.pool import PoolSettings
+from tests.unit.recording import run
 
 ZONE = "us-central1-b"
 RESERVED = {"kind": "reservation", "reservation": "a4-prod", "block": "a4-prod-block-1"}
@@ -225,3 +228,23 @@ def test_what_an_error_of_networks_or_cluster_means(error: str, expected: str) -
 )
 def test_an_unknown_error_is_left_as_it_is(error: str) -> None:
     assert advice(error, "some-project", pooled("spot")) == []
+
+
+@pytest.mark.parametrize(("error", "lines"), [(QUOTA, 1), (TWO_QUOTAS, 2), ("timeout", 0)])
+def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
+    monkeypatch: pytest.MonkeyPatch, error: str, lines: int
+) -> None:
+    said: list[tuple[str, pulumi.Resource]] = []
+    monkeypatch.setattr(pulumi.log, "error", lambda text, resource: said.append((text, resource)))
+
+    async def program() -> None:
+        component = pulumi.ComponentResource("berth:gke:NodePool", "train")
+        failure = pulumi.ErrorHookArgs("urn", "", "train", "type", failed_operation="create", errors=[error, "older"])
+        again = explained(component, "train", "some-project", pooled())(failure)
+        assert not isinstance(again, bool)
+        assert await again is False, "the provider has tried long enough"
+        assert [text for text, _ in said] == advice(error, "some-project", pooled())
+        assert len(said) == lines
+        assert all(where is component for _, where in said)
+
+    run(program, "some")
