@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from stacks.policies.settings import judge_engineer, judge_environment
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.names import name_problems
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.problems import Path, Problem, from_validation
 from stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
@@ -80,6 +81,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         raise SettingsError(stack, problems, file) from None
     if isinstance(settings, EnvironmentSettings):
         problems += _problems_across(stack, settings)
+    else:
+        problems += name_problems(stack, settings)
     if problems:
         raise SettingsError(stack, problems, file)
     return settings
@@ -90,7 +93,7 @@ def _problems_across(
 ) -> list[Problem]:
     """What is wrong across an environment's settings, and what is against a policy."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    return [*resolved.problems, *judge_environment(stack, settings, resolved).problems]
+    return [*name_problems(stack, settings), *resolved.problems, *judge_environment(stack, settings, resolved).problems]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:

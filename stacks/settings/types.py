@@ -74,7 +74,12 @@ def _check_duration(text: str) -> str:
     return text
 
 
-def _check_name(text: str) -> str:
+def checked_name(text: str) -> str:
+    """The name itself.
+
+    Raises:
+        ValueError: Kubernetes or KubeRay would refuse it.
+    """
     if len(text) > NAME_LIMIT:
         raise ValueError(f"{text!r} has {len(text)} characters; Kubernetes and KubeRay leave room for {NAME_LIMIT}")
     if not _DNS_LABEL.fullmatch(text):
@@ -131,7 +136,7 @@ def _check_range(text: str) -> str:
     return text
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
 Zone = Annotated[str, AfterValidator(_check_zone)]

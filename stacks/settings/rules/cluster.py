@@ -13,7 +13,6 @@ from stacks.settings.rules.written import written
 
 _TOP: Path = ("environment",)
 _CLUSTER: Path = (*_TOP, "cluster")
-_NAME_LIMIT = 40
 _EVERYWHERE = "0.0.0.0/0"
 
 # "Label requirements" (https://docs.cloud.google.com/compute/docs/labeling-resources#requirements); goog- is Google's own.
@@ -30,9 +29,6 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     yield from _labels(settings)
     if settings.cluster.existing:
         return
-    name = settings.cluster.name
-    if name and len(name) > _NAME_LIMIT:
-        yield Problem((*_CLUSTER, "name"), f"{name!r} has {len(name)} characters; GKE allows {_NAME_LIMIT}")
     if settings.cluster.version and (text := too_old(settings, settings.cluster.version)):
         yield Problem((*_CLUSTER, "version"), text)
     yield from _control_plane(settings)

@@ -1,0 +1,37 @@
+"""Names that come from the stack's own, where its settings give none: they have to be names there too."""
+
+from __future__ import annotations
+
+from stacks.settings.engineer import EngineerSettings
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.problems import Path, Problem
+from stacks.settings.types import checked_name
+
+CLUSTER_NAME_LIMIT = 40
+"""Characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
+
+
+def name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
+    """What is wrong with the cluster's or the berth's name; a stack may be called `Dev_1`, which neither can be.
+
+    Args:
+        stack: the stack's name.
+        settings: its settings.
+    """
+    if isinstance(settings, EngineerSettings):
+        return _problems(stack, settings.name, ("engineer", "name"), None)
+    if settings.cluster.existing:
+        return []
+    return _problems(stack, settings.cluster.name, ("environment", "cluster", "name"), CLUSTER_NAME_LIMIT)
+
+
+def _problems(stack: str, given: str | None, path: Path, limit: int | None) -> list[Problem]:
+    name = given or stack
+    from_stack = "" if given else "; it is the stack's name: give another one here"
+    try:
+        checked_name(name)
+    except ValueError as error:
+        return [Problem(path, f"{error}{from_stack}")]
+    if limit and len(name) > limit:
+        return [Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")]
+    return []
