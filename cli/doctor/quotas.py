@@ -90,7 +90,9 @@ def _verdict(
     project: str, quota: Quota, region: str, amount: int, elsewhere: int, limit: int | None, pools: Iterable[str]
 ) -> Finding:
     used = f", others use {elsewhere}" if elsewhere else ""
-    asked = f"{_named(quota, region)}: pools {', '.join(pools)} take up to {amount}{used}"
+    names = list(pools)
+    who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
+    asked = f"{_named(quota, region)}: {who} up to {amount}{used}"
     if limit is None:
         return TOPIC.fine(f"{asked}; there is no limit")
     if amount + elsewhere <= limit:

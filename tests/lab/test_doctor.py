@@ -106,8 +106,8 @@ def test_what_is_missing_in_the_project_is_named_with_what_mends_it(
     assert found["reservations"][1].startswith(f"gcloud compute reservations list --project={NAME}")
     short = [(text, mend) for topic, text, mend in missing(told) if topic == "quota"]
     assert [text for text, _ in short] == [
-        "GPUS_ALL_REGIONS in all regions: pools dev take up to 16, but the limit is 1",
-        "NVIDIA_L4_GPUS in us-central1: pools dev take up to 16, but the limit is 8",
+        "GPUS_ALL_REGIONS in all regions: pool dev takes up to 16, but the limit is 1",
+        "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8",
     ]
     assert (
         "--quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1 --preferred-value=16"
@@ -124,7 +124,7 @@ def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, c
     code, told = doctor(project)
     assert code == 1
     [(topic, text, mend)] = missing(told)
-    assert (topic, text) == ("quota", "NVIDIA_B200_GPUS in us-central1: pools train take up to 16, but the limit is 8")
+    assert (topic, text) == ("quota", "NVIDIA_B200_GPUS in us-central1: pool train takes up to 16, but the limit is 8")
     assert (
         "--quota-id=GPUS-PER-GPU-FAMILY-per-project-region --dimensions=region=us-central1,gpu_family=NVIDIA_B200"
         in mend

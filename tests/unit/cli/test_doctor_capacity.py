@@ -92,7 +92,7 @@ def test_quota_is_asked_for_all_that_pools_can_have() -> None:
     settings = environment(pools={"dev": pool("g2-standard-48", {"min": 0, "max": 4})})
     google = quota_answers(listed(NVIDIA_L4_GPUS=(8, 0)))
     missing = only_missing(quotas.check(google, settings, []))
-    assert missing.text == "NVIDIA_L4_GPUS in us-central1: pools dev take up to 16, but the limit is 8"
+    assert missing.text == "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8"
     assert missing.mend == (
         f"gcloud beta quotas preferences create --project={PROJECT} --service=compute.googleapis.com"
         " --quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1 --preferred-value=16"
@@ -104,7 +104,7 @@ def test_the_newer_gpus_are_asked_for_by_family() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2)})
     google = quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=INFO)
     missing = only_missing(quotas.check(google, settings, []))
-    assert missing.text == "NVIDIA_B200_GPUS in us-central1: pools train take up to 16, but the limit is 8"
+    assert missing.text == "NVIDIA_B200_GPUS in us-central1: pool train takes up to 16, but the limit is 8"
     assert "--dimensions=region=us-central1,gpu_family=NVIDIA_B200 --preferred-value=16" in missing.mend
 
 
@@ -114,7 +114,7 @@ def test_own_machines_are_not_counted_against_the_environment() -> None:
     google = quota_answers(listed(N2_CPUS=(32, 32)), listed(CPUS_ALL_REGIONS=(32, 32)))
     assert states(quotas.check(google, settings, own)) == ["fine", "fine"]
     missing = [each for each in quotas.check(google, settings, []) if each.state == "missing"]
-    assert "pools cpu take up to 32, others use 32, but the limit is 32" in missing[0].text
+    assert "pool cpu takes up to 32, others use 32, but the limit is 32" in missing[0].text
     assert "--preferred-value=64" in missing[0].mend
 
 
