@@ -92,13 +92,15 @@ def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
             f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with multi-networking,"
             " which cannot be switched on later; take this line out",
         )
+    if not settings.network.existing:
+        return  # Each zone gets an RDMA network of its own.
     zones = {name: settings.zones_of(settings.pools[name]) for name in networks}
     first = zones[networks[0]]
     for name in networks[1:]:
         if len(first) == 1 and len(zones[name]) == 1 and zones[name] != first:
             yield Problem(
                 (*_POOLS, name, "zones"),
-                f"the RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but this pool is in"
-                f" {zones[name][0]}; put both in one zone, or use `rdma: managed`, which makes networks for each pool",
+                f"the existing RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but this pool is in"
+                f" {zones[name][0]}; put both in one zone, or let berth make the networks (take `network.existing` out)",
                 rests_on=(("environment", "zone"), ("environment", "zones")),
             )
