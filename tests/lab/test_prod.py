@@ -1,0 +1,162 @@
+"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.plugins.gcp.store import Store
+from stacks.settings.ranges import RDMA_NICS
+from tests.lab.conftest import Lab, brought_up
+from tests.lab.project import CLONE, Project, eventually
+
+pytestmark = pytest.mark.lab
+
+STACK = "prod"
+DESTRUCTIVE, DRIFTED = 3, 4
+
+WAIVED = {"waived": {"deletion-protection": "it is being taken down"}}
+
+
+def shipped() -> dict[str, Any]:
+    """The settings of stacks/Pulumi.prod.yaml."""
+    text = (CLONE / "stacks" / f"Pulumi.{STACK}.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text)["config"]["berth:environment"])
+
+
+@pytest.fixture(scope="module")
+def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of its own: afterwards its simulated project has to be empty."""
+    with brought_up(tmp_path_factory.mktemp("prod") / "lab") as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The clone's program, with the shipped file as it is."""
+    project = Project.make(tmp_path_factory.mktemp("prod") / "project", own_lab)
+    shutil.copy2(CLONE / "stacks" / f"Pulumi.{STACK}.yaml", project.folder / "stacks")
+    project.run("pulumi", "stack", "init", STACK, "--no-select")
+    return project
+
+
+@pytest.fixture(scope="module")
+def prod(project: Project) -> Project:
+    """The same, up. The last test takes it down; should it not come to that, it ends with its lab."""
+    project.up(STACK)
+    return project
+
+
+def in_the_cloud(project: Project) -> dict[str, list[str]]:
+    """Names of the simulated project's resources, by collection."""
+    found: dict[str, list[str]] = {}
+    for record in Store(project.lab.home.cloud).all():
+        found.setdefault(record.id.split("/")[-2], []).append(record.name)
+    return found
+
+
+def berth_preview(project: Project, *options: str) -> tuple[int, dict[str, Any]]:
+    done = project.run("berth", "preview", "-s", STACK, "--json", *options, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, dict(json.loads(done.stdout))
+
+
+def test_preview_needs_no_network_and_no_credentials(project: Project) -> None:
+    command = ["pulumi", "preview", "-s", STACK, "--non-interactive"]
+    if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):
+        # A network namespace with nothing in it but loopback, which the engine needs to speak to its plugins.
+        command = ["unshare", "--net", "sh", "-c", f"ip link set lo up && exec {' '.join(command)}"]
+    done = project.run(*command)
+    assert "error" not in done.stderr
+    assert "gcp:container:NodePool" in done.stdout
+
+
+def test_it_comes_up_as_it_is_shipped(prod: Project) -> None:
+    cloud = in_the_cloud(prod)
+    assert sorted(cloud["nodePools"]) == ["cpu", "dev", "train"]
+    assert len(cloud["networks"]) == 3, "primary, second gVNIC, RDMA"
+    assert len(cloud["subnetworks"]) == 2 + RDMA_NICS
+    assert not [name for name in cloud["firewalls"] if "rdma" in name]
+    nodes = prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
+    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
+    clusters = {each["metadata"]["name"]: each for each in prod.get("rayclusters", "-A")}
+    assert clusters["train"]["status"]["state"] == "ready"
+
+
+def test_the_development_pool_comes_from_nothing(prod: Project) -> None:
+    eventually(lambda: len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")) == 1, "a node for bob")
+    eventually(lambda: prod.run("berth", "status", "-s", STACK, check=False).returncode == 0, "all berths ready")
+
+
+def test_again_changes_nothing(prod: Project) -> None:
+    prod.up(STACK, "--expect-no-changes")
+    code, plan = berth_preview(prod)
+    assert (code, plan["verdict"]) == (0, "nothing")
+
+
+def test_growing_is_harmless_and_up_to_the_reservation(prod: Project) -> None:
+    settings = shipped()
+    settings["pools"]["train"]["nodes"] = 3
+    prod.write(STACK, environment=settings)
+    code, _ = berth_preview(prod)
+    assert code == 0
+    prod.up(STACK)
+    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
+    settings["pools"]["train"]["nodes"] = 5
+    prod.write(STACK, environment=settings)
+    refused = prod.up(STACK, check=False)
+    assert refused.returncode != 0
+    assert "a4-prod" in refused.stdout + refused.stderr
+    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
+
+
+def test_another_driver_is_a_replacement_that_names_who_is_on_the_nodes(prod: Project) -> None:
+    settings = shipped()
+    settings["pools"]["train"] |= {"nodes": 3, "driverVersion": "latest"}
+    prod.write(STACK, environment=settings)
+    code, plan = berth_preview(prod)
+    assert code == DESTRUCTIVE
+    text = json.dumps(plan)
+    assert "guestAccelerators" in text
+    assert "train" in text
+    assert berth_preview(prod, "--allow-destroy")[0] == 0
+
+
+def test_what_others_delete_is_found_and_made_again(prod: Project) -> None:
+    settings = shipped()
+    settings["pools"]["train"]["nodes"] = 3
+    prod.write(STACK, environment=settings)
+    prod.up(STACK)
+    store = Store(prod.lab.home.cloud)
+    (firewall, *_) = store.list("firewalls")
+    store.remove(firewall.id)
+    drift, _ = berth_preview(prod, "--refresh", "--expect-no-changes")
+    assert drift == DRIFTED
+    prod.up(STACK, "--refresh")
+    assert firewall.name in in_the_cloud(prod)["firewalls"]
+    assert berth_preview(prod, "--refresh", "--expect-no-changes")[0] == 0
+
+
+def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
+    there = prod.resources(STACK)
+    refused = prod.run("pulumi", "destroy", "-s", STACK, "--yes", check=False)
+    assert refused.returncode != 0
+    assert "because it is protected" in refused.stdout + refused.stderr
+    assert prod.resources(STACK) == there, "it is refused before anything is deleted"
+    prod.write(STACK, environment=shipped() | {"cluster": {"deletionProtection": False}, "policies": WAIVED})
+    prod.up(STACK)
+    prod.destroy(STACK)
+    assert in_the_cloud(prod) == {}
+    assert prod.resources(STACK) == []
+
+
+def test_the_file_is_not_changed_by_trying_it(project: Project) -> None:
+    there = Path(project.folder / "stacks" / f"Pulumi.{STACK}.yaml").read_text(encoding="utf-8")
+    assert "encryptionsalt: v1:" in there
