@@ -20,7 +20,8 @@ _MOST_PROPERTIES = 12
 def tree(report: Report) -> RenderableType:
     """The whole report: the changes as a tree, and what they come to below it."""
     title = Text(report.known.stack, style="bold")
-    title.append(f": {report.verdict}", style=_VERDICTS[report.verdict])
+    verdict = "nothing to do" if report.verdict == "nothing" else report.verdict
+    title.append(f": {verdict}", style=_VERDICTS[report.verdict])
     title.append(f" ({lines.counts_line(report)})", style="not bold dim")
     root = Tree(title, guide_style="dim")
     if report.drift:

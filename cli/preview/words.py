@@ -72,9 +72,16 @@ def groups_of(plan: Plan) -> list[Group]:
         return order.index(its_type) if its_type in order else len(order), urn
 
     return [
-        Group(_title(components.get(urn), by_component[urn], plan), by_component[urn])
+        Group(_title(components.get(urn), by_component[urn], plan), sorted(by_component[urn], key=_place))
         for urn in sorted(by_component, key=rank)
     ]
+
+
+def _place(step: Step) -> tuple[int, str, list[int | str]]:
+    """Where a change stands in its component: by type, then by name, as people count. The engine's order is chance."""
+    types = list(_TYPES)
+    parts: list[int | str] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)]
+    return types.index(step.type) if step.type in types else len(types), step.type, parts
 
 
 def titles_of(plan: Plan) -> Mapping[str, str]:
