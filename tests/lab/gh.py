@@ -1,0 +1,107 @@
+"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call is recorded.
+
+It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as gh does it by its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(os.environ["PLAYED_GITHUB"])
+
+
+def main(arguments: list[str]) -> int:
+    words, options = split(arguments)
+    if not os.environ.get("GH_TOKEN"):
+        return refuse("gh: to use GitHub CLI in a workflow, set the GH_TOKEN environment variable")
+    state = json.loads((FOLDER / "state.json").read_text())
+    answer = answered(state, words, options)
+    if answer is None:
+        return refuse(f"gh: this is not played: {arguments}")
+    state["calls"].append(" ".join(words))
+    (FOLDER / "state.json").write_text(json.dumps(state))
+    if "--silent" not in options:
+        sys.stdout.write(filtered(answer, options.get("--jq")))
+    return 0
+
+
+def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    words: list[str] = []
+    options: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in ("--paginate", "--silent"):
+            options[argument] = "yes"
+        elif argument.startswith("-"):
+            options[argument] = next(rest)
+        else:
+            words.append(argument)
+    return words, options
+
+
+def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -> Any:
+    method = options.get("--method", "GET")
+    match words:
+        case ["api", path] if method == "GET" and re.fullmatch(r"repos/acme/fleet/issues/7/comments", path):
+            return state["comments"]
+        case ["api", "repos/acme/fleet/issues/7/comments"] if method == "POST":
+            return added(state["comments"], {"body": body(options["-F"]), "user": {"type": "Bot"}})
+        case ["api", path] if method == "PATCH":
+            return edited(
+                state["comments"], int(path.removeprefix("repos/acme/fleet/issues/comments/")), body(options["-F"])
+            )
+        case ["api", "repos/acme/fleet/commits/main"]:
+            return {"sha": state["main"]}
+        case ["api", path] if path == f"repos/acme/fleet/commits/{os.environ['GITHUB_SHA']}/pulls":
+            return [{"labels": [{"name": name} for name in state["labels"]]}]
+        case ["issue", "list"]:
+            fields = options["--json"].split(",")
+            found = [each for each in state["issues"] if each["state"] == options["--state"]]
+            return [{field: each[field] for field in fields} for each in found]
+        case ["issue", "create"]:
+            issue = {"title": options["--title"], "state": "open", "body": Path(options["--body-file"]).read_text()}
+            return added(state["issues"], issue, key="number")
+        case ["issue", "edit", number]:
+            return edited(state["issues"], int(number), Path(options["--body-file"]).read_text(), key="number")
+        case ["issue", "close", number]:
+            return next(each for each in state["issues"] if each["number"] == int(number)).update(state="closed") or {}
+    return None
+
+
+def body(field: str) -> str:
+    name, _, path = field.partition("=@")
+    assert name == "body"
+    return Path(path).read_text(encoding="utf-8")
+
+
+def added(things: list[Any], thing: dict[str, Any], key: str = "id") -> dict[str, Any]:
+    things.append({key: len(things) + 100, **thing})
+    return thing
+
+
+def edited(things: list[Any], which: int, text: str, key: str = "id") -> dict[str, Any]:
+    (thing,) = (each for each in things if each[key] == which)
+    thing["body"] = text
+    return dict(thing)
+
+
+def filtered(answer: Any, expression: str | None) -> str:
+    text = json.dumps(answer)
+    if expression is None:
+        return text
+    return subprocess.run(["jq", "-r", expression], input=text, capture_output=True, text=True, check=True).stdout
+
+
+def refuse(text: str) -> int:
+    sys.stderr.write(f"{text}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

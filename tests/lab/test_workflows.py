@@ -1,0 +1,367 @@
+"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub itself is played."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.settings.resolve import namespace_of
+from tests import workflows
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(shutil.which("jq") is None, reason="jq, which plays gh's --jq, is not installed"),
+]
+
+DESTRUCTIVE, DRIFTED = 3, 4
+COMMIT = "c0ffee"
+
+
+def environment(lab: Lab) -> Settings:
+    return {
+        "project": "berth-ci",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "dev": {"machineType": "g2-standard-24", "nodes": 2},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "engineers": {"ines": {"workers": 2}},
+        "defaults": {"wait": {"timeout": "2m"}},
+    }
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step left: its exit code, what it wrote, the job's summary, and its outputs."""
+
+    code: int
+    text: str
+    summary: str
+    outputs: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A runner with the repository checked out, and GitHub as a folder."""
+
+    project: Project
+    folder: Path
+
+    @property
+    def github(self) -> dict[str, Any]:
+        return dict(json.loads((self.folder / "state.json").read_text()))
+
+    def set(self, **state: Any) -> None:
+        (self.folder / "state.json").write_text(json.dumps(self.github | state))
+
+    def step(self, name: str, **expressions: str) -> Done:
+        """Run a step's script; what its environment takes from GitHub's expressions is given by name."""
+        (script,) = (script for script in workflows.github_scripts() if script.name == name)
+        known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
+        summary, outputs = self.folder / "summary.md", self.folder / "outputs"
+        summary.write_text("")
+        outputs.write_text("")
+        variables = {
+            # A variable that the workflow forgets to hand over is not there.
+            **{key: known.get(key, "") if "${{" in value else value for key, value in script.env.items()},
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_OUTPUT": str(outputs),
+            "GITHUB_REPOSITORY": "acme/fleet",
+            "GITHUB_REF_NAME": "main",
+            "GITHUB_SHA": COMMIT,
+            "PLAYED_GITHUB": str(self.folder),
+        }
+        lab = self.project.lab.env
+        # Of the lab: where the state is, and its passphrase.
+        variables |= {key: lab[key] for key in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE") if key in lab}
+        variables["PATH"] = f"{self.folder}:{lab['PATH']}"
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script.text],
+            cwd=self.project.folder,
+            env=lab | variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        found = dict(line.split("=", 1) for line in outputs.read_text().splitlines())
+        return Done(done.returncode, done.stdout + done.stderr, summary.read_text(), found)
+
+    def preview(self, **expressions: str) -> tuple[Done, int]:
+        """The steps of job `preview`: what the first one left, and how the job ends."""
+        done = self.step("preview: Preview", **expressions)
+        assert done.code == 0, done.text
+        told = self.step("preview: Comment")
+        assert told.code == 0, told.text
+        return done, self.step("preview: Verdict", STATUS=done.outputs["status"]).code
+
+    def write(self, settings: Settings) -> None:
+        self.project.write("ci", environment=settings)
+
+
+@pytest.fixture(scope="module")
+def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    project = Project.make(tmp_path_factory.mktemp("workflows") / "project", lab)
+    (project.folder / ".venv").symlink_to(sys.prefix)
+    folder = tmp_path_factory.mktemp("github")
+    (folder / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n')
+    (folder / "gh").chmod(0o755)
+    (folder / "state.json").write_text(
+        json.dumps({"main": COMMIT, "labels": [], "comments": [], "issues": [], "calls": []})
+    )
+    runner = Runner(project, folder)
+    runner.write(environment(lab))
+    project.run("pulumi", "stack", "init", "ci", "--no-select")
+    yield runner
+    runner.write(environment(lab))
+    project.destroy("ci")
+
+
+@pytest.fixture
+def settings(runner: Runner) -> Settings:
+    return copy.deepcopy(environment(runner.project.lab))
+
+
+@pytest.fixture
+def up(runner: Runner, settings: Settings) -> Runner:
+    """With the environment up, as it was first."""
+    runner.write(settings)
+    # What the test before has left goes, too.
+    runner.set(main=COMMIT, labels=["allow-destroy"])
+    done = runner.step("up: Up")
+    assert done.code == 0, done.text
+    runner.set(labels=[])
+    return runner
+
+
+def test_check_lists_the_environments_but_for_the_labs(runner: Runner, settings: Settings) -> None:
+    runner.project.write("lab", environment=settings)
+    done = runner.step("check: Check settings and policies")
+    assert done.code == 0
+    assert "✓ ci (environment, 3 policies kept)" in done.summary
+    assert json.loads(runner.step("check: List environments").outputs["environments"]) == ["ci"]
+    (runner.project.folder / "stacks" / "Pulumi.lab.yaml").unlink()
+
+
+def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Settings) -> None:
+    runner.write(settings | {"zone": "nowhere", "engineers": {"ines": {"auth": "none"}}})
+    done = runner.step("check: Check settings and policies")
+    runner.write(settings)
+    assert done.code == 2
+    noted = [line for line in done.text.splitlines() if line.startswith("::error ")]
+    assert [line.split(",")[0] for line in noted] == ["::error file=stacks/Pulumi.ci.yaml"] * 2
+    assert any("environment.zone: 'nowhere' is no zone" in line for line in noted)
+    assert any("policy ray-auth: Ray of ines does not ask for a token" in line for line in noted)
+    assert "environment.zone: 'nowhere' is no zone" in done.summary
+
+
+def test_what_is_against_a_policy_fails_a_pull_request_and_no_label_helps(runner: Runner, settings: Settings) -> None:
+    settings["engineers"]["ines"]["dashboard"] = "public"
+    runner.write(settings)
+    done, verdict = runner.preview(ALLOW_DESTROY="true")
+    runner.write(environment(runner.project.lab))
+    assert verdict == 2
+    assert "It ended with exit code 2; the job's log says why." in runner.github["comments"][-1]["body"]
+    assert "engineers.ines.dashboard: policy private-dashboard: Service ines-dashboard is a load balancer" in done.text
+
+
+def test_a_pull_request_is_told_once_and_the_comment_is_kept_up_to_date(runner: Runner, settings: Settings) -> None:
+    stranger = {"id": 1, "body": "<!-- berth-preview:ci --> says a person", "user": {"type": "User"}}
+    other = {"id": 2, "body": "<!-- berth-preview:prod -->\nof another stack", "user": {"type": "Bot"}}
+    runner.set(comments=[stranger, other])
+    done, verdict = runner.preview()
+    assert (verdict, done.outputs["status"]) == (0, "0"), done.text
+    assert runner.github["comments"][:2] == [stranger, other]
+    (comment,) = runner.github["comments"][2:]
+    assert comment["body"].startswith("<!-- berth-preview:ci -->\n")
+    assert comment["body"] == done.summary
+    settings["engineers"]["jo"] = {}
+    runner.write(settings)
+    runner.preview()
+    (again,) = runner.github["comments"][2:]
+    assert again["id"] == comment["id"]
+    assert "jo" in again["body"]
+    assert "jo" not in comment["body"]
+
+
+def test_what_is_destroyed_fails_unless_the_label_says_that_it_is_meant(up: Runner, settings: Settings) -> None:
+    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
+    up.write(settings)
+    _, verdict = up.preview(ALLOW_DESTROY="false")
+    assert verdict == DESTRUCTIVE
+    comment = up.github["comments"][-1]["body"]
+    assert "give the pull request the label `allow-destroy`" in comment
+    assert "ines" in comment
+    done, verdict = up.preview(ALLOW_DESTROY="true")
+    assert verdict == 0
+    assert "allow-destroy" not in done.summary
+
+
+def test_up_refuses_to_destroy_what_no_label_allowed(up: Runner, settings: Settings) -> None:
+    nodes = {node["metadata"]["name"] for node in up.project.get("nodes")}
+    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
+    up.write(settings)
+    done = up.step("up: Up")
+    assert done.code == DESTRUCTIVE, done.text
+    assert "🛑 berth preview" in done.summary
+    assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
+
+
+def test_up_changes_what_the_settings_say_and_the_summary_says_what(up: Runner, settings: Settings) -> None:
+    settings["engineers"]["jo"] = {"dashboard": "internal"}
+    up.write(settings)
+    done = up.step("up: Up")
+    assert done.code == 0, done.text
+    assert "jo" in done.summary
+    services = {each["metadata"]["name"]: each for each in up.project.get("services", "-n", namespace_of("jo"))}
+    assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
+    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
+    assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
+    assert [each["status"]["state"] for each in up.project.get("rayclusters", "-n", namespace_of("jo"))] == ["ready"]
+
+
+def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> None:
+    settings["engineers"] = {}
+    up.write(settings)
+    up.set(main="f00d")
+    done = up.step("up: Up")
+    assert done.code == 0
+    assert done.summary == "ci: left alone, since main is at f00d by now\n"
+    assert up.project.get("rayclusters", "-n", namespace_of("ines"))
+
+
+def test_up_destroys_where_the_pull_request_had_the_label(up: Runner, settings: Settings) -> None:
+    settings["engineers"] = {"jo": {}}
+    up.write(settings)
+    assert up.step("up: Up").code == DESTRUCTIVE
+    up.set(labels=["urgent", "allow-destroy"])
+    done = up.step("up: Up")
+    assert done.code == 0, done.text
+    assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []
+
+
+def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner) -> None:
+    assert up.step("drift: Look for drift").code == 0
+    assert up.github["issues"] == []
+    patch = json.dumps({"metadata": {"labels": {"berth/engineer": "someone-else"}}})
+    namespace = namespace_of("ines")
+    up.project.run("kubectl", "patch", "raycluster", "ines", "-n", namespace, "--type=merge", "-p", patch)
+    for _ in range(2):
+        done = up.step("drift: Look for drift")
+        assert done.code == DRIFTED, done.text
+        (issue,) = up.github["issues"]
+        assert (issue["title"], issue["state"]) == ("Drift in environment ci", "open")
+        assert issue["body"] == done.summary
+        assert "someone-else" in issue["body"]
+    up.project.run("pulumi", "refresh", "-s", "ci", "--yes", "--skip-preview")
+    assert up.step("up: Up").code == 0
+    eventually(lambda: up.step("drift: Look for drift").code == 0, "the drift is gone")
+    assert [each["state"] for each in up.github["issues"]] == ["closed"]
+
+
+def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of one of the GitLab jobs, with GitLab's API played."""
+    (script,) = (script for script in workflows.gitlab_scripts() if script.name == f"{job}: script")
+    folder = runner.folder / "gitlab"
+    if not folder.exists():
+        folder.mkdir()
+        curl = Path(__file__).with_name("gitlab_curl.py")
+        (folder / "curl").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{curl}" "$@"\n')
+        (folder / "curl").chmod(0o755)
+        (folder / "state.json").write_text(json.dumps({"notes": [{"id": 1, "body": "a person's"}], "issues": []}))
+    lab = runner.project.lab.env
+    known = {
+        "STACK": "ci",
+        "COMMENT_TOKEN": "token",
+        "CI_API_V4_URL": "https://gitlab.test/api/v4",
+        "CI_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "7",
+        "CI_COMMIT_BRANCH": "main",
+        "PLAYED_GITLAB": str(folder / "state.json"),
+        "PATH": f"{folder}:{lab['PATH']}",
+    }
+    return subprocess.run(
+        # As GitLab's runner does it.
+        ["bash", "-e", "-o", "pipefail", "-c", script.text],
+        cwd=runner.project.folder,
+        env=lab | known | variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def played(runner: Runner, what: str) -> list[dict[str, Any]]:
+    return list(json.loads((runner.folder / "gitlab" / "state.json").read_text())[what])
+
+
+def test_gitlabs_preview_keeps_one_note_and_asks_for_the_label(up: Runner, settings: Settings) -> None:
+    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
+    up.write(settings)
+    for _ in range(2):
+        done = gitlab(up, "preview")
+        assert done.returncode == DESTRUCTIVE, done.stdout + done.stderr
+        person, note = played(up, "notes")
+        assert person["body"] == "a person's"
+        assert note["body"].startswith("<!-- berth-preview:ci -->\n")
+        assert "give the merge request the label `allow-destroy`" in note["body"]
+    assert gitlab(up, "preview", CI_MERGE_REQUEST_LABELS="urgent,allow-destroy").returncode == 0
+    assert "label" not in played(up, "notes")[1]["body"]
+
+
+def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
+    repository = up.folder / "repository"
+    for command in (
+        ["init", "--quiet", "--initial-branch=main", str(repository)],
+        ["-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", "--allow-empty"],
+    ):
+        subprocess.run(["git", *command], check=True)
+    newest = subprocess.run(
+        ["git", "-C", str(repository), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    settings["engineers"]["jo"] = {}
+    up.write(settings)
+    drifted = gitlab(up, "drift")
+    assert drifted.returncode == DRIFTED, drifted.stdout + drifted.stderr
+    assert [issue["title"] for issue in played(up, "issues")] == ["Drift in environment ci"]
+    assert "jo" in played(up, "issues")[0]["description"]
+    old = gitlab(up, "up", CI_REPOSITORY_URL=str(repository), CI_COMMIT_SHA="0ld")
+    assert (old.returncode, "left alone" in old.stdout) == (0, True)
+    done = gitlab(up, "up", CI_REPOSITORY_URL=str(repository), CI_COMMIT_SHA=newest)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert gitlab(up, "drift").returncode == 0
+    assert len(played(up, "issues")) == 1
+
+
+PULUMI = [
+    arguments
+    for script in [*workflows.github_scripts(), *workflows.gitlab_scripts()]
+    for arguments in workflows.commands(script.text, "pulumi")
+]
+
+
+def test_the_workflows_call_pulumi() -> None:
+    assert PULUMI
+
+
+@pytest.mark.parametrize("arguments", PULUMI, ids=" ".join)
+def test_every_pulumi_command_is_one(lab: Lab, arguments: list[str]) -> None:
+    told = lab.run(["pulumi", arguments[0], "--help"]).stdout
+    for option in (argument for argument in arguments if argument.startswith("-")):
+        assert f"{option} " in told.replace(",", " "), option
