@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def runners(monkeypatch: pytest.MonkeyPatch) -> Runners:
     return Runners(monkeypatch)
 
 
+def run(story: Coroutine[Any, Any, None]) -> None:
+    # asyncio.run would leave the thread without a loop, which Pulumi's mocks need in the tests after these.
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(story)
+    finally:
+        loop.close()
+
+
 def chart() -> Any:
     return kopf.Body(deployment())
 
@@ -74,7 +84,7 @@ def test_the_add_on_runs_an_operator_without_a_chart(tmp_path: Path, runners: Ru
         await found.look()
         assert runners.running == {}
 
-    asyncio.run(story())
+    run(story())
 
 
 def test_of_an_add_on_and_a_chart_one_runs_and_the_other_is_told(tmp_path: Path, runners: Runners) -> None:
@@ -95,7 +105,7 @@ def test_of_an_add_on_and_a_chart_one_runs_and_the_other_is_told(tmp_path: Path,
         await found.close()
         assert runners.running == {}
 
-    asyncio.run(story())
+    run(story())
     assert [reason for reason, _ in runners.said] == ["OperatorNotNeeded"]
     assert "two would undo each other's work" in runners.said[0][1]
 
@@ -112,4 +122,4 @@ def test_a_chart_that_comes_while_the_add_on_is_on_is_not_run(tmp_path: Path, ru
         await found.look()
         assert list(runners.running) == [ADD_ON]
 
-    asyncio.run(story())
+    run(story())
