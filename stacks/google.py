@@ -49,7 +49,7 @@ async def google(
     made = [
         NodePool(
             pool,
-            NodePoolInputs(its, cluster.name, _place(settings, its, network), occupants.get(pool, ())),
+            NodePoolInputs(its, cluster.name, _place(name, settings, its, network), occupants.get(pool, ())),
             on_google,
         )
         for pool, its in pools.items()
@@ -63,10 +63,11 @@ def rdma_zones(settings: EnvironmentSettings) -> list[str]:
     return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
 
 
-def _place(settings: EnvironmentSettings, pool: Pool, network: Network) -> NodePlace:
+def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Network) -> NodePlace:
     zones = settings.zones_of(pool.settings)
     return NodePlace(
         project=settings.project or "",
+        cluster=cluster,
         location=settings.location,
         zones=zones,
         labels=settings.labels,

@@ -23,12 +23,16 @@ class Pooled:
         settings: its settings.
         project: the environment's Google Cloud project.
         zones: of its nodes.
+        cluster: name of its cluster.
+        location: zone or region of the cluster.
     """
 
     name: str
     settings: PoolSettings
     project: str
     zones: tuple[str, ...] = ()
+    cluster: str = ""
+    location: str = ""
 
     @property
     def key(self) -> str:
@@ -64,6 +68,7 @@ _STOCK = re.compile(
     r"ZONE_RESOURCE_POOL_EXHAUSTED|GCE_STOCKOUT|STOCKOUT|does not have enough resources available"
     r"|is currently unavailable in the \S+ zone",
 )
+_ERROR_STATE = re.compile(r"was created in the error state")
 _HAS_CAPACITY = re.compile(r"Consider trying your request in the (?P<zones>[\w, -]+?) zone\(s\)")
 _SERVICE = re.compile(r"SERVICE_DISABLED|has not been used in project|API has not been enabled")
 _SERVICE_NAME = re.compile(r"(?P<service>[a-z]+\.googleapis\.com)")
@@ -151,6 +156,17 @@ def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]
         )
 
 
+def _error_state(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    """All that the provider says of a new pool whose machines did not come (resource_container_node_pool.go)."""
+    if pool is None or not _ERROR_STATE.search(error):
+        return
+    yield (
+        f"the pool is there, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool: gcloud"
+        f" container node-pools describe {pool.name} --cluster {pool.cluster} --location {pool.location} --project {project}"
+        " --format='value(status,conditions)'; when there are machines, `pulumi up` goes on from here"
+    )
+
+
 def _stock(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     del project
     if not _STOCK.search(error):
@@ -230,6 +246,7 @@ _KINDS: tuple[Callable[[str, str, Pooled | None], Iterator[str]], ...] = (
     _quota,
     _reservation,
     _stock,
+    _error_state,
     _service,
     _policy,
     _profile,

@@ -54,7 +54,14 @@ class NodePool(pulumi.ComponentResource):
                 pulumi.log.warn(line)
 
         sharing = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
-        pooled = Pooled(name, inputs.pool.settings, inputs.place.project, tuple(inputs.place.zones))
+        pooled = Pooled(
+            name,
+            inputs.pool.settings,
+            inputs.place.project,
+            tuple(inputs.place.zones),
+            inputs.place.cluster,
+            inputs.place.location,
+        )
         explain = explained(self, f"pool-{name}", inputs.place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         container.NodePool(

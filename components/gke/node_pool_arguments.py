@@ -43,6 +43,7 @@ class NodePlace:
 
     Attributes:
         project: Google Cloud project.
+        cluster: the cluster's name.
         location: zone or region of the cluster.
         zones: zones of the nodes; with none, GKE chooses.
         labels: in Google Cloud, for bills and owners.
@@ -52,6 +53,7 @@ class NodePlace:
     """
 
     project: str
+    cluster: str
     location: str
     zones: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ RESERVED = {"kind": "reservation", "reservation": "a4-prod", "block": "a4-prod-b
 
 def pooled(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> Pooled:
     settings = PoolSettings.model_validate({"machineType": machine, "nodes": 2, "capacity": capacity})
-    return Pooled("train", settings, "some-project", (ZONE,))
+    return Pooled("train", settings, "some-project", (ZONE,), "prod", ZONE)
 
 
 # The texts are those of public bug reports; see components/gke/advice.py.
@@ -106,6 +106,15 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             (
                 "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the quota says; try again later,"
                 " or ask Google's support, since these machines are reserved for you"
+            ),
+        ),
+        (
+            'NodePool train was created in the error state "RUNNING_WITH_ERROR"',
+            "on-demand",
+            (
+                "the pool is there, but GKE got none or not all of its a4-highgpu-8g in us-central1-b; the reason is kept with"
+                " the pool: gcloud container node-pools describe train --cluster prod --location us-central1-b --project"
+                " some-project --format='value(status,conditions)'; when there are machines, `pulumi up` goes on from here"
             ),
         ),
         (

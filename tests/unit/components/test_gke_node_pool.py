@@ -87,6 +87,7 @@ def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> dict[
     its = offered(settings.pools, settings.sharing)["it"]
     place = NodePlace(
         project=settings.project or "",
+        cluster="some",
         location=settings.location,
         zones=settings.zones_of(its.settings),
         labels=settings.labels,
