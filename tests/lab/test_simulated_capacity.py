@@ -147,7 +147,9 @@ def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_lat
     said = world.up(settings(cpu=2, render=render), check=False)
     assert 'NodePool render was created in the error state "RUNNING_WITH_ERROR"' in said
     assert "the pool is there, but GKE got none or not all of its g2-standard-24" in said
-    assert f"gcloud container node-pools describe render --cluster {STACK} --location {ZONE} --project {PROJECT}" in said
+    assert (
+        f"gcloud container node-pools describe render --cluster {STACK} --location {ZONE} --project {PROJECT}" in said
+    )
     assert f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available" in said
     names = [each["urn"].rsplit("::", 1)[-1] for each in world.project.resources(STACK) if "id" in each]
     assert "render" in names
