@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
+# Each worker has a lab of its own, of about 1 GiB.
+TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ venv: $(INSTALLED) ## the virtual environment, with everything in it
 
 test: $(INSTALLED) ## unit, golden and lab tests
 	@$(BIN)/berth lab tools
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist loadgroup
 
 lint: $(INSTALLED) ## ruff: rules and format
 	@$(BIN)/ruff check .

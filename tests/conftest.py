@@ -18,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests go to one worker, in order: they share a fleet, and each builds on those before it."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(Path(__file__).parent))))
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
     """Compare a value with tests/golden/<name>.yaml, or write that file with --update-golden."""
