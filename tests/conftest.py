@@ -19,9 +19,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests go to one worker, in order: they share a fleet, and each builds on those before it."""
+    """A file's tests go to one worker, in order: they share a fleet, and each builds on those before it.
+
+    Those of the real node all go to one: a second node on this machine would be in the first one's way.
+    """
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(Path(__file__).parent))))
+        where = item.path.relative_to(Path(__file__).parent)
+        group = where.parts[0] if where.parts[0] == "real" else str(where)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture
