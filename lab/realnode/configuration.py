@@ -10,6 +10,7 @@ import yaml
 from lab.realnode.images import PAUSE_IMAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from lab.realnode.layout import Layout
@@ -18,6 +19,8 @@ GPU_KIND = "nvidia.com/gpu"
 """The CDI kind of the stand-in devices: the name that NVIDIA's tools give theirs."""
 
 KUBELET_PORT = 10250
+API_PORT = 6443
+CONTAINERD_PORT = 1338
 HEALTH_PORT = 10248
 PROXY_HEALTH_PORT = 10256
 DNS_HEALTH_PORT = 18080
@@ -42,6 +45,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
 
 [grpc]
 address = "{layout.socket}"
+
+[metrics]
+address = "{layout.node_address}:{CONTAINERD_PORT}"
 
 [plugins."io.containerd.cri.v1.images"]
 snapshotter = "overlayfs"
@@ -85,11 +91,12 @@ def cni(layout: Layout) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": NETWORK, "plugins": [plugin, {"type": "portmap"}]}, indent=1)
 
 
-def kubelet(layout: Layout, authority: Path) -> str:
+def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str:
     """The kubelet's configuration.
 
     Args:
         layout: the node.
+        reserved: what GKE keeps of a machine's CPU and memory.
         authority: certificate of the authority that signed the API server's client certificate.
     """
     settings: dict[str, Any] = {
@@ -97,7 +104,7 @@ def kubelet(layout: Layout, authority: Path) -> str:
         "kind": "KubeletConfiguration",
         "address": str(layout.node_address),
         "port": KUBELET_PORT,
-        "healthzBindAddress": "127.0.0.1",
+        "healthzBindAddress": str(layout.node_address),
         "healthzPort": HEALTH_PORT,
         "authentication": {
             "anonymous": {"enabled": False},
@@ -126,6 +133,7 @@ def kubelet(layout: Layout, authority: Path) -> str:
         "imageMinimumGCAge": "24h",
         "nodeStatusUpdateFrequency": "5s",
         "syncFrequency": "10s",
+        "kubeReserved": dict(reserved),
         "maxPods": 110,
         "serializeImagePulls": False,
         "shutdownGracePeriod": "0s",
@@ -141,7 +149,7 @@ def kube_proxy(layout: Layout, kubeconfig: Path, node: str) -> str:
         "mode": "nftables",
         "hostnameOverride": node,
         "bindAddress": str(layout.node_address),
-        "healthzBindAddress": f"127.0.0.1:{PROXY_HEALTH_PORT}",
+        "healthzBindAddress": f"{layout.node_address}:{PROXY_HEALTH_PORT}",
         "metricsBindAddress": "127.0.0.1:10249",
         "clusterCIDR": str(layout.pods),
         "clientConnection": {"kubeconfig": str(kubeconfig)},
@@ -156,7 +164,7 @@ def corefile(layout: Layout, kubeconfig: Path) -> str:
     return f"""cluster.local:53 {{
     bind {layout.dns_address}
     errors
-    health 127.0.0.1:{DNS_HEALTH_PORT}
+    health {layout.node_address}:{DNS_HEALTH_PORT}
     kubernetes cluster.local {{
         kubeconfig {kubeconfig}
     }}

@@ -102,6 +102,8 @@ def main() -> int:
     told = json.loads(sys.argv[1])
     layout = Layout(Home(Path(told["home"])), IPv4Network(told["network"]))
     layout.namespaces.unlink(missing_ok=True)
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
         furnish(layout)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -110,7 +112,7 @@ def main() -> int:
     partial = layout.namespaces.with_suffix(".partial")
     partial.write_text(f"{os.getpid()}\n")
     partial.replace(layout.namespaces)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    signal.sigwait(ends)
     layout.namespaces.unlink(missing_ok=True)
     return 0
 
