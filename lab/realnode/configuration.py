@@ -30,7 +30,7 @@ NETWORK = "berth"
 
 
 def containerd(layout: Layout, runc: Path, plugins: Path) -> str:
-    """containerd's configuration (version 3).
+    """The runtime's configuration (version 3).
 
     Args:
         layout: the node.

@@ -56,14 +56,16 @@ def _declare() -> dict[str, Any]:
         for field, (number, kind) in fields.items():
             declared = message.field.add(name=field, number=number)
             declared.label = kinds.LABEL_REPEATED if kind.startswith("*") else kinds.LABEL_OPTIONAL
-            kind = kind.removeprefix("*")
-            if kind == "string":
+            plain = kind.removeprefix("*")
+            if plain == "string":
                 declared.type = kinds.TYPE_STRING
             else:
-                declared.type, declared.type_name = kinds.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+                declared.type, declared.type_name = kinds.TYPE_MESSAGE, f".{PACKAGE}.{plain}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES}
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES
+    }
 
 
 MESSAGES = _declare()

@@ -19,6 +19,7 @@ from lab.home import Home
 from lab.realnode.layout import FABRIC, NICS, SWITCH_PORT, UPLINK, Layout
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
+_DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 # Interfaces of RDMA networks take frames of this size (VPC networks with a RoCE profile).
 _FABRIC_MTU = 8896
 
@@ -27,9 +28,8 @@ def commands(layout: Layout) -> list[list[str]]:
     """What furnishes the namespaces, in this order; all but the first (which makes the pair) run inside."""
     ip = "ip"
     found = [
-        # Only this node's mounts reach its containers, and none reach the machine.
+        # What is mounted from here on does not reach the machine.
         ["mount", "--make-rprivate", "/"],
-        ["mount", "--make-rshared", "/"],
         ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"],
         ["mkdir", "-p", "/run/cgroups"],
         # /sys shows the network namespace in which it was mounted; the control groups below it come along.
@@ -37,6 +37,18 @@ def commands(layout: Layout) -> list[list[str]]:
         ["mount", "-t", "sysfs", "sysfs", "/sys"],
         ["mount", "--rbind", "/run/cgroups", "/sys/fs/cgroup"],
         ["umount", "--recursive", "/run/cgroups"],
+        # Among the node's own programs and containers, mounts are shared, as a kubelet wants it.
+        ["mount", "--make-rshared", "/"],
+        # The kubelet has its device plugins' folder there, whatever its own folder is.
+        *(
+            []
+            if _DEVICE_PLUGINS.parent.is_dir()
+            else [["mount", "-t", "tmpfs", "tmpfs", str(_DEVICE_PLUGINS.parents[1])]]
+        ),
+        ["mkdir", "-p", str(_DEVICE_PLUGINS.parent)],
+        ["mount", "-t", "tmpfs", "tmpfs", str(_DEVICE_PLUGINS.parent)],
+        ["mkdir", str(_DEVICE_PLUGINS)],
+        ["mount", "--bind", str(layout.kubelet / "device-plugins"), str(_DEVICE_PLUGINS)],
         [ip, "link", "set", "lo", "up"],
         [ip, "address", "add", f"{layout.dns_address}/32", "dev", "lo"],
         [ip, "address", "add", f"{layout.node_address}/30", "dev", UPLINK],

@@ -100,9 +100,7 @@ def real_node_programs(progress: Progress) -> dict[str, Path]:
     missing = [tool for tool in REAL_NODE_TOOLS if not cache.holds(tool.name, build.key(tool))]
     if missing:
         _build(missing, cache, progress)
-    return {
-        name: cache.path(tool.name, build.key(tool)) / name for tool in REAL_NODE_TOOLS for name in tool.programs
-    }
+    return {name: cache.path(tool.name, build.key(tool)) / name for tool in REAL_NODE_TOOLS for name in tool.programs}
 
 
 def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:
