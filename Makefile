@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-down lab-clean venv test lint types check bench picture requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test lint types check bench picture requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -14,6 +14,9 @@ help: ## show these targets
 
 lab: $(INSTALLED) ## bring the lab and its fleet up (again: repair it, or change nothing)
 	@$(BIN)/berth lab up
+
+lab-real: $(INSTALLED) ## make one node of the lab real: containers that run, real Ray (needs root on Linux)
+	@$(BIN)/berth lab real up
 
 lab-down: $(INSTALLED) ## end every process of the lab; its state stays
 	@$(BIN)/berth lab down

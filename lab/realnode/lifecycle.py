@@ -17,6 +17,7 @@ import yaml
 from lab.errors import LabError
 from lab.locking import exclusive
 from lab.processes import Process, Supervisor
+from lab.progress import Progress
 from lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
 from lab.realnode.layout import Layout
 from lab.toolchain.cache import Cache, default_folder
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from lab.controlplane import ControlPlane
     from lab.home import Home
-    from lab.progress import Progress
     from lab.realnode.machine import Machine
     from lab.realnode.processes import Programs
 
@@ -263,6 +263,36 @@ def _end(home: Home) -> list[str]:
     stopped = Supervisor(home).stop(names(home))
     cleanup.sweep(home)
     return stopped
+
+
+def has_pool(home: Home) -> bool:
+    """Whether the lab has a pool whose node can be real."""
+    with contextlib.suppress(LabError):
+        machine.pool_of(home)
+        return True
+    return False
+
+
+def all_processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
+    """Every process of the real node, while there is one."""
+    if not machine.joined(home):
+        return ()
+    found, node = programs(Progress()), _layout(home)
+    described = machine.describe(machine.pool_of(home))
+    target = plane.server.removeprefix("https://")
+    return (*processes.first(node, found, target), *processes.rest(node, found, described))
+
+
+def mend(home: Home, plane: ControlPlane, progress: Progress) -> None:
+    """Leave a real node alone that runs; one that broke leaves the lab, and so do the remains of one."""
+    supervisor = Supervisor(home)
+    wanted = [process.name for process in all_processes(home, plane)]
+    dead = [name for name in wanted if supervisor.running(name) is None]
+    if wanted and not dead:
+        return
+    if wanted or names(home) or cleanup.leftovers(home):
+        down(home)
+        progress.say("the real node did not run any more and is simulated again; `make lab-real` brings it back")
 
 
 def down(home: Home) -> list[str]:
