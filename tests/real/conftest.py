@@ -135,7 +135,7 @@ def pod(name: str, command: Sequence[str], **spec: Any) -> Object:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     """A lab with a real node, one for the session; after it the machine is as it was before."""
     obstacle = requirements.obstacle()
@@ -161,7 +161,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         assert machine_state() == node.before
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def alice(real: RealNode) -> str:
     """An engineer with a RayCluster of a head and two workers that are ready."""
     real.project.write("alice", engineer=berth(workers=2))
