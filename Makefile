@@ -18,7 +18,7 @@ lab: $(INSTALLED) ## bring the lab and its fleet up (again: repair it, or change
 lab-real: $(INSTALLED) ## make one node of the lab real: containers that run, real Ray (needs root on Linux)
 	@$(BIN)/berth lab real up
 
-lab-down: $(INSTALLED) ## end every process of the lab; its state stays
+lab-down: $(INSTALLED) ## end every process of the lab, its real node too; its state stays
 	@$(BIN)/berth lab down
 
 lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
@@ -26,8 +26,9 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
-test: $(INSTALLED) ## unit, golden and lab tests
+test: $(INSTALLED) ## unit, golden and lab tests; as root on Debian those of the real node too
 	@$(BIN)/berth lab tools
+	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest
 
 lint: $(INSTALLED) ## ruff: rules and format
@@ -50,6 +51,9 @@ requirements: ## write requirements.txt anew from pyproject.toml (needs the pack
 	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile pyproject.toml --quiet --upgrade \
 		--universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.txt
+	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile lab/images/ray/requirements.in --quiet \
+		--upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --output-file lab/images/ray/requirements.txt
 
 # The editable install needs no network and no isolation: setuptools is among the pinned requirements.
 $(INSTALLED): requirements.txt pyproject.toml

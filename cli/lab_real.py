@@ -49,7 +49,14 @@ def up(
 
 
 @app.command()
-def prepare(home: parent.HomeOption = None) -> None:
+def prepare(
+    home: parent.HomeOption = None,
+    *,
+    where_possible: Annotated[
+        bool,
+        typer.Option("--where-possible", help="Where this machine can't have a real node, say why and be content."),
+    ] = False,
+) -> None:
     """Make the programs and images that a real node needs, and start nothing.
 
     Exit codes: 0 they are there; 1 one could not be made; 2 this machine can't have a real node; 130 interrupted.
@@ -58,8 +65,13 @@ def prepare(home: parent.HomeOption = None) -> None:
     with parent._plain_errors(lab, "what is made stays in the cache"):  # noqa: SLF001
         from lab.progress import Progress  # noqa: PLC0415
         from lab.realnode import lifecycle as realnode  # noqa: PLC0415
+        from lab.realnode import requirements  # noqa: PLC0415
 
-        realnode.prepare(lab, Progress())
+        progress = Progress()
+        if where_possible and (obstacle := requirements.obstacle()) is not None:
+            progress.say(f"tests of the real node are skipped: {obstacle}")
+            return
+        realnode.prepare(lab, progress)
 
 
 @app.command()

@@ -45,19 +45,14 @@ def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: M
     return result.stdout
 
 
-def require() -> None:
-    """Check that this is a Debian whose apt can be used.
-
-    Raises:
-        LabError: it is not; nothing was tried.
-    """
-    missing = [name for name in ("apt-get", "dpkg-deb", "dpkg") if shutil.which(name) is None]
-    if missing or not KEYRING.is_file():
-        raise LabError(
-            f"the real node is made of Debian packages, and this machine has no {missing[0] if missing else KEYRING}",
-            "use Debian 12 or newer (elsewhere the package debian-archive-keyring may be what is missing)",
-            code=USAGE,
-        )
+def obstacle() -> str | None:
+    """Why Debian packages can't be used here, in one line; None if they can."""
+    for name in ("apt-get", "dpkg-deb"):
+        if shutil.which(name) is None:
+            return f"a real node is made of Debian packages, and this machine has no {name}"
+    if not KEYRING.is_file():
+        return f"a real node is made of Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
+    return None
 
 
 def _apt(state: Path) -> list[str]:

@@ -22,6 +22,9 @@ FABRIC = "fabric"
 
 SWITCH_PORT = "port{}"
 
+NAMESPACES = "namespaces.pid"
+"""The file with the id of the process that holds the namespaces."""
+
 UPLINK = "uplink"
 """The node's end of the pair of interfaces that joins it to this machine."""
 
@@ -86,7 +89,7 @@ class Layout:
     @property
     def namespaces(self) -> Path:
         """The id of the process that holds the namespaces, once they are furnished."""
-        return self.folder / "namespaces.pid"
+        return self.folder / NAMESPACES
 
     @property
     def containerd(self) -> Path:

@@ -191,6 +191,12 @@ def _wait(what: str, answer: Callable[[], str | None], log: str) -> None:
         time.sleep(_INTERVAL_SECONDS)
 
 
+def _addressless(home: Home, described: Machine) -> str | None:
+    """Why the node has no address yet; None if it has one."""
+    told = _kubectl(home, "get", "node", described.node, "-o", "jsonpath={.status.addresses[0].address}")
+    return None if told else "the kubelet has not reported"
+
+
 def _unready(home: Home, described: Machine) -> str | None:
     """Why the node can't take pods yet; None if it can."""
     node = json.loads(_kubectl(home, "get", "node", described.node, "-o", "json"))
@@ -240,6 +246,14 @@ def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
             _publish_api(node)
             if machine.joined(home) != described.node:
                 machine.replace(home, pool, described.node, real=True)
+            kubelet = tuple(process for process in rest if process.name == processes.KUBELET)
+            started += _started(supervisor, kubelet)
+            # The service proxy ends when its node's address changes, so it starts once there is one.
+            _wait(
+                f"node {described.node} has no address",
+                lambda: _addressless(home, described),
+                str(supervisor.log(processes.KUBELET)),
+            )
             started += _started(supervisor, rest)
             log = str(supervisor.log(processes.KUBELET))
             _wait(f"node {described.node} is not ready", lambda: _unready(home, described), log)
@@ -262,6 +276,7 @@ def _end(home: Home) -> list[str]:
     """End everything of the node on this machine."""
     stopped = Supervisor(home).stop(names(home))
     cleanup.sweep(home)
+    (layout.folder(home) / layout.NAMESPACES).unlink(missing_ok=True)
     return stopped
 
 

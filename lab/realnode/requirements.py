@@ -36,7 +36,7 @@ def obstacle() -> str | None:
         return f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and util-linux)"
     if not Path("/sys/fs/cgroup").is_dir():
         return "a real node needs control groups, and nothing is mounted at /sys/fs/cgroup"
-    return None
+    return debian.obstacle()
 
 
 def require(home: Home) -> None:
@@ -58,7 +58,6 @@ def require(home: Home) -> None:
             "name another folder with --home or BERTH_LAB",
             code=USAGE,
         )
-    debian.require()
 
 
 def in_use() -> list[IPv4Network]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import urllib.request
@@ -107,7 +106,6 @@ _ASK = "from lab.realnode.requirements import obstacle; print(obstacle())"
 
 def test_the_nodes_processes_are_in_the_labs_table(real: RealNode) -> None:
     states = json.loads(real.lab.berth("status", "--json").stdout)
-    node = {state["name"]: state["problem"] for state in states["processes"] if state["name"].startswith("real-")}
+    node = {state["name"]: state["problem"] for state in states if state["name"].startswith("real-")}
     assert len(node) == 8
     assert not any(node.values()), node
-    assert os.path.isdir(real.lab.home.root / "real")  # noqa: PTH112
