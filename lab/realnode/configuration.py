@@ -154,7 +154,7 @@ def kube_proxy(layout: Layout, kubeconfig: Path, node: str) -> str:
         "clusterCIDR": str(layout.pods),
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "conntrack": {"maxPerCore": 0},
-        "nodePortAddresses": ["127.0.0.0/8"],
+        "nodePortAddresses": [f"{layout.node_address}/32"],
     }
     return yaml.safe_dump(settings, sort_keys=False)
 

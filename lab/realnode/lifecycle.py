@@ -128,7 +128,8 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        path.write_text(text)
+        if path.read_text() != text:  # the service proxy ends when its file is written, whatever is in it
+            path.write_text(text)
     node.enter.chmod(0o700)
     for folder in (node.kubelet / "device-plugins", node.containerd):
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from dataclasses import dataclass
@@ -219,10 +220,16 @@ def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process,
 def _inside(
     layout: Layout, name: str, command: tuple[object, ...], purpose: str, needs: tuple[str, ...], health: str
 ) -> Process:
+    """A program in the node's namespaces; with another configuration it is started again."""
+    files = sorted(
+        path for path in layout.configuration.rglob("*") if path.is_file() and f"{path}" in " ".join(map(str, command))
+    )
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files))
     return Process(
         name=name,
         argv=(str(layout.enter), *map(str, command)),
         purpose=purpose,
         needs=needs,
         probe=Probe(health),
+        version=digest.hexdigest(),
     )
