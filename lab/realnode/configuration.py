@@ -122,7 +122,7 @@ def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str
         "failSwapOn": False,
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": layout.cgroup,
-        "cgroupsPerQOS": False,
+        "cgroupsPerQOS": True,
         "enforceNodeAllocatable": [],
         "makeIPTablesUtilChains": False,
         "volumePluginDir": str(layout.kubelet / "volume-plugins"),
