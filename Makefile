@@ -8,7 +8,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-down lab-clean venv test lint types check bench picture requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test lint types check bench picture requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -17,7 +17,10 @@ help: ## show these targets
 lab: $(INSTALLED) ## bring the lab and its fleet up (again: repair it, or change nothing)
 	@$(BIN)/berth lab up
 
-lab-down: $(INSTALLED) ## end every process of the lab; its state stays
+lab-real: $(INSTALLED) ## make one node of the lab real: containers that run, real Ray (needs root on Linux)
+	@$(BIN)/berth lab real up
+
+lab-down: $(INSTALLED) ## end every process of the lab, its real node too; its state stays
 	@$(BIN)/berth lab down
 
 lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
@@ -25,8 +28,9 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
-test: $(INSTALLED) ## unit, golden and lab tests
+test: $(INSTALLED) ## unit, golden and lab tests; as root on Debian those of the real node too
 	@$(BIN)/berth lab tools
+	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist loadgroup
 
 lint: $(INSTALLED) ## ruff: rules and format
@@ -49,6 +53,9 @@ requirements: ## write requirements.txt anew from pyproject.toml (needs the pack
 	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile pyproject.toml --quiet --upgrade \
 		--universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.txt
+	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile lab/images/ray/requirements.in --quiet \
+		--upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --output-file lab/images/ray/requirements.txt
 
 # The editable install needs no network and no isolation: setuptools is among the pinned requirements.
 $(INSTALLED): requirements.txt pyproject.toml

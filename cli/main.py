@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import lab, verify
+from cli import lab, lab_real, verify
 from cli.console import BAD_INPUT, err, fail, out, print_json
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+lab.app.add_typer(lab_real.app, name="real")
 app.add_typer(lab.app, name="lab")
 app.add_typer(verify.app, name="verify")
 

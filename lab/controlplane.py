@@ -162,6 +162,9 @@ def _configuration(home: Home) -> dict[str, Any]:
     def program(name: str) -> str:
         return str((home.bin / name).absolute())
 
+    def certificate(name: str) -> str:
+        return str(_folder(home) / "pki" / name)
+
     def arguments(component: str, *, override: bool = False, **values: str) -> dict[str, Any]:
         named = [{"key": key.replace("_", "-"), "value": value, "override": override} for key, value in values.items()]
         return {"name": component, "extraArgs": named}
@@ -178,10 +181,19 @@ def _configuration(home: Home) -> dict[str, Any]:
             "kubeSchedulerBinary": program("kube-scheduler"),
             "kwokControllerBinary": program("kwok"),
             "kubectlBinary": program("kubectl"),
+            # Real pods know the API server by its service's address, the first of the default range.
+            "kubeApiserverCertSANs": ["10.0.0.1"],
         },
         "componentsPatches": [
             # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be on loopback.
             arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
+            # How it reaches kubelets: a real one by its address, KWOK's by the name `localhost`.
+            arguments(
+                "kube-apiserver",
+                kubelet_preferred_address_types="InternalIP,Hostname",
+                kubelet_client_certificate=certificate("admin.crt"),
+                kubelet_client_key=certificate("admin.key"),
+            ),
             # The only one of its kind doesn't wait, after a restart, for its predecessor's lease to run out.
             arguments("kube-controller-manager", leader_elect="false"),
             arguments("kube-scheduler", leader_elect="false"),

@@ -181,7 +181,24 @@ def up(home: Home, progress: Progress) -> Running:
             with progress.step("starting what does not run", "") as step:
                 started = supervisor.start(wanted)
                 step.done = f"started {', '.join(started)}" if started else "all works"
+        if had_real_node(home):
+            from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
+
+            realnode.mend(home, plane, progress)
         return Running(plane, plugin, tuple(started), _database_is_new(home))
+
+
+def had_real_node(home: Home) -> bool:
+    """Whether this lab has, or had, a real node."""
+    return (home.root / "real").is_dir()
+
+
+def _end_real_node(home: Home) -> list[str]:
+    if not had_real_node(home):
+        return []
+    from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above
+
+    return realnode.down(home)
 
 
 def is_up(home: Home) -> bool:
@@ -202,7 +219,7 @@ def down(home: Home, progress: Progress) -> list[str]:
     if not _is_lab(home):
         return []
     with _alone(home, progress):
-        return Supervisor(home).stop_all()
+        return _end_real_node(home) + Supervisor(home).stop_all()
 
 
 def clean(home: Home, progress: Progress) -> bool:
@@ -223,6 +240,7 @@ def clean(home: Home, progress: Progress) -> bool:
             code=USAGE,
         )
     with _alone(home, progress):
+        _end_real_node(home)
         Supervisor(home).stop_all()
         shutil.rmtree(home.root)
     return True

@@ -56,7 +56,12 @@ def states(home: Home) -> list[State]:
         return []
     supervisor = Supervisor(home)
     found = []
-    for process in lifecycle.processes(home, plane):
+    wanted = lifecycle.processes(home, plane)
+    if lifecycle.had_real_node(home):
+        from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
+
+        wanted += realnode.all_processes(home, plane)
+    for process in wanted:
         running = supervisor.running(process.name)
         memory = 0
         if running is not None:

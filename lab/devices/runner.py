@@ -142,6 +142,8 @@ class OperatorRunner:
             f"-metrics-addr=127.0.0.1:{metrics}",
             f"-health-probe-bind-address=127.0.0.1:{probe}",
             "-enable-leader-election=false",
+            # Services and pods are not to be reached from here but through the API server.
+            "-use-kubernetes-proxy",
         ]
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TZ", "LANG") if name in os.environ}
         log = self._log_file()

@@ -30,9 +30,11 @@ def key(tool: Tool) -> str:
         "copied": [(item.source, item.target) for item in tool.copied],
         "platform": [platform.system(), platform.machine()],
     }
+    if tool.tags:
+        recipe["tags"] = tool.tags
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((tool.directory / name).read_bytes())
+    for path in (tool.directory / "go.mod", tool.directory / "go.sum", *sorted(tool.directory.rglob("*.go"))):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -90,6 +92,7 @@ class Builder:
             "-trimpath",
             "-buildvcs=false",
             f"-ldflags={tool.linker_flags}",
+            *([f"-tags={tool.tags}"] if tool.tags else []),
             "-o",
             f"{folder}/",
             *packages,

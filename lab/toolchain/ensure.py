@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lab.progress import duration
 from lab.toolchain import build, compiler, installed
 from lab.toolchain.cache import Cache, default_folder
-from lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
+from lab.toolchain.tools import PULUMI, PULUMI_PYTHON, REAL_NODE_TOOLS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +88,19 @@ def ensure(home: Home, progress: Progress) -> Toolchain:
     programs = {name: folders[tool.name] / name for tool in wanted for name in tool.programs}
     programs |= {item.target: folders[tool.name] / item.target for tool in wanted for item in tool.copied}
     return Toolchain(programs=programs, crds=programs.pop("crds"), found=found)
+
+
+def real_node_programs(progress: Progress) -> dict[str, Path]:
+    """Every program that only a real node needs, by name, built if need be.
+
+    Raises:
+        LabError: as `ensure`.
+    """
+    cache = Cache(default_folder(), progress.say)
+    missing = [tool for tool in REAL_NODE_TOOLS if not cache.holds(tool.name, build.key(tool))]
+    if missing:
+        _build(missing, cache, progress)
+    return {name: cache.path(tool.name, build.key(tool)) / name for tool in REAL_NODE_TOOLS for name in tool.programs}
 
 
 def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:

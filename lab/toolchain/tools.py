@@ -41,6 +41,7 @@ class Tool:
         seconds: a cold build on two cores, roughly, modules to be downloaded included.
         variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are filled in.
         copied: what comes along uncompiled.
+        tags: Go build tags, separated by commas.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Tool:
     seconds: int
     variables: Mapping[str, str] = field(default_factory=dict)
     copied: tuple[Copied, ...] = ()
+    tags: str = ""
 
     @property
     def directory(self) -> Path:
@@ -176,3 +178,61 @@ HELM = Tool(
 
 TOOLS = (PULUMI_PYTHON, PULUMI, ETCD, KUBERNETES, KUBECTL, KWOK, KUBERAY, HELM)
 """In the order in which they are built."""
+
+CONTAINERD = Tool(
+    name="containerd",
+    purpose="runs the real node's containers",
+    folder="containerd",
+    module="github.com/containerd/containerd/v2",
+    programs={
+        "containerd": "github.com/containerd/containerd/v2/cmd/containerd",
+        "containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        "ctr": "github.com/containerd/containerd/v2/cmd/ctr",
+    },
+    seconds=75,
+    tags="no_btrfs,no_devmapper,no_zfs",
+    variables={"github.com/containerd/containerd/v2/version.Version": "v{version}"},
+)
+
+KUBERNETES_NODE = Tool(
+    name="kubernetes-node",
+    purpose="the real node's kubelet and service proxy",
+    folder="kubernetes-node",
+    module="k8s.io/kubernetes",
+    programs={
+        "kubelet": "berth.invalid/lab/tools/kubernetes-node/kubelet",
+        "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
+    },
+    seconds=180,
+    variables=_KUBERNETES,
+)
+
+COREDNS = Tool(
+    name="coredns",
+    purpose="answers the real pods' questions for names",
+    folder="coredns",
+    module="github.com/coredns/coredns",
+    programs={"coredns": "github.com/coredns/coredns"},
+    seconds=120,
+)
+
+DRANET = Tool(
+    name="dranet",
+    purpose="hands the real node's network interfaces to pods",
+    folder="dranet",
+    module="sigs.k8s.io/dranet",
+    programs={"dranet": "sigs.k8s.io/dranet/cmd/dranet"},
+    seconds=90,
+)
+
+PAUSE = Tool(
+    name="pause",
+    purpose="holds a real pod's namespaces",
+    folder="pause",
+    module="golang.org/x/sys",
+    programs={"pause": "berth.invalid/lab/tools/pause"},
+    seconds=10,
+)
+
+REAL_NODE_TOOLS = (PAUSE, CONTAINERD, KUBERNETES_NODE, DRANET, COREDNS)
+"""Those that only a real node needs."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.plugins.gcp import contents
+from lab.plugins.gcp import contents, real_node
 from lab.plugins.gcp.nodes import (
     LABELS_ANNOTATION,
     POOL_LABEL,
@@ -207,7 +207,9 @@ class Fleet:
         version = self.version() if any(name not in there for name in wanted) else ""
         for name, (zone, number) in wanted.items():
             if name not in there:
-                self._call("create_node", manifest(pool, zone, number, version))
+                node = manifest(pool, zone, number, version)
+                real = name == real_node.name(self._kubeconfig)
+                self._call("create_node", real_node.adopted(node) if real else node)
             else:
                 self._adjust(there[name], pool, zone)
 

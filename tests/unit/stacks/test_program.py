@@ -64,7 +64,7 @@ def test_the_recording_fails_when_an_assertion_in_an_apply_fails() -> None:
 
 def test_an_environment_registers_all_its_parts() -> None:
     recorder = run(lambda: environment("lab", lab_settings()), "lab")
-    assert {each.name for each in recorder.of_type(NODE_POOL)} == {"cpu", "dev", "train"}
+    assert {each.name for each in recorder.of_type(NODE_POOL)} == {"bench", "cpu", "dev", "train"}
     assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
     assert {each.inputs["metadata"]["name"] for each in recorder.of_type(NAMESPACE)} == {
         "berth-bob",

@@ -1,0 +1,35 @@
+"""The one node that a machine may stand behind: then its object is left to a real kubelet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABEL = ("lab-node", "real")
+"""Label of the pool whose first node is real while the lab has a real node; else it is simulated like all others."""
+
+PLAYED = "kwok.x-k8s.io/node"
+"""KWOK's annotation of the nodes that it plays."""
+
+
+def file(kubeconfig: Path) -> Path:
+    """Holds the name of the node that is real now."""
+    return kubeconfig.parent / "real-node"
+
+
+def name(kubeconfig: Path) -> str:
+    """The node that is real now, or nothing."""
+    try:
+        return file(kubeconfig).read_text()
+    except OSError:
+        return ""
+
+
+def adopted(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A node's object for a kubelet to adopt: labels and taints are the pool's, the rest is the kubelet's to say."""
+    annotations = {key: value for key, value in manifest["metadata"]["annotations"].items() if key != PLAYED}
+    return {key: value for key, value in manifest.items() if key != "status"} | {
+        "metadata": {**manifest["metadata"], "annotations": annotations}
+    }

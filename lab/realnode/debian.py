@@ -1,0 +1,153 @@
+"""Debian packages without installing them: programs of single packages, and whole root file systems.
+
+apt's settings of this machine (mirrors, proxies, keys) are used; its lists, its caches and its installed packages are
+left alone: everything happens in folders of ours.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.errors import USAGE, LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+RELEASE = "bookworm"
+"""Debian 12: the release whose Python is the 3.11 of rayproject's py311 images."""
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+_QUOTED_LINES = 8
+
+
+def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    """Run a program to its end; its output.
+
+    Args:
+        command: program and arguments.
+        what: what it does, for the error's text.
+        folder: where it runs.
+        env: its environment, instead of ours.
+
+    Raises:
+        LabError: it failed; the text quotes the end of what it said.
+    """
+    result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        said = (result.stderr + result.stdout).splitlines()[-_QUOTED_LINES:]
+        lines = "\n".join(f"    {line[:300]}" for line in said)
+        raise LabError(f"{what} failed ({command[0]}):\n{lines}", "mend what it names, then run it again")
+    return result.stdout
+
+
+def obstacle() -> str | None:
+    """Why Debian packages can't be used here, in one line; None if they can."""
+    for name in ("apt-get", "dpkg-deb"):
+        if shutil.which(name) is None:
+            return f"a real node is made of Debian packages, and this machine has no {name}"
+    if not KEYRING.is_file():
+        return f"a real node is made of Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
+    return None
+
+
+def _apt(state: Path) -> list[str]:
+    for part in ("lists/partial", "archives/partial"):
+        (state / part).mkdir(parents=True, exist_ok=True)
+    (state / "status").touch()
+    options = {
+        "Dir::State": state,
+        "Dir::State::Lists": state / "lists",
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state,
+        "Dir::Cache::Archives": state / "archives",
+        "APT::Sandbox::User": "root",
+    }
+    return ["apt-get", "-qq", *(f"-o{key}={value}" for key, value in options.items())]
+
+
+def _mirror() -> str:
+    """Where apt on this machine gets our release from.
+
+    Raises:
+        LabError: its sources don't name the release.
+    """
+    listing = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
+    for line in run(listing, "asking apt for its sources").splitlines():
+        address, release, component = line.split()
+        if release == RELEASE and component == "main":
+            return address
+    raise LabError(
+        f"apt's sources on this machine don't have Debian's release {RELEASE}, which the images are made of",
+        f"add it to /etc/apt/sources.list.d (deb … {RELEASE} main), then run it again",
+        code=USAGE,
+    )
+
+
+def unpack(packages: Sequence[str], folder: Path) -> None:
+    """Fill a folder with the files of packages, as the current release has them; nothing is configured or run.
+
+    Raises:
+        LabError: a package can't be had.
+    """
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        apt = _apt(Path(scratch))
+        run([*apt, "update"], "reading Debian's package lists")
+        run([*apt, "download", *packages], "fetching Debian packages", folder=Path(scratch))
+        for package in sorted(Path(scratch).glob("*.deb")):
+            run(["dpkg-deb", "--extract", str(package), str(folder)], f"unpacking {package.name}")
+
+
+def root_file_system(packages: Sequence[str], folder: Path) -> None:
+    """Make a minimal Debian with packages in it; mounts that this takes are seen by nobody else.
+
+    Raises:
+        LabError: a package can't be had, or its installation failed.
+    """
+    mirror = _mirror()
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        tools = Path(scratch)
+        unpack(["debootstrap"], tools)
+        command = [str(tools / "usr/sbin/debootstrap"), "--variant=minbase", f"--keyring={KEYRING}"]
+        private = ["unshare", "--mount", "--propagation", "private"]
+        run(
+            [*private, *command, RELEASE, str(folder), mirror],
+            "making a minimal Debian",
+            env=environment() | {"DEBOOTSTRAP_DIR": str(tools / "usr/share/debootstrap")},
+        )
+    for settings in (Path("/etc/resolv.conf"), *sorted(Path("/etc/apt/apt.conf.d").glob("*prox*"))):
+        if settings.is_file():
+            shutil.copyfile(settings, folder / settings.relative_to("/"))
+    # Nothing of it is ever started as a system: packages' services stay down.
+    policy = folder / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    inside(folder, ["apt-get", "-qq", "install", "--no-install-recommends", "-y", *packages], "installing packages")
+    inside(folder, ["apt-get", "clean"], "tidying up")
+    shutil.rmtree(folder / "var/lib/apt/lists")
+    policy.unlink()
+
+
+def environment() -> dict[str, str]:
+    """The environment of a root's login shell."""
+    return {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
+
+
+def inside(folder: Path, command: Sequence[str], what: str) -> str:
+    """Run a program with a root file system as its root.
+
+    Raises:
+        LabError: it failed.
+    """
+    script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
+    private = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
+    return run([*private, str(folder), *command], what, env=environment())

@@ -1,0 +1,185 @@
+"""`python -m lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, and hands them out by CDI.
+
+Speaks the kubelet's device plugin API (kubernetes v1.36, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto):
+its messages are few, and are declared here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from concurrent import futures
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from lab.realnode.configuration import GPU_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESOURCE = "nvidia.com/gpu"
+SOCKET = "berth-lab-gpu.sock"
+PACKAGE = "v1beta1"
+
+_LOOK_SECONDS = 1.0
+_CALL_SECONDS = 5.0
+
+# Messages by name, fields by name: number and type; a leading * repeats, a capital letter begins a message's name.
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "Empty": {},
+    "DevicePluginOptions": {},
+    "RegisterRequest": {
+        "version": (1, "string"),
+        "endpoint": (2, "string"),
+        "resource_name": (3, "string"),
+        "options": (4, "DevicePluginOptions"),
+    },
+    "Device": {"ID": (1, "string"), "health": (2, "string")},
+    "ListAndWatchResponse": {"devices": (1, "*Device")},
+    "ContainerAllocateRequest": {"devices_ids": (1, "*string")},
+    "AllocateRequest": {"container_requests": (1, "*ContainerAllocateRequest")},
+    "CDIDevice": {"name": (1, "string")},
+    "ContainerAllocateResponse": {"cdi_devices": (5, "*CDIDevice")},
+    "AllocateResponse": {"container_responses": (1, "*ContainerAllocateResponse")},
+}
+
+
+def _declare() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name="lab/deviceplugin.proto", package=PACKAGE, syntax="proto3")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, (number, kind) in fields.items():
+            declared = message.field.add(name=field, number=number)
+            declared.label = kinds.LABEL_REPEATED if kind.startswith("*") else kinds.LABEL_OPTIONAL
+            plain = kind.removeprefix("*")
+            if plain == "string":
+                declared.type = kinds.TYPE_STRING
+            else:
+                declared.type, declared.type_name = kinds.TYPE_MESSAGE, f".{PACKAGE}.{plain}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES
+    }
+
+
+MESSAGES = _declare()
+
+
+class Plugin:
+    """The plugin's side of the API.
+
+    Args:
+        count: how many devices there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._devices = [MESSAGES["Device"](ID=str(number), health="Healthy") for number in range(count)]
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """Let go of every kubelet that watches."""
+        self._ended.set()
+
+    def options(self, _request: Any, _context: Any) -> Any:
+        """What the kubelet should call beyond the two below: nothing."""
+        return MESSAGES["DevicePluginOptions"]()
+
+    def watch(self, _request: Any, _context: Any) -> Iterator[Any]:
+        """Tell the devices; they never change."""
+        yield MESSAGES["ListAndWatchResponse"](devices=self._devices)
+        self._ended.wait()
+
+    def allocate(self, request: Any, _context: Any) -> Any:
+        """Name the devices that a container gets, for the runtime to put in."""
+        response = MESSAGES["AllocateResponse"]()
+        for container in request.container_requests:
+            answer = response.container_responses.add()
+            for device in container.devices_ids:
+                answer.cdi_devices.add(name=f"{GPU_KIND}={device}")
+        return response
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """The service, for a server."""
+
+        def method(make: Any, function: Any, request: str) -> Any:
+            return make(
+                function,
+                request_deserializer=MESSAGES[request].FromString,
+                response_serializer=lambda message: message.SerializeToString(),
+            )
+
+        unary = grpc.unary_unary_rpc_method_handler
+        return grpc.method_handlers_generic_handler(
+            f"{PACKAGE}.DevicePlugin",
+            {
+                "GetDevicePluginOptions": method(unary, self.options, "Empty"),
+                "ListAndWatch": method(grpc.unary_stream_rpc_method_handler, self.watch, "Empty"),
+                "Allocate": method(unary, self.allocate, "AllocateRequest"),
+            },
+        )
+
+
+def _register(folder: Path) -> None:
+    with grpc.insecure_channel(f"unix://{folder / 'kubelet.sock'}") as channel:
+        call = channel.unary_unary(
+            f"/{PACKAGE}.Registration/Register",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=MESSAGES["Empty"].FromString,
+        )
+        request = MESSAGES["RegisterRequest"](version=PACKAGE, endpoint=SOCKET, resource_name=RESOURCE)
+        call(request, timeout=_CALL_SECONDS)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_ctime_ns
+    return None
+
+
+def serve_once(folder: Path, count: int, ended: threading.Event) -> None:
+    """Serve the kubelet that is there now, until another one takes its place; that removes all plugins' sockets.
+
+    Raises:
+        grpc.RpcError: the kubelet did not take the registration.
+    """
+    kubelet = _identity(folder / "kubelet.sock")
+    if kubelet is None:
+        return
+    plugin = Plugin(count)
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=8))
+    server.add_generic_rpc_handlers((plugin.handler(),))
+    (folder / SOCKET).unlink(missing_ok=True)
+    server.add_insecure_port(f"unix://{folder / SOCKET}")
+    server.start()
+    try:
+        _register(folder)
+        print(f"{count} {RESOURCE} registered", flush=True)  # noqa: T201 (the log)
+        while _identity(folder / "kubelet.sock") == kubelet and (folder / SOCKET).exists():
+            if ended.wait(_LOOK_SECONDS):
+                return
+    finally:
+        plugin.end()
+        server.stop(grace=None)
+
+
+def main() -> None:
+    """Serve for ever."""
+    folder, count = Path(sys.argv[1]), int(sys.argv[2])
+    ended = threading.Event()
+    while not ended.wait(_LOOK_SECONDS / 5):
+        try:
+            serve_once(folder, count, ended)
+        except (grpc.RpcError, OSError, RuntimeError) as error:
+            print(f"the kubelet can't be reached: {error}", flush=True)  # noqa: T201 (the log)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

@@ -1,0 +1,198 @@
+"""The container images of a real node, made on the spot: each has the name under which pods ask for it.
+
+An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes and containerd reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.errors import LabError
+from lab.home import CLONE
+from lab.realnode import debian
+from lab.toolchain.cache import Cache, default_folder
+from lab.toolchain.failures import GIB, require_space
+from stacks.settings.versions import RAY_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from lab.progress import Progress
+
+PAUSE_IMAGE = "berth.invalid/lab/pause:1"
+RAY_FOLDER = CLONE / "lab" / "images" / "ray"
+ARCHIVE = "image.tar"
+
+RECIPE = "2"
+"""Another number makes all images anew: for changes of the code that makes them."""
+
+RAY_SECONDS = 180
+"""Making the Ray image on two cores, roughly: most of it Debian's torch and its packages."""
+
+_RAY_SPACE = 4 * GIB
+_PYTHON = "3.11"
+# What pip may take for a machine with Debian 12's C library.
+_PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
+_USER, _GROUP = 1000, 100
+# rayproject's images keep Python here, and people's scripts name it.
+_PYTHON_HOME = "/home/ray/anaconda3"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a container of the image starts with.
+
+    Attributes:
+        command: what runs.
+        user: who runs it: `uid:gid`.
+        folder: where it runs.
+        env: its environment.
+    """
+
+    command: tuple[str, ...]
+    user: str = ""
+    folder: str = "/"
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> None:
+    """Write a root file system as an image.
+
+    Args:
+        root: the root file system; special files are left out.
+        name: the image's full name.
+        settings: what its containers start with.
+        archive: where the image goes.
+    """
+    layer = archive.with_suffix(".layer")
+    with tarfile.open(layer, "w") as tar:
+        tar.add(root, arcname=".", filter=lambda member: None if member.isdev() else member)
+    with layer.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    configuration = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {
+            "Cmd": list(settings.command),
+            "User": settings.user,
+            "WorkingDir": settings.folder,
+            "Env": [f"{key}={value}" for key, value in settings.env.items()],
+        },
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        "history": [{"created_by": "berth's lab"}],
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    with tarfile.open(archive, "w") as tar:
+        tar.add(layer, arcname="layer.tar")
+        for file_name, content in (("config.json", configuration), ("manifest.json", manifest)):
+            data = json.dumps(content).encode()
+            member = tarfile.TarInfo(file_name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    layer.unlink()
+
+
+def full_name(image: str) -> str:
+    """An image's name as containerd keeps it: `rayproject/ray:1` is Docker Hub's."""
+    first = image.split("/", maxsplit=1)[0]
+    registry = "." in first or ":" in first or first == "localhost"
+    return image if registry and "/" in image else f"docker.io/{image if '/' in image else f'library/{image}'}"
+
+
+def _fetch_wheels(folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
+    command += [f"--platform={platform}" for platform in _PLATFORMS]
+    command += [f"--dest={folder}", "-r", str(RAY_FOLDER / "requirements.txt")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        lines = "\n".join(f"    {line[:300]}" for line in result.stderr.splitlines()[-6:])
+        raise LabError(f"Ray's wheels can't be fetched:\n{lines}", "check the network connection, then run it again")
+
+
+def _make_ray_root(root: Path) -> None:
+    debian.root_file_system((RAY_FOLDER / "debian.txt").read_text().split(), root)
+    debian.inside(
+        root,
+        ["useradd", f"--uid={_USER}", f"--gid={_GROUP}", "--create-home", "--shell=/bin/bash", "ray"],
+        "adding ray",
+    )
+    wheels = root / "wheels"
+    wheels.mkdir()
+    _fetch_wheels(wheels)
+    debian.inside(root, ["python3", "-m", "venv", "--system-site-packages", _PYTHON_HOME], "making Ray's Python")
+    install = [f"{_PYTHON_HOME}/bin/pip", "install", "--quiet", "--no-index", "--no-deps"]
+    shutil.copyfile(RAY_FOLDER / "requirements.txt", wheels / "requirements.txt")
+    install += ["--find-links=/wheels", "--require-hashes", "-r", "/wheels/requirements.txt"]
+    debian.inside(root, install, "installing Ray")
+    debian.inside(root, ["chown", "-R", f"{_USER}:{_GROUP}", "/home/ray"], "giving Ray its home")
+    shutil.rmtree(wheels)
+    for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/debconf"):
+        shutil.rmtree(root / waste, ignore_errors=True)
+
+
+def _make_ray(folder: Path) -> None:
+    require_space(folder, _RAY_SPACE, "the Ray image")
+    root = Path(tempfile.mkdtemp(prefix=".root-", dir=folder))
+    try:
+        root.chmod(0o755)
+        _make_ray_root(root)
+        path = f"{_PYTHON_HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        env = {"PATH": path, "HOME": "/home/ray", "LANG": "C.UTF-8"}
+        settings = Settings(("/bin/bash",), f"{_USER}:{_GROUP}", "/home/ray", env)
+        write_archive(root, full_name(RAY_IMAGE), settings, folder / ARCHIVE)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _make_pause(program: Path) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=folder.parent) as root:
+            shutil.copy(program, Path(root) / "pause")
+            settings = Settings(("/pause",), user="65535:65535")
+            write_archive(Path(root), PAUSE_IMAGE, settings, folder / ARCHIVE)
+
+    return make
+
+
+def _key(*parts: str | bytes) -> str:
+    """Hash of a recipe."""
+    digest = hashlib.sha256()
+    for part in (RECIPE, *parts):
+        digest.update(part if isinstance(part, bytes) else part.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
+    """Every image that a real node brings along: full name to archive; made if need be.
+
+    Args:
+        pause: the program that the pause image holds.
+        progress: where lines about the work go.
+
+    Raises:
+        LabError: packages can't be had, or no room.
+    """
+    cache = Cache(default_folder().parent / "images", progress.say)
+    recipe = [(RAY_FOLDER / name).read_bytes() for name in ("debian.txt", "requirements.txt")]
+    ray = _key(RAY_IMAGE, *recipe)
+    if cache.holds("ray", ray):
+        made = cache.obtain("ray", ray, _make_ray)
+    else:
+        minutes = RAY_SECONDS // 60
+        doing = f"{RAY_IMAGE}: Ray, from Debian packages and wheels; about {minutes} minutes, once for this machine"
+        with progress.step(doing, f"{RAY_IMAGE}: Ray, from Debian packages and wheels"):
+            made = cache.obtain("ray", ray, _make_ray)
+    sandbox = cache.obtain("pause", _key(pause.read_bytes()), _make_pause(pause))
+    return {full_name(RAY_IMAGE): made / ARCHIVE, PAUSE_IMAGE: sandbox / ARCHIVE}

@@ -1,0 +1,88 @@
+"""What a machine must be for a real node, and an address range that nothing on it uses."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from ipaddress import IPv4Network, ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.errors import USAGE, LabError
+from lab.realnode import debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lab.home import Home
+
+PROGRAMS = ("ip", "mount", "umount", "nsenter", "unshare")
+
+# Of 10.0.0.0/8, which is for private use: the lower part is where people's networks and the lab's services are.
+_CANDIDATES = tuple(IPv4Network(f"10.{number}.0.0/16") for number in range(199, 127, -1))
+
+
+def obstacle() -> str | None:
+    """Why this machine can't have a real node, in one line; None if it can."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return f"a real node needs Linux on x86-64; this is {platform.system()} on {platform.machine()}"
+    if os.geteuid() != 0:
+        return "a real node needs root, for containers, interfaces and mounts of its own"
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        return f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and util-linux)"
+    if not Path("/sys/fs/cgroup").is_dir():
+        return "a real node needs control groups, and nothing is mounted at /sys/fs/cgroup"
+    return debian.obstacle()
+
+
+def require(home: Home) -> None:
+    """Check that this machine can have a real node.
+
+    Args:
+        home: the lab that it would join.
+
+    Raises:
+        LabError: it can't; nothing was changed.
+    """
+    problem = obstacle()
+    if problem is not None:
+        raise LabError(problem, "nothing was changed; `make lab` simulates all nodes and works without", code=USAGE)
+    if Path("/var/lib") in home.root.resolve().parents:
+        # The node sees an empty folder there.
+        raise LabError(
+            f"a real node can't join a lab below /var/lib, and this one is in {home.root}",
+            "name another folder with --home or BERTH_LAB",
+            code=USAGE,
+        )
+
+
+def in_use() -> list[IPv4Network]:
+    """The IPv4 ranges that this machine has addresses in or routes to, its default route left out."""
+    listing = subprocess.run(["ip", "-json", "-4", "route", "show", "table", "all"], capture_output=True, check=True)
+    found = []
+    for route in json.loads(listing.stdout or b"[]"):
+        if route["dst"] != "default":
+            network = ip_network(route["dst"], strict=False)
+            found += [network] if isinstance(network, IPv4Network) else []
+    return found
+
+
+def free_network(taken: Iterable[IPv4Network]) -> IPv4Network:
+    """A /16 that overlaps none of these.
+
+    Raises:
+        LabError: all candidates do.
+    """
+    used = list(taken)
+    for candidate in _CANDIDATES:
+        if not any(candidate.overlaps(network) for network in used):
+            return candidate
+    raise LabError(
+        f"this machine has routes into all of {_CANDIDATES[-1]} to {_CANDIDATES[0]}, and a real node needs one of them",
+        "nothing was changed; `make lab` simulates all nodes and works without",
+        code=USAGE,
+    )

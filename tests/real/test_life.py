@@ -1,0 +1,35 @@
+"""A real node comes, breaks, comes back and goes; the machine is then as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from lab.realnode import cleanup, processes
+from tests.real.conftest import RealNode, machine_state
+
+pytestmark = pytest.mark.real
+
+
+def test_a_second_up_starts_nothing(real: RealNode) -> None:
+    before = real.lab.pids()
+    assert "all works" in real.command("up", "--no-berth")
+    assert real.lab.pids() == before
+
+
+def test_after_a_crash_it_is_mended_and_then_it_leaves_nothing(real: RealNode) -> None:
+    pids = real.lab.pids()
+    for name in (processes.NAMESPACES, processes.KUBELET, processes.CONTAINERD):
+        os.kill(pids[name], signal.SIGKILL)
+    assert "is real (started" in real.command("up", "--no-berth")
+    pids = real.lab.pids()
+    os.kill(pids[processes.NAMESPACES], signal.SIGKILL)
+    node = real.node["metadata"]["name"]
+    assert "is simulated again" in real.lab.up()
+    assert cleanup.leftovers(real.lab.home) == []
+    assert machine_state() == real.before
+    assert real.lab.get("node", node)["metadata"]["annotations"]["kwok.x-k8s.io/node"] == "fake"
+    real.command("up", "--no-berth")
+    assert real.node["metadata"]["name"] == node

@@ -1,0 +1,53 @@
+"""Images as archives that containerd reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from lab.realnode.images import Settings, full_name, write_archive
+from stacks.settings.versions import RAY, RAY_IMAGE
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
+        ("busybox", "docker.io/library/busybox"),
+        ("quay.io/a/b:1", "quay.io/a/b:1"),
+        ("localhost:5000/a", "localhost:5000/a"),
+    ],
+)
+def test_names_are_those_that_containerd_keeps(image: str, name: str) -> None:
+    assert full_name(image) == name
+
+
+def test_an_archive_holds_one_layer_and_says_which(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "tool").write_text("text")
+    archive = tmp_path / "image.tar"
+    write_archive(root, "example.invalid/tool:1", Settings(("/bin/tool",), "1000:100", "/home", {"A": "b"}), archive)
+    with tarfile.open(archive) as tar:
+        assert sorted(tar.getnames()) == ["config.json", "layer.tar", "manifest.json"]
+
+        def read(name: str) -> bytes:
+            file = tar.extractfile(name)
+            assert file is not None
+            return file.read()
+
+        manifest, config = json.loads(read("manifest.json")), json.loads(read("config.json"))
+        assert manifest == [{"Config": "config.json", "RepoTags": ["example.invalid/tool:1"], "Layers": ["layer.tar"]}]
+        assert config["config"] == {"Cmd": ["/bin/tool"], "User": "1000:100", "WorkingDir": "/home", "Env": ["A=b"]}
+        assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(read('layer.tar')).hexdigest()}"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["image.tar", "root"]
+
+
+def test_the_image_has_the_ray_that_stacks_ask_for() -> None:
+    recipe = Path(__file__).parents[4] / "lab" / "images" / "ray" / "requirements.txt"
+    assert f"\nray=={RAY} " in recipe.read_text()
+    assert RAY_IMAGE.split(":")[1].startswith(f"{RAY}-py311")
