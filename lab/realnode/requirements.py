@@ -7,17 +7,21 @@ import os
 import platform
 import shutil
 import subprocess
+import tempfile
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.errors import USAGE, LabError
 from lab.realnode import debian
+from lab.realnode.cleanup import CGROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lab.home import Home
+
+_TRIAL_SECONDS = 30
 
 PROGRAMS = ("ip", "mount", "umount", "nsenter", "unshare")
 
@@ -34,9 +38,36 @@ def obstacle() -> str | None:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and util-linux)"
-    if not Path("/sys/fs/cgroup").is_dir():
+    if not CGROUPS.is_dir():
         return "a real node needs control groups, and nothing is mounted at /sys/fs/cgroup"
-    return debian.obstacle()
+    return _refused() or debian.obstacle()
+
+
+# In namespaces of its own, which take all of it with them. A root that may not do this is one of a locked-up container.
+_TRIAL = """
+mount -t tmpfs tmpfs "$1" && mkdir "$1/lower" "$1/upper" "$1/work" "$1/merged" &&
+mount -t overlay overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" "$1/merged" &&
+ip link add trial-0 type veth peer name trial-1 && ip link add trial type bridge && ip netns list
+"""
+
+
+def _refused() -> str | None:
+    """What this machine does not let even root do, tried once; None if it lets it do all."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
+        trial = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", _TRIAL, "sh", folder]
+        done = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=_TRIAL_SECONDS)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        return f"a real node needs mounts and interfaces, and this machine refuses them even to root ({said[-1] if said else ''})"
+    # Version 1 has a hierarchy for each controller, version 2 one for all.
+    hierarchy = next((path for path in (CGROUPS / "memory", CGROUPS) if path.is_dir()), CGROUPS)
+    group = hierarchy / f"berth-trial-{os.getpid()}"
+    try:
+        group.mkdir()
+        group.rmdir()
+    except OSError as error:
+        return f"a real node needs control groups, and this machine refuses to make one ({error.strerror})"
+    return None
 
 
 def require(home: Home) -> None:
