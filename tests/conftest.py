@@ -18,17 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests go to one worker, in order: they share a fleet, and each builds on those before it.
-
-    Those of the real node all go to one: a second node on this machine would be in the first one's way.
-    """
-    for item in items:
-        where = item.path.relative_to(Path(__file__).parent)
-        group = where.parts[0] if where.parts[0] == "real" else str(where)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
     """Compare a value with tests/golden/<name>.yaml, or write that file with --update-golden."""
