@@ -52,6 +52,10 @@ def obstacle() -> str | None:
             return f"a real node is made of Debian packages, and this machine has no {name}"
     if not KEYRING.is_file():
         return f"a real node is made of Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
+    try:
+        _mirror()
+    except LabError as error:
+        return f"{error.problem}; {error.remedy}"
     return None
 
 
