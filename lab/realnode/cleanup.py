@@ -15,11 +15,11 @@ import psutil
 from lab.errors import LabError
 from lab.realnode.layout import tag
 from lab.realnode.processes import NODE_MARK
+from lab.realnode.requirements import CGROUPS
 
 if TYPE_CHECKING:
     from lab.home import Home
 
-CGROUPS = Path("/sys/fs/cgroup")
 _PATIENCE_SECONDS = 15.0
 _INTERVAL_SECONDS = 0.05
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from lab.errors import USAGE, LabError
 from lab.realnode import debian
-from lab.realnode.cleanup import CGROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lab.home import Home
 
+CGROUPS = Path("/sys/fs/cgroup")
 _TRIAL_SECONDS = 30
 
 PROGRAMS = ("ip", "mount", "umount", "nsenter", "unshare")
