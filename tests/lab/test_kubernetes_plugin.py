@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.lab.project import eventually
+
 if TYPE_CHECKING:
     from tests.lab.conftest import Lab
 
@@ -127,7 +129,9 @@ def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     for file in files:
         # Too long for the annotation of `kubectl apply`.
         lab.run(["kubectl", "create", "-f", file])
-    lab.run(["kubectl", "wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=60s"])
+    # `kubectl wait` fails on an object that has no status yet.
+    established = ["kubectl", "wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=10s"]
+    eventually(lambda: lab.run(established, check=False).returncode == 0, "the kind RayCluster is established")
     yield lab
     for file in files:
         lab.run(["kubectl", "delete", "-f", file])
