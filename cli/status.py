@@ -142,7 +142,7 @@ def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet
 
 
 def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) -> Pool:
-    mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == pool.name]
+    mine = [node for node in nodes if (node["metadata"].get("labels") or {}).get(POOL_LABEL) == pool.name]
     names = {node["metadata"]["name"] for node in mine}
     return Pool(
         name=pool.name,
