@@ -19,17 +19,19 @@ from tests.lab.project import Project
 pytestmark = pytest.mark.lab
 
 NAME = "your-prod-project"
+ENGINEER = "alice-of-shop"
+"""A stack that no other test of the same lab has."""
 SETTINGS = yaml.safe_load(stack_file.stack_path("prod").read_text())["config"]["berth:environment"]
 MEMBER = '--member="user:$(gcloud config get account)"'
 
 
 @pytest.fixture
 def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
-    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and `alice`."""
+    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an engineer on it."""
     made = Project.make(tmp_path / "project", lab)
     made.write("shop", environment=SETTINGS)
-    made.write("alice", engineer={"environment": "shop"})
-    stacks = ("shop", "alice")
+    made.write(ENGINEER, engineer={"environment": "shop"})
+    stacks = ("shop", ENGINEER)
     for stack in stacks:
         made.run("pulumi", "stack", "init", stack, "--no-select")
     yield made
@@ -205,7 +207,7 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
         "defaults": {"worker": {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "1Gi"}},
     }
     project.write("shop", environment=settings)
-    code, told = doctor(project, "alice")
+    code, told = doctor(project, ENGINEER)
     assert code == 1
     assert [mend for _, _, mend in missing(told)] == ["pulumi up -s shop"]
     try:
@@ -215,7 +217,7 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
         code, told = doctor(project)
         assert (code, missing(told)) == (0, [])
         assert any("cluster shop is there (RUNNING), with GKE" in each["text"] for each in told["findings"])
-        code, told = doctor(project, "alice")
+        code, told = doctor(project, ENGINEER)
         assert (code, missing(told)) == (0, [])
         assert told["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"
     finally:
