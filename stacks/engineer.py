@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from components.berth import Berth, BerthInputs
 from components.kubernetes_provider import kubernetes_provider
 from stacks.load import berth_on
+from stacks.notices import say
 from stacks.policies.settings import judge_engineer
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.resolve import EnvironmentContract
@@ -37,10 +38,7 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
     output = await reference.get_output_details("environment")
     contract = read_contract(output.secret_value or output.value, settings.environment)
     resolved = berth_on(stack, settings, contract, file)
-    for warning in resolved.warnings:
-        pulumi.log.warn(f"{warning.where}: {warning.message}")
-    for waiver in judge_engineer(contract, resolved).waivers:
-        pulumi.log.info(str(waiver))
+    say(resolved.warnings, judge_engineer(contract, resolved).waivers)
     berth_settings = resolved.berths[0]
     kubeconfig = reference.require_output("kubeconfig")
     kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))

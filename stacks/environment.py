@@ -12,7 +12,9 @@ from components.kubernetes_provider import kubernetes_provider
 from components.operators.gpu_operator import GpuOperator, GpuOperatorInputs, served
 from components.operators.kuberay import KubeRay
 from stacks.existing import existing
+from stacks.notices import say
 from stacks.platforms import Platform
+from stacks.policies.settings import judge_environment
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.resolve import Resolved, contract_of, resolve_environment
 from stacks.stack_file import StackFile
@@ -33,8 +35,8 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
         NotReadyError: a RayCluster is not ready in time.
     """
     resolved = resolve_environment(settings)
-    for warning in resolved.warnings:
-        pulumi.log.warn(f"{warning.where}: {warning.message}")
+    judged = judge_environment(stack, settings, resolved)
+    say([*judged.warnings, *resolved.warnings], judged.waivers)
     occupants: dict[str, list[str]] = {}
     for its in (*resolved.berths, *resolved.clusters):
         occupants.setdefault(its.worker.pool, []).append(its.name)

@@ -11,9 +11,7 @@ import pulumi
 
 from stacks import stack_file
 from stacks.load import SettingsError, load
-from stacks.policies.settings import judge_environment
 from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import resolve_environment
 from stacks.stack_file import NAMESPACE, StackFile, StackFileError
 from stacks.waiting import NotReadyError
 
@@ -36,7 +34,6 @@ async def _build() -> None:
         if isinstance(settings, EnvironmentSettings):
             from stacks.environment import environment  # noqa: PLC0415
 
-            _say_policies(stack, settings)
             await environment(stack, settings, file)
         else:
             from stacks.engineer import engineer  # noqa: PLC0415
@@ -47,14 +44,6 @@ async def _build() -> None:
         raise SystemExit(_SAID_ALREADY) from None
     except NotReadyError:
         raise SystemExit(_SAID_ALREADY) from None
-
-
-def _say_policies(stack: str, settings: EnvironmentSettings) -> None:
-    judged = judge_environment(stack, settings, resolve_environment(settings))
-    for waiver in judged.waivers:
-        pulumi.log.info(str(waiver))
-    for warning in judged.warnings:
-        pulumi.log.warn(f"{warning.where}: {warning.message}")
 
 
 def _file_of(stack: str) -> StackFile | None:

@@ -13,6 +13,7 @@ from cli.doctor.google import Google, GoogleError
 from cli.doctor.machines_in_use import Running
 from cli.doctor.quota_names import Quota, taken, usual
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.types import region_of
 
 TOPIC = Topic("quota")
 
@@ -132,7 +133,7 @@ def _used(
     """What the environment's own machines take, and what all others do."""
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
-        here = machine.zone.rsplit("-", 1)[0] == region
+        here = region_of(machine.zone) == region
         for quota, each in taken(machine.machine_type, machine.capacity).items():
             if not (here or quota.everywhere):
                 continue

@@ -14,7 +14,7 @@ from stacks.settings.policy import PolicySettings
 from stacks.settings.pool import PoolSettings
 from stacks.settings.ray import RayShape
 from stacks.settings.sharing import SharingProfile
-from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone
+from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
 
 
 class KubeRaySettings(Settings):
@@ -128,7 +128,7 @@ class EnvironmentSettings(Settings):
     @property
     def in_region(self) -> str:
         """The region that everything is in."""
-        return self.region or (self.zone or "").rsplit("-", 1)[0]
+        return self.region or region_of(self.zone or "")
 
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
         """The zones of a pool's nodes, each once."""

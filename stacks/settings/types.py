@@ -102,6 +102,11 @@ def _check_region(text: str) -> str:
     return text
 
 
+def region_of(zone: str) -> str:
+    """The region of a zone: us-central1 of us-central1-b."""
+    return zone.rsplit("-", 1)[0]
+
+
 def _check_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise ValueError(

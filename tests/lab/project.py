@@ -105,10 +105,10 @@ def _short(urn: str) -> str:
     return f"{types.rsplit('$', 1)[-1]}::{name}"
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
+def eventually(condition: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS) -> None:
     """Wait until a condition holds; fail, naming it, when it doesn't in time."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
+            raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.2)

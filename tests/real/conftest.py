@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 from lab.realnode import layout, requirements
 from lab.toolchain.cache import default_folder
 from stacks.settings.versions import RAY_IMAGE
+from tests.lab import project
 from tests.lab.conftest import BUILD_SECONDS, Lab, brought_up
 from tests.lab.project import Project, Settings
 
@@ -45,12 +45,8 @@ def berth(**shape: Any) -> Settings:
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition holds; fail, naming it, when it doesn't in time."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
-        time.sleep(0.5)
+    """As on simulated nodes, with the time that real containers take."""
+    project.eventually(condition, what, seconds=DEADLINE_SECONDS)
 
 
 def machine_state() -> dict[str, set[str]]:

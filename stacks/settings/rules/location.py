@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Path, Problem
+from stacks.settings.types import region_of
 
 _TOP: Path = ("environment",)
 _EXISTING: Path = (*_TOP, "cluster", "existing")
@@ -24,11 +25,6 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
     yield from _one_place(settings)
     yield from _zones(settings)
-
-
-def region_of(zone: str) -> str:
-    """The region of a zone: us-central1 of us-central1-b."""
-    return zone.rsplit("-", 1)[0]
 
 
 def _one_place(settings: EnvironmentSettings) -> Iterable[Problem]:
