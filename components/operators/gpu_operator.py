@@ -16,7 +16,7 @@ from components.operators.driver_installer import driver_installer
 from components.operators.helm import Chart, operator_namespace, release
 from components.sharing.device_plugin import config_map
 from components.sharing.disturbance import Occupants, of_configs
-from stacks.settings.environment import GpuOperatorSettings
+from stacks.settings.operators import GpuOperatorSettings
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.sharing import Profiles
 

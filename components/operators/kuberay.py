@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from components.operators.helm import Chart, operator_namespace, release
-from stacks.settings.environment import KubeRaySettings
+from stacks.settings.operators import KubeRaySettings
 
 
 class KubeRay(pulumi.ComponentResource):

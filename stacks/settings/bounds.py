@@ -26,6 +26,24 @@ class Bounds(Settings):
         return self
 
 
+class WorkerBounds(Bounds):
+    """Bounds for Ray's autoscaler."""
+
+    start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
+    """As many at the start, before anything has asked for more or been idle for long. Default: `min`."""
+
+    @property
+    def at_start(self) -> int:
+        """As many at the start."""
+        return self.min if self.start is None else self.start
+
+    @model_validator(mode="after")
+    def _start_between(self) -> WorkerBounds:
+        if not self.min <= self.at_start <= self.max:
+            raise ValueError(f"start ({self.start}) is not between min ({self.min}) and max ({self.max})")
+        return self
+
+
 def _which(value: Any) -> str:
     """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
     return "bounds" if isinstance(value, (dict, Bounds)) else "count"
@@ -36,6 +54,13 @@ CountOrBounds = Annotated[
     Discriminator(_which),
 ]
 """How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand; GKE's are elsewhere."""
+
+
+WorkerCount = Annotated[
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
+    Discriminator(_which),
+]
+"""How many workers: a number, or `{min, max, start}`."""
 
 
 def at_least(value: int | Bounds) -> int:

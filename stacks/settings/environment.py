@@ -2,68 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 
-from stacks.settings import versions
 from stacks.settings.base import Settings
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.network import NetworkSettings
+from stacks.settings.operators import OperatorsSettings
 from stacks.settings.policy import PolicySettings
 from stacks.settings.pool import PoolSettings
 from stacks.settings.ray import RayShape
 from stacks.settings.sharing import SharingProfile
 from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
-
-
-class KubeRaySettings(Settings):
-    """The KubeRay operator."""
-
-    source: Literal["chart", "addon", "present"] = "chart"
-    """`chart`: berth installs it. `addon`: GKE does, in a version of its own choice. `present`: it is there already."""
-    chart: NonEmpty = "kuberay-operator"
-    """A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
-    repository: NonEmpty | None = versions.KUBERAY_REPOSITORY
-    """Chart repository; unused for an OCI reference or a folder."""
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
-    """Version of chart and operator."""
-    namespace: Name = "kuberay-operator"
-    """Namespace that the operator runs in."""
-
-
-def _good_gpu_operator(version: str) -> str:
-    if version in versions.GPU_OPERATOR_BAD:
-        raise ValueError(f"{version} {versions.GPU_OPERATOR_BAD[version]}")
-    return version
-
-
-class GpuOperatorSettings(Settings):
-    """NVIDIA's GPU Operator: installed where a pool is managed by it, once for the cluster."""
-
-    chart: NonEmpty = "gpu-operator"
-    """A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
-    repository: NonEmpty | None = versions.GPU_OPERATOR_REPOSITORY
-    """Chart repository; unused for an OCI reference or a folder."""
-    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_gpu_operator)] = (
-        versions.GPU_OPERATOR
-    )
-    """Version of chart and operator."""
-    namespace: Name = "gpu-operator"
-    """Namespace that the operator and its daemons run in."""
-    dcgm_exporter: bool = False
-    """GPU metrics by NVIDIA's exporter. GKE's managed DCGM gives the same ones, so by default there is one of them."""
-    node_feature_discovery: bool = True
-    """Label nodes by their hardware; only a cluster that runs it already needs none."""
-    validator: bool = True
-    """Run a CUDA workload of the operator's own on every node before its GPUs are advertised."""
-
-
-class OperatorsSettings(Settings):
-    """What is installed on the cluster, beside what GKE brings."""
-
-    kuberay: KubeRaySettings = KubeRaySettings()
-    gpu: GpuOperatorSettings = GpuOperatorSettings()
 
 
 class EnvironmentSettings(Settings):

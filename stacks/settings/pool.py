@@ -86,6 +86,10 @@ class PoolSettings(Settings):
     """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods through DRA (managed
     DRANET). `networks`: berth makes the networks, and DraNet on the cluster hands the NICs out. Either way a worker takes
     all GPUs and all NICs of its node."""
+    gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
+    """How pods get GPUs: by counting a resource that a device plugin advertises, or by claims on single devices (NVIDIA's DRA
+    driver, which berth installs then). Claims pair each GPU with the RDMA NIC of its PCIe root, so that workers smaller than
+    the node have their own; a pod that takes the whole node needs none. Never both on one node."""
     disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
     disk_type: NonEmpty | None = None
@@ -107,6 +111,16 @@ class PoolSettings(Settings):
     def machine(self) -> Machine:
         """What one node has."""
         return MACHINES[self.machine_type]
+
+    @property
+    def by_dra(self) -> bool:
+        """Pods get its GPUs by claims."""
+        return self.machine.gpus > 0 and self.gpu_allocation == "dra"
+
+    @property
+    def nics(self) -> int:
+        """RDMA NICs of a node that pods can claim."""
+        return self.machine.series.gpu_nics if self.rdma != "none" else 0
 
     @property
     def by_operator(self) -> bool:

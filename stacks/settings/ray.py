@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from stacks.settings import versions
 from stacks.settings.base import Settings
-from stacks.settings.bounds import Bounds, CountOrBounds, at_least, at_most
+from stacks.settings.bounds import WorkerBounds, WorkerCount, at_most
 from stacks.settings.types import Duration, Name, NonEmpty, Quantity
 
 
@@ -34,10 +35,33 @@ class WorkerShape(Settings):
     """The resource to ask for. Default: the one that the pool advertises."""
     gpu_memory: Quantity | None = None
     """GPU memory that the worker needs for each of its GPUs: you are warned where the pool's share has less."""
+    nics: Annotated[int, Field(ge=0, le=16, strict=True)] | None = None
+    """RDMA NICs of one worker. Default, on a pool with `rdma`: one for each GPU where GPUs are claimed (`gpuAllocation: dra`), all
+    of a node for a worker that takes all its GPUs, else none."""
     cpu: Quantity | None = None
     """Cores of one worker, request and limit alike. Default: 4; for a named cluster nine tenths of a node."""
+    cpu_limit: Quantity | None = None
+    """Most cores of one worker, where it may use more than `cpu` while others don't need them. Default: `cpu`."""
     memory: Quantity | None = None
     """Memory of one worker, request and limit alike. Default: 16Gi; for a named cluster four fifths of a node."""
+
+
+class NcclShape(Settings):
+    """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
+
+    profile: Literal["auto", "a4", "a3-ultra", "single-node", "none"] | None = None
+    """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs, as tuned for that machine
+    type. `single-node`: what keeps NCCL from failing where it finds gIB but has no NICs. `auto` (default): by the worker's pool and
+    NICs. docs/fabric.md has every value with its source."""
+    env: dict[NonEmpty, str] | None = None
+    """Variables over the profile's; "" is a value."""
+    library_path: NonEmpty | None = None
+    """Folder in the image that libraries are looked for in before the node's own, so that the node's NCCL does not shadow a newer one
+    of the image. Default: none."""
+    shared_memory: Quantity | None = None
+    """Size of /dev/shm of workers with NICs, of their memory. Default: 250Gi, or a quarter of the worker's memory if that is less."""
+    min_bus_bandwidth: Annotated[Decimal, Field(gt=0)] | None = None
+    """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails. Default: the machine type's."""
 
 
 class Wait(Settings):
@@ -53,8 +77,8 @@ class Wait(Settings):
 class RayShape(Settings):
     """A RayCluster as it is written in YAML: what is left out comes from `defaults`, then from berth."""
 
-    workers: CountOrBounds | None = None
-    """Number of worker pods, or `{min, max}` for Ray's autoscaler. Default: 1."""
+    workers: WorkerCount | None = None
+    """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for as many at the start. Default: 1."""
     worker: WorkerShape = WorkerShape()
     """One worker pod."""
     head: HeadShape = HeadShape()
@@ -65,6 +89,8 @@ class RayShape(Settings):
     """Ray's version in the image."""
     env: dict[NonEmpty, str] | None = None
     """Environment variables of head and workers."""
+    nccl: NcclShape = NcclShape()
+    """NCCL's settings in workers with GPUs."""
     auth: Literal["token", "none"] | None = None
     """`token`: every call of Ray's ports needs the cluster's token (default). `none` is against policy `ray-auth`."""
     dashboard: Literal["private", "internal", "public"] | None = None
@@ -107,20 +133,35 @@ class Worker(Settings):
     gpus: int
     gpu_resource: NonEmpty
     gpu_memory: Quantity | None = None
+    nics: int = 0
     cpu: Quantity
+    cpu_limit: Quantity
     memory: Quantity
+
+
+class Nccl(Settings):
+    """NCCL's settings, complete."""
+
+    profile: Literal["a4", "a3-ultra", "single-node", "none"] = "none"
+    env: dict[str, str] = {}
+    """Over the profile's."""
+    library_path: NonEmpty | None = None
+    shared_memory: Quantity | None = None
+    """None for workers without NICs."""
+    min_bus_bandwidth: Decimal | None = None
 
 
 class RayClusterSettings(Settings):
     """A RayCluster, complete: what components/ray makes a manifest of."""
 
     name: Name
-    workers: int | Bounds
+    workers: int | WorkerBounds
     worker: Worker
     head: Head
     image: str
     ray_version: str
     env: dict[str, str]
+    nccl: Nccl = Nccl()
     auth: Literal["token", "none"] = "token"
     dashboard: Literal["private", "internal", "public"] = "private"
     wait_until: Literal["ready", "submitted"]
@@ -129,7 +170,9 @@ class RayClusterSettings(Settings):
     @property
     def workers_at_start(self) -> int:
         """Worker pods that the cluster starts with: what capacity is checked against."""
-        return at_least(self.workers)
+        if isinstance(self.workers, WorkerBounds):
+            return self.workers.at_start
+        return self.workers
 
     @property
     def workers_at_most(self) -> int:

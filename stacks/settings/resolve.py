@@ -8,6 +8,7 @@ from decimal import Decimal
 from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.fabric import nccl_of, nics_of
 from stacks.settings.fit import (
     Demand,
     capacity_problems,
@@ -167,11 +168,18 @@ def _resolve(
         {
             "name": name,
             "workers": full.workers,
-            "worker": full.worker.model_dump() | {"pool": worker_pool.name, "gpu_resource": resource},
+            "worker": full.worker.model_dump()
+            | {
+                "pool": worker_pool.name,
+                "gpu_resource": resource,
+                "nics": nics_of(full.worker, worker_pool),
+                "cpu_limit": full.worker.cpu_limit or full.worker.cpu,
+            },
             "head": full.head.model_dump() | {"pool": head_pool.name},
             "image": full.image,
             "ray_version": full.ray_version,
             "env": full.env,
+            "nccl": nccl_of(full, worker_pool).model_dump(),
             "auth": full.auth,
             "dashboard": full.dashboard,
             "wait_until": full.wait.until,

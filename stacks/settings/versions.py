@@ -36,3 +36,19 @@ _IBVERBS = (
 
 GPU_OPERATOR_BAD = {"v26.3.1": _IBVERBS, "v26.3.2": _IBVERBS}
 """Versions that must not be used, with the reason (the operator's release notes of 26.3.3)."""
+
+DRANET = "1.4.0"
+"""DraNet's chart and image (https://github.com/kubernetes-sigs/dranet/releases): the version that the lab's real node runs."""
+
+DRANET_CHART = "oci://registry.k8s.io/networking/charts/dranet"
+"""Where DraNet's chart is published (https://github.com/kubernetes-sigs/dranet)."""
+
+GPU_DRA = "0.4.1"
+"""NVIDIA's DRA driver for GPUs: the newest release (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tags)."""
+
+GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
+"""Where the chart of NVIDIA's DRA driver for GPUs is published (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
+
+GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1"
+"""Google's NCCL plugin gIB and the NCCL that goes with it, in the version of Google's own installer manifest
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml)."""
