@@ -10,6 +10,7 @@ import pulumi
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
+from stacks.settings.fabric import ResourceApi
 from stacks.settings.pools import Pools
 from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import namespace_of
@@ -29,6 +30,7 @@ class BerthInputs:
         environment: name of the environment.
         stack: the stack that makes it: the environment's own or the engineer's.
         kind: an engineer's berth or a named cluster.
+        resource_api: the version of resource.k8s.io that its claim templates are written in.
     """
 
     settings: RayClusterSettings
@@ -36,6 +38,7 @@ class BerthInputs:
     environment: str
     stack: str
     kind: Literal["engineer", "cluster"]
+    resource_api: ResourceApi = "v1"
 
 
 class Berth(pulumi.ComponentResource):

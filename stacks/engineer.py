@@ -44,7 +44,14 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
     kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))
     berth = Berth(
         berth_settings.name,
-        BerthInputs(berth_settings, resolved.pools, environment=contract.name, stack=stack, kind="engineer"),
+        BerthInputs(
+            berth_settings,
+            resolved.pools,
+            environment=contract.name,
+            stack=stack,
+            kind="engineer",
+            resource_api=contract.resource_api,
+        ),
         pulumi.ResourceOptions(providers={"kubernetes": kubernetes}),
     )
     pulumi.export("namespace", berth.namespace)

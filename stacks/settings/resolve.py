@@ -8,7 +8,7 @@ from decimal import Decimal
 from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.fabric import nccl_of, nics_of
+from stacks.settings.fabric import ResourceApi, nccl_of, nics_of
 from stacks.settings.fit import (
     Demand,
     capacity_problems,
@@ -49,6 +49,8 @@ class EnvironmentContract(Settings):
     """What the environment's own berths and clusters ask of the pools."""
     namespaces: dict[str, str]
     """Namespaces that the environment's stack made, with whose they are."""
+    resource_api: ResourceApi = "v1"
+    """The version of resource.k8s.io in which claims are made there."""
     production: bool = False
     """It is a production environment."""
     waived: dict[NonEmpty, NonEmpty] = {}
