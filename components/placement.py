@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from stacks.settings.pool import PoolSettings
 from stacks.settings.sharing import GPU
 
@@ -23,3 +26,14 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     if pool.machine.gpus:
         tolerated.append({"key": GPU, "operator": "Exists", "effect": "NoSchedule"})
     return tolerated
+
+
+def on_pools(pools: Iterable[str]) -> dict[str, Any]:
+    """The affinity of a pod that runs on nodes of some pools only.
+
+    Args:
+        pools: the pools' names.
+    """
+    expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
+    terms = [{"matchExpressions": [expression]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}

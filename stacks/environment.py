@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pulumi
 
 from components.berth import Berth, BerthInputs
 from components.kubernetes_provider import kubernetes_provider
-from components.operators.gpu_operator import GpuOperator, GpuOperatorInputs, served
-from components.operators.kuberay import KubeRay
+from stacks.claims_api import claims_api
 from stacks.existing import existing
+from stacks.installed import Wanted, dranet_manifest, install
 from stacks.notices import say
 from stacks.platforms import Platform
 from stacks.policies.settings import judge_environment
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import Resolved, contract_of, resolve_environment
 from stacks.stack_file import StackFile
 from stacks.waiting import wait_until_ready
@@ -30,8 +32,8 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
         file: where they were written, for lines in errors.
 
     Raises:
-        SettingsError: the kubeconfig of an existing cluster is none.
-        RunError: the cluster's version is too old for what the settings ask.
+        SettingsError: the kubeconfig of an existing cluster is none, or DraNet's manifest no file of objects.
+        RunError: the cluster's version is too old for what the settings ask, or it serves no claims and they need some.
         NotReadyError: a RayCluster is not ready in time.
     """
     resolved = resolve_environment(settings)
@@ -40,29 +42,26 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     occupants: dict[str, list[str]] = {}
     for its in (*resolved.berths, *resolved.clusters):
         occupants.setdefault(its.worker.pool, []).append(its.name)
+    manifest = dranet_manifest(stack, settings, file)
     platform = await _platform(stack, settings, resolved, occupants, file)
+    resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    operators: list[pulumi.Resource] = []
-    if settings.operators.kuberay.source == "chart":
-        operators.append(KubeRay("kuberay-operator", settings.operators.kuberay, on_nodes))
-    if served(resolved.pools):
-        inputs = GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing, occupants)
-        operators.append(GpuOperator("gpu-operator", inputs, on_nodes))
+    operators = install(Wanted(settings, resolved.pools, occupants, resource_api, manifest), on_nodes)
     # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators])
+    kinds: list[tuple[Literal["engineer", "cluster"], list[RayClusterSettings]]]
+    kinds = [("engineer", resolved.berths), ("cluster", resolved.clusters)]
     wanted = [
-        *(BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind="engineer") for its in resolved.berths),
-        *(
-            BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind="cluster")
-            for its in resolved.clusters
-        ),
+        BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind=kind, resource_api=resource_api)
+        for kind, of_it in kinds
+        for its in of_it
     ]
     berths = [Berth(each.settings.name, each, on_cluster) for each in wanted]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(each.name for each in resolved.clusters))
     # For engineers' stacks, not for eyes: as a secret it doesn't fill the screen at every update.
-    contract = contract_of(settings, stack, resolved)
+    contract = contract_of(settings, stack, resolved, resource_api)
     document = json.loads(contract.model_dump_json(by_alias=True, exclude_none=True))
     pulumi.export("environment", pulumi.Output.secret(document))
     pulumi.export("clusterId", platform.cluster_id)

@@ -10,7 +10,7 @@ from cli.preview.plan import Plan, State
 from components.berth import OWNER_LABELS, STACK_LABEL
 from components.placement import POOL_LABEL
 from components.ray.condition import gpus_in
-from components.sharing.device_plugin import CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, WHOLE_KEY
+from components.sharing.device_plugin import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, WHOLE_KEY
 from stacks.settings.machines import MACHINES
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -55,7 +55,8 @@ class NodePool:
     @property
     def by_operator(self) -> bool:
         """The GPU Operator serves its GPUs."""
-        return bool(self.gpus_per_node) and self.labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        kept_off = self.labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        return bool(self.gpus_per_node) and kept_off and self.labels.get(CLAIMED_LABEL) != "true"
 
     def __str__(self) -> str:
         count = span(self.nodes)

@@ -113,7 +113,7 @@ def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
 
 
 def _labels(pool: Pool) -> dict[str, str]:
-    """What the GPU Operator reads from nodes is in the pool's config, so that nodes added later have it too."""
+    """What GPU Operator and drivers read from nodes is in the pool's config, so that nodes added later have it too."""
     settings = pool.settings
     return {
         **settings.labels,
@@ -128,7 +128,7 @@ def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
     if not machine.gpus:
         return None
     # Without its own device plugin GKE also leaves the driver off; then Google's installer is run, or another.
-    by_gke = not settings.by_operator and settings.driver != "preinstalled"
+    by_gke = not settings.by_operator and not settings.by_dra and settings.driver != "preinstalled"
     version = (settings.driver_version or "default").upper() if by_gke else "INSTALLATION_DISABLED"
     driver = {"gpu_driver_version": version}
     return [{"type": machine.accelerator, "count": machine.gpus, "gpu_driver_installation_config": driver}]

@@ -1,4 +1,4 @@
-"""NVIDIA's GPU Operator on GKE, and Google's driver installer for the nodes that it serves.
+"""NVIDIA's GPU Operator on GKE. Where its nodes need Google's driver installer, that comes first (driver_installer.py).
 
 Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html.
 """
@@ -12,16 +12,13 @@ from typing import Any
 import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
-from components.operators.driver_installer import driver_installer
+from components.operators.driver_installer import HOST_DRIVER
 from components.operators.helm import Chart, operator_namespace, release
 from components.sharing.device_plugin import config_map
 from components.sharing.disturbance import Occupants, of_configs
 from stacks.settings.operators import GpuOperatorSettings
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.sharing import Profiles
-
-COS_DRIVER = "/home/kubernetes/bin/nvidia"
-"""Where Google's installer puts the driver on Container-Optimized OS."""
 
 CRITICAL_PODS = 100
 """GKE admits pods of system priority only where a quota allows them; this many are more than any cluster needs."""
@@ -45,7 +42,7 @@ class GpuOperatorInputs:
 
 
 class GpuOperator(pulumi.ComponentResource):
-    """The operator, the quota that lets its daemons in, and the driver installer where nodes need it."""
+    """The operator, and the quota that lets its daemons in."""
 
     def __init__(self, name: str, inputs: GpuOperatorInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Install it.
@@ -59,13 +56,9 @@ class GpuOperator(pulumi.ComponentResource):
         settings = inputs.settings
         child = pulumi.ResourceOptions(parent=self)
         namespace = operator_namespace(name, settings.namespace, child)
-        before: list[pulumi.Resource] = [
-            KubernetesObject(
-                name, quota(settings.namespace), pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-            )
-        ]
-        if wants_installer(inputs.pools):
-            before.append(KubernetesObject("nvidia-driver-installer", driver_installer(), child))
+        its_quota = KubernetesObject(
+            name, quota(settings.namespace), pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+        )
         chart = Chart(
             chart=settings.chart,
             repository=settings.repository,
@@ -83,7 +76,7 @@ class GpuOperator(pulumi.ComponentResource):
 
         hook = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
         hooks = pulumi.ResourceHookBinding(before_update=[hook])
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=before, hooks=hooks))
+        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[its_quota], hooks=hooks))
         self.register_outputs({})
 
 
@@ -95,11 +88,6 @@ def _plugin_config(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
 def served(pools: Pools) -> Mapping[str, Pool]:
     """The pools that the operator serves."""
     return {name: pool for name, pool in pools.items() if pool.settings.by_operator}
-
-
-def wants_installer(pools: Pools) -> bool:
-    """Whether Google's driver installer is needed: GKE runs it by itself only on the pools that are left to it."""
-    return any(pool.settings.driver == "gke" and pool.settings.node_image == "cos" for pool in served(pools).values())
 
 
 def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
@@ -120,8 +108,8 @@ def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
     }
     if on_cos:
         # The root file system is read-only: driver and toolkit live where Google's installer puts the driver.
-        chosen["hostPaths"] = {"driverInstallDir": COS_DRIVER}
-        chosen["toolkit"]["installDir"] = COS_DRIVER
+        chosen["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
+        chosen["toolkit"]["installDir"] = HOST_DRIVER
         # A COS node has to be restarted before MIG mode holds.
         chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
     if not settings.validator:

@@ -1,4 +1,4 @@
-"""The device plugin's ConfigMap, and the labels by which a node chooses from it.
+"""The device plugin's ConfigMap, and the labels by which a node chooses from it, or has no device plugin at all.
 
 Format: https://github.com/NVIDIA/k8s-device-plugin#configuration-file, and for the GPU Operator
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html.
@@ -23,6 +23,14 @@ MIG_LABEL = "nvidia.com/mig.config"
 
 NO_GKE_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that keeps GKE's own device plugin off (docs.cloud.google.com/kubernetes-engine, "GPU Operator on GKE")."""
+
+CLAIMED_LABEL = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+"""Node label that says that NVIDIA's DRA driver serves the GPUs: GKE's autoscaler counts devices to claim by it
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra)."""
+
+_OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
+"""Node label that keeps all daemons of the GPU Operator off a node, its device plugin too
+(https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html)."""
 
 PREINSTALLED_LABEL = "berth/driver"
 """Node label that says that the driver is there without anyone's doing."""
@@ -73,12 +81,22 @@ def _keys(pools: Pools, profiles: Profiles) -> Mapping[str, SharingProfile]:
 
 
 def node_labels(pool: Pool) -> dict[str, str]:
-    """Labels of a pool that the GPU Operator serves, for the pool's own config: so nodes added later have them too."""
-    if not pool.settings.by_operator:
+    """Labels of a pool that the GPU Operator or the DRA driver serves, for its own config: so nodes added later have them too."""
+    settings = pool.settings
+    if settings.by_dra:
+        # A device plugin would hand out the same GPUs a second time.
+        labels = {
+            NO_GKE_PLUGIN_LABEL: "true",
+            _OPERANDS_LABEL: "false",
+            "nvidia.com/gpu.present": "true",
+            CLAIMED_LABEL: "true",
+        }
+    elif settings.by_operator:
+        labels = {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY}
+        if pool.profile.kind == "mig":
+            labels[MIG_LABEL] = f"all-{pool.profile.profile}"
+    else:
         return {}
-    labels = {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: pool.settings.sharing or WHOLE_KEY}
-    if pool.profile.kind == "mig":
-        labels[MIG_LABEL] = f"all-{pool.profile.profile}"
-    if pool.settings.driver == "preinstalled":
+    if settings.driver == "preinstalled":
         labels[PREINSTALLED_LABEL] = "preinstalled"
     return labels

@@ -94,6 +94,9 @@ _DRANET = Source(
 _KUBERNETES_DRA = Source(
     "Kubernetes v1.34: DRA has graduated to GA", "https://kubernetes.io/blog/2025/09/01/kubernetes-v1-34-dra-updates/"
 )
+_GPU_DRA = Source(
+    "DRA Driver for NVIDIA GPUs, Prerequisites", "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu"
+)
 _RAY = Source(
     "Enable the Ray Operator on GKE",
     "https://docs.cloud.google.com/kubernetes-engine/docs/add-on/ray-on-gke/how-to/enable-ray-on-gke",
@@ -111,6 +114,7 @@ MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
 DRA = Feature(
     "dynamic resource allocation (resource.k8s.io/v1), by which DraNet hands NICs out", parse("1.34"), _KUBERNETES_DRA
 )
+GPU_DRA = Feature("what NVIDIA's DRA driver for GPUs needs", parse("1.34.2"), _GPU_DRA)
 DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
 
@@ -124,6 +128,7 @@ _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
     FLEX_START: lambda pool: pool.capacity.kind == "flex-start",
     MANAGED_DRANET: lambda pool: pool.rdma == "managed",
     DRA: lambda pool: pool.rdma == "networks",
+    GPU_DRA: lambda pool: pool.by_dra,
 }
 
 

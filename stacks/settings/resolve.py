@@ -9,6 +9,7 @@ from stacks.settings.base import Settings
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.fabric import ResourceApi, nccl_of, nics_of
+from stacks.settings.fabric_fit import alignment_warning, fabric_problems, resource_problem
 from stacks.settings.fit import (
     Demand,
     capacity_problems,
@@ -32,7 +33,7 @@ from stacks.settings.types import Name, NonEmpty
 _WHOLE_NODE_CPU = Decimal("0.9")
 _WHOLE_NODE_MEMORY = Decimal("0.8")
 
-_NO_SIZE = {"gpus": None, "cpu": None, "memory": None}
+_NO_SIZE = {"gpus": None, "nics": None, "cpu": None, "cpu_limit": None, "memory": None}
 
 
 class EnvironmentContract(Settings):
@@ -115,7 +116,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     return resolved
 
 
-def contract_of(settings: EnvironmentSettings, stack: str, resolved: Resolved) -> EnvironmentContract:
+def contract_of(
+    settings: EnvironmentSettings, stack: str, resolved: Resolved, resource_api: ResourceApi = "v1"
+) -> EnvironmentContract:
     """What an environment's stack tells the engineers' stacks."""
     return EnvironmentContract(
         name=stack,
@@ -127,6 +130,7 @@ def contract_of(settings: EnvironmentSettings, stack: str, resolved: Resolved) -
             **{namespace_of(berth.name): f"engineers.{berth.name}" for berth in resolved.berths},
             **{namespace_of(cluster.name): f"clusters.{cluster.name}" for cluster in resolved.clusters},
         },
+        resource_api=resource_api,
         production=settings.is_production(stack),
         waived=settings.policies.waived,
     )
@@ -165,7 +169,10 @@ def _resolve(
             return None
         base = _whole_node(worker_pool).over(BUILT_IN)
     full = wanted.over(base)
-    resource = full.worker.gpu_resource or (worker_pool.offer.resource if worker_pool.offer else GPU)
+    advertised = worker_pool.offer.resource if worker_pool.offer else GPU
+    resource = advertised if worker_pool.settings.by_dra else full.worker.gpu_resource or advertised
+    if problem := resource_problem(full.worker.gpu_resource, worker_pool, path):
+        into.problems.append(problem)
     cluster = RayClusterSettings.model_validate(
         {
             "name": name,
@@ -189,10 +196,11 @@ def _resolve(
         }
     )
     into.problems += fit_problems(cluster, into.pools, path)
+    into.problems += fabric_problems(cluster, into.pools, path)
     into.problems += version_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster)
-    for warning in (memory_warning(cluster, into.pools, path), waiting_warning(cluster, into.pools, path)):
-        if warning:
+    for warn in (memory_warning, waiting_warning, alignment_warning):
+        if warning := warn(cluster, into.pools, path):
             into.warnings.append(warning)
     return cluster
 

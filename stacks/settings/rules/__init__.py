@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Problem
-from stacks.settings.rules import capacity, cluster, gpus, location, network, nodes, placement
+from stacks.settings.rules import capacity, cluster, gpus, installed, location, network, nodes, placement
 
 _RULES = (
     location.problems,
@@ -21,8 +21,9 @@ _RULES = (
     placement.problems,
     nodes.problems,
     gpus.problems,
+    installed.problems,
 )
-_WARNINGS = (cluster.warnings, capacity.warnings)
+_WARNINGS = (cluster.warnings, capacity.warnings, gpus.warnings)
 
 
 def problems_of(settings: EnvironmentSettings) -> Iterable[Problem]:

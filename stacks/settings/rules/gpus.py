@@ -48,13 +48,20 @@ def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterabl
         ("gpuManagement", pool.gpu_management),
         ("driver", pool.driver != "gke"),
         ("driverVersion", pool.driver_version),
+        ("gpuAllocation", pool.gpu_allocation == "dra"),
     ):
         if value and not machine.gpus:
             yield Problem((*path, key), f"{machine.name} has no GPUs; take this line out")
     if pool.rdma != "none":
         yield from _rdma_problems(pool, path)
-    if not machine.gpus:
-        return
+    if pool.by_dra:
+        yield from _claim_problems(pool, path)
+    elif machine.gpus:
+        yield from _plugin_problems(pool, profiles, path)
+
+
+def _plugin_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterable[Problem]:
+    """GPUs that a device plugin advertises."""
     if pool.sharing and pool.gpu_management == "gke":
         yield Problem(
             (*path, "gpuManagement"),
@@ -77,6 +84,65 @@ def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterabl
     yield from _driver_problems(pool, path)
     if pool.sharing is not None:
         yield from _sharing_problems(pool, pool.sharing, profiles, path)
+
+
+def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    """GPUs that pods claim.
+
+    Source: "Prepare GKE infrastructure for DRA workloads", limitations
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no time-sharing, no MIG, no MPS, and no driver by
+    GKE's own automation. NVIDIA's driver has sharing behind alpha gates, and MIG for instances that someone else has cut.
+    """
+    rests = ((*path, "gpuAllocation"),)
+    if pool.sharing:
+        yield Problem(
+            (*path, "sharing"),
+            "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is for a whole"
+            " one; share the GPUs of another pool, or take `gpuAllocation` out",
+            rests_on=rests,
+        )
+    if pool.gpu_management:
+        whose = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
+        yield Problem(
+            (*path, "gpuManagement"),
+            f"{whose} would hand out the GPUs that NVIDIA's DRA driver hands out (gpuAllocation: dra), each to two pods; take one of"
+            " the two lines out",
+            rests_on=rests,
+        )
+    if pool.node_image != "cos":
+        yield Problem(
+            (*path, "nodeImage"),
+            "berth tells NVIDIA's DRA driver one place of the GPU driver, that of Container-Optimized OS; take this line out, or"
+            " `gpuAllocation`",
+            rests_on=rests,
+        )
+    if pool.driver == "operator":
+        yield Problem(
+            (*path, "driver"),
+            "the GPU Operator has no daemons, and so installs no driver, on nodes whose GPUs are claimed (gpuAllocation: dra); use"
+            " `driver: gke` for Google's installer, or `driver: preinstalled`",
+            rests_on=rests,
+        )
+    if pool.driver_version:
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE installs no driver by itself where GPUs are claimed (gpuAllocation: dra): Google's installer does, with the version"
+            " that belongs to the node's image; take this line out",
+            rests_on=rests,
+        )
+
+
+def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What berth cannot see to by itself."""
+    if not settings.cluster.existing:
+        return
+    for name, pool in settings.pools.items():
+        if pool.by_dra:
+            yield Problem(
+                ("environment", "pools", name, "gpuAllocation"),
+                "berth labels no nodes of an existing cluster: where they lack gke-no-default-nvidia-gpu-device-plugin=true and"
+                " nvidia.com/gpu.deploy.operands=false, a device plugin hands out the same GPUs as claims do, each to two pods",
+            )
 
 
 def _driver_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
@@ -117,7 +183,7 @@ def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         )
     if pool.node_image != "cos":
         yield Problem((*path, "rdma"), "RDMA on GKE needs Container-Optimized OS; take `nodeImage` out")
-    if pool.sharing:
+    if pool.sharing and not pool.by_dra:
         yield Problem(
             (*path, "sharing"),
             "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs and all"

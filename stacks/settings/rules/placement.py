@@ -14,6 +14,7 @@ _POOLS: Path = ("environment", "pools")
 
 def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     """Zones, placement and RDMA networks that don't go together."""
+    yield from _one_way(settings)
     if settings.cluster.existing:
         return
     for name, pool in settings.pools.items():
@@ -71,19 +72,24 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
     )
 
 
-def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """What RDMA asks of the cluster as a whole."""
-    ways: dict[str, list[str]] = {"managed": [], "networks": []}
-    for name, pool in settings.pools.items():
-        if pool.rdma != "none":
-            ways[pool.rdma].append(name)
-    managed, networks = ways["managed"], ways["networks"]
+def _with_rdma(settings: EnvironmentSettings, way: str) -> list[str]:
+    return [name for name, pool in settings.pools.items() if pool.rdma == way]
+
+
+def _one_way(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """One cluster has one way to RDMA."""
+    managed, networks = _with_rdma(settings, "managed"), _with_rdma(settings, "networks")
     if managed and networks:
         yield Problem(
             (*_POOLS, networks[0], "rdma"),
             f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and DraNet both"
             " serve driver dra.net; give all pools the same",
         )
+
+
+def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What RDMA asks of the cluster as a whole."""
+    networks = _with_rdma(settings, "networks")
     if not networks:
         return
     if settings.cluster.multi_networking is False:

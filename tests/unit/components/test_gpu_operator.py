@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators.driver_installer import driver_installer
-from components.operators.gpu_operator import GpuOperatorInputs, quota, served, values, wants_installer
+from components.operators.driver_installer import driver_installer, wants_installer
+from components.operators.gpu_operator import GpuOperatorInputs, quota, served, values
 from components.ray.manifest import ray_cluster
 from components.sharing.device_plugin import node_labels
 from stacks.load import load
@@ -127,6 +127,9 @@ def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
     assert wants_installer(fleet({"sharing": "any"})[0].pools)
     assert not wants_installer(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
     assert not wants_installer(fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools)
+    assert wants_installer(fleet({"gpuAllocation": "dra"})[0].pools)
+    assert not wants_installer(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
+    assert not wants_installer(fleet({})[0].pools)
 
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:

@@ -1,0 +1,87 @@
+"""A file of Kubernetes objects, as kubectl applies it: YAML documents, each one object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stacks.stack_file import shown
+
+Object = dict[str, Any]
+"""A Kubernetes object as it was written."""
+
+
+class ManifestError(Exception):
+    """A file of objects cannot be used; the text names file and line, and says what mends it."""
+
+
+def read(path: Path) -> list[Object]:
+    """The objects of a file, in its order; empty documents are left out.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ManifestError: it is not there, is no YAML, or has something else in it than objects that each have a name of their own.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ManifestError(f"there is no file {shown(path)}; paths count from the project's folder") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{shown(path)} cannot be read: {error}") from None
+    found: list[Object] = []
+    seen: dict[tuple[str, ...], int] = {}
+    try:
+        loader = yaml.SafeLoader(text)
+        while loader.check_node():
+            node: Any = loader.get_node()
+            line = node.start_mark.line + 1
+            each = loader.construct_document(node)
+            if each is None:
+                continue
+            wrong = _wrong(each)
+            if wrong:
+                raise ManifestError(f"{shown(path)}:{line}: {wrong}")
+            first = seen.setdefault(_identity(each), line)
+            if first != line:
+                raise ManifestError(
+                    f"{shown(path)}:{line}: {each['kind']} {each['metadata']['name']} is in line {first} already; take one out"
+                )
+            found.append(each)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{shown(path)}:{mark.line + 1}" if mark else shown(path)
+        raise ManifestError(f"{place}: this is no YAML: {getattr(error, 'problem', None) or error}") from None
+    if not found:
+        raise ManifestError(f"{shown(path)} has no object in it")
+    return found
+
+
+def _wrong(document: Any) -> str:
+    """What keeps a document from being an object; "" where it is one."""
+    if not isinstance(document, dict):
+        return "this document is no Kubernetes object, which is a mapping with apiVersion, kind and metadata"
+    lacking = [key for key in ("apiVersion", "kind") if not isinstance(document.get(key), str)]
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        lacking.append("metadata.name")
+    if lacking:
+        return f"this document is no Kubernetes object: it lacks {', '.join(lacking)}"
+    if document["kind"] == "DaemonSet" and not isinstance(_pod_spec(document), dict):
+        return "this DaemonSet lacks spec.template.spec"
+    return ""
+
+
+def _pod_spec(document: Object) -> Any:
+    spec: Any = document
+    for key in ("spec", "template", "spec"):
+        spec = spec.get(key) if isinstance(spec, dict) else None
+    return spec
+
+
+def _identity(document: Object) -> tuple[str, ...]:
+    metadata = document["metadata"]
+    return document["apiVersion"], document["kind"], str(metadata.get("namespace") or ""), metadata["name"]
