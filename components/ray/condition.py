@@ -17,7 +17,8 @@ class Condition:
     """A RayCluster's condition.
 
     Attributes:
-        state: KubeRay's state: `ready`, `suspended`, `failed`; `unknown` before the operator has seen it.
+        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` from `suspended` to `ready`; `unknown` before the
+            operator has seen it.
         head_ready: the head pod is ready.
         workers_ready: worker pods that are ready.
         workers_desired: worker pods that there should be.
@@ -52,9 +53,11 @@ def condition_of(cluster: Object) -> Condition:
     conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
     generation = cluster["metadata"].get("generation", 0)
     wanted = sum(group.get("replicas") or 0 for group in cluster["spec"].get("workerGroupSpecs") or [])
-    suspended = status.get("state") == "suspended"
+    state = status.get("state") or "unknown"
+    suspended = state == "suspended" and bool(cluster["spec"].get("suspend"))
     return Condition(
-        state=status.get("state") or "unknown",
+        # KubeRay leaves the state of a cluster that wakes as it was until every pod is ready (seen of v1.6.2).
+        state="waking" if state == "suspended" and not suspended else state,
         head_ready=conditions.get("HeadPodReady") == "True",
         workers_ready=status.get("readyWorkerReplicas") or 0,
         workers_desired=0 if suspended else max(status.get("desiredWorkerReplicas") or 0, wanted),

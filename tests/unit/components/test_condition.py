@@ -10,17 +10,24 @@ from components.ray.condition import condition_of, gpus_of, reasons_not_ready
 
 
 def cluster(
-    *, state: str = "ready", ready: int = 2, desired: int = 2, generation: int = 1, head: str = "True"
+    *,
+    state: str = "ready",
+    ready: int = 2,
+    desired: int = 2,
+    generation: int = 1,
+    head: str = "True",
+    suspend: bool | None = None,
 ) -> dict[str, Any]:
     return {
         "metadata": {"name": "alice", "namespace": "berth-alice", "generation": generation},
         "spec": {
+            "suspend": suspend,
             "workerGroupSpecs": [
                 {
                     "replicas": desired,
                     "template": {"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]}},
                 }
-            ]
+            ],
         },
         "status": {
             "state": state,
@@ -55,12 +62,22 @@ UNSCHEDULABLE = pod(
         (cluster(head="False"), False, "head not ready, 2/2 workers ready"),
         (cluster(generation=2), False, "the operator has not seen it yet"),
         (cluster(state="failed"), False, "head ready, 2/2 workers ready"),
-        (cluster(state="suspended", ready=0, head="False"), True, "head not ready, 0/0 workers ready"),
+        (
+            cluster(state="suspended", ready=0, head="False", suspend=True),
+            True,
+            "head not ready, 0/0 workers ready",
+        ),
+        (cluster(state="suspended", ready=0, head="False", suspend=False), False, "head not ready, 0/2 workers ready"),
     ],
 )
 def test_condition(given: dict[str, Any], ready: bool, text: str) -> None:  # noqa: FBT001
     condition = condition_of(given)
     assert (condition.ready, str(condition)) == (ready, text)
+
+
+def test_a_cluster_that_wakes_is_not_suspended_any_more() -> None:
+    assert condition_of(cluster(state="suspended", suspend=True)).state == "suspended"
+    assert condition_of(cluster(state="suspended", suspend=False)).state == "waking"
 
 
 @pytest.mark.parametrize(
