@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lab.devices import gke_device_plugin, gpu_operator, operand_objects
 from lab.devices.admission import REASON, failed, refusal
 from lab.devices.advertised import status_change
 from lab.devices.autoscaler import selected
+from lab.devices.cluster_events import now, warn
 from lab.devices.device_plugins import DevicePlugins, MissingError
 from lab.devices.gpu_operator import MigError, Policy
 from lab.devices.gpus import GPUS
@@ -108,7 +108,7 @@ class GpuNodes:
                 if problem:
                     problems[node["metadata"]["name"]] = problem
         if policy is not None and operator is not None:
-            self._tell_policy(policy, operand_objects.status(operator.namespace, problems, count, _now()))
+            self._tell_policy(policy, operand_objects.status(operator.namespace, problems, count, now()))
         return _AGAIN_SECONDS if missing else None
 
     def may_refuse(self, pod: Mapping[str, Any]) -> bool:
@@ -129,7 +129,7 @@ class GpuNodes:
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         try:
-            self._cluster.request("PATCH", path, failed(message, _now()), content_type=_STRATEGIC)
+            self._cluster.request("PATCH", path, failed(message, now()), content_type=_STRATEGIC)
         except ApiError as error:
             if error.not_found:
                 return
@@ -137,7 +137,7 @@ class GpuNodes:
         if metadata["uid"] not in self._refused:
             self._refused.add(metadata["uid"])
             _log.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], message)
-            self._event(pod, "Pod", REASON, message)
+            warn(self._cluster, pod, "Pod", "kubelet", REASON, message)
 
     def forget_pod(self, uid: str) -> None:
         """A pod is gone."""
@@ -234,7 +234,7 @@ class GpuNodes:
     def _serve_devices(self, node: Object, operator: Operator, base: dict[str, str], mig: Mapping[str, int]) -> str:
         try:
             pod = operator.pods.get(node["metadata"]["name"])
-            started = self._plugins.start(node, pod, _now(), lambda name: self._data(operator.namespace, name))
+            started = self._plugins.start(node, pod, now(), lambda name: self._data(operator.namespace, name))
         except MissingError as error:
             self._fail(node, base, "FailedMount", str(error))
             raise
@@ -294,30 +294,8 @@ class GpuNodes:
         name = node["metadata"]["name"]
         if message and self._said.get(name) != message:
             _log.warning("node %s: %s", name, message)
-            self._event(node, "Node", reason, message)
+            warn(self._cluster, node, "Node", "gpu-operator (simulated)", reason, message)
         self._said[name] = message
-
-    def _event(self, about: Object, kind: str, reason: str, message: str) -> None:
-        metadata, now = about["metadata"], _now()
-        namespace = metadata.get("namespace") or "default"
-        event = {
-            "metadata": {"generateName": f"{metadata['name']}.", "namespace": namespace},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": kind,
-                "name": metadata["name"],
-                "namespace": metadata.get("namespace", ""),
-                "uid": metadata["uid"],
-            },
-            "type": "Warning",
-            "reason": reason,
-            "message": message[:1024],
-            "source": {"component": "kubelet" if kind == "Pod" else "gpu-operator (simulated)"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
-        self._cluster.request("POST", f"/api/v1/namespaces/{namespace}/events", event)
 
     def _tell_policy(self, policy: Object, status: Object) -> None:
         if not operand_objects.same_status(policy.get("status") or {}, status):
@@ -333,7 +311,3 @@ def _kwok(node: Object) -> bool:
 def _runs(pod: Object) -> bool:
     phase = (pod.get("status") or {}).get("phase")
     return phase == "Running" and bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
+from lab.devices.dra_nodes import DraNodes
 from lab.devices.gpu_nodes import GpuNodes
 from lab.devices.observed import Observed
 from lab.devices.operators import Operators
@@ -20,6 +21,8 @@ from lab.plugins.gcp.store import Store
 from lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lab.home import Home
 
 _SCALE_SECONDS = 2.0
@@ -43,11 +46,15 @@ class Controller:
         self._store = Store(home.cloud)
         self.operators = Operators(home, self._store)
         self._gpus = GpuNodes(home.kubeconfig)
+        self._players = (
+            ("GPUs", self._gpus.step),
+            ("claims' devices", DraNodes(home.kubeconfig, self._store).step),
+        )
         self._observed = Observed()
         self._changed = asyncio.Event()
 
     def see(self, kind: str, event: str | None, body: kopf.Body) -> None:
-        """Something is there, has changed or is gone that may bear on GPUs."""
+        """Something is there, has changed or is gone that may bear on devices."""
         if self._observed.changed(kind, body, gone=event == "DELETED"):
             self._changed.set()
 
@@ -64,21 +71,25 @@ class Controller:
             _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
     async def serve(self) -> None:
-        """Be the device plugins: look at the cluster once, and whenever something has changed."""
+        """Be the device plugins and DRA drivers: look at the cluster once, and whenever something has changed."""
         again: float | None = 0.0
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), again)
             await asyncio.sleep(_GATHER_SECONDS)
             self._changed.clear()
-            try:
-                again = await asyncio.to_thread(self._gpus.step)
-            except ProviderError as error:
-                _log.warning("GPUs: %s", error)
-                again = _RETRY_SECONDS
-            except Exception:  # noqa: BLE001 (as in `scale`)
-                _log.exception("GPUs")
-                again = _RETRY_SECONDS
+            soon = [await self._attempt(what, step) for what, step in self._players]
+            again = min((seconds for seconds in soon if seconds is not None), default=None)
+
+    async def _attempt(self, what: str, step: Callable[[], float | None]) -> float | None:
+        """Seconds after which to look again even if nothing changes, or None."""
+        try:
+            return await asyncio.to_thread(step)
+        except ProviderError as error:
+            _log.warning("%s: %s", what, error)
+        except Exception:  # noqa: BLE001 (as in `scale`)
+            _log.exception(what)
+        return _RETRY_SECONDS
 
     async def scale(self) -> None:
         """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
@@ -149,6 +160,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
     watch("", "v1", "nodes", "Node")
     watch("apps", "v1", "daemonsets", "DaemonSet")
     watch("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy")
+    watch("resource.k8s.io", "v1", "resourceslices", "ResourceSlice")
     kopf.on.event("", "v1", "pods", registry=handlers)(pod)
     kopf.on.event("apps", "v1", "deployments", registry=handlers)(deployment)
     kopf.on.cleanup(registry=handlers)(close)

@@ -1,14 +1,19 @@
-"""Which changes of objects can bear on the GPUs of nodes; heartbeats and others' business are passed over."""
+"""Which changes of objects can bear on the devices of nodes; heartbeats and others' business are passed over."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lab.devices import gpu_devices, network_devices
 from lab.devices.advertised import managed
 from lab.devices.operand_objects import OWNED, PLUGIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+# Pods that bring devices to their nodes.
+_SERVING = {("app", PLUGIN), network_devices.DAEMONSET, gpu_devices.DAEMONSET}
 
 
 class Observed:
@@ -18,7 +23,7 @@ class Observed:
         self._seen: dict[str, int] = {}
 
     def changed(self, kind: str, body: Mapping[str, Any], *, gone: bool) -> bool:
-        """Take note of an object; whether it is another one, as far as GPUs go."""
+        """Take note of an object; whether it is another one, as far as devices go."""
         part = _part(kind, body)
         if part is None:
             return False
@@ -32,7 +37,7 @@ class Observed:
 
 
 def _part(kind: str, body: Mapping[str, Any]) -> Any:
-    """What counts of an object; None for one that has nothing to do with GPUs."""
+    """What counts of an object; None for one that has nothing to do with devices."""
     metadata = body["metadata"]
     status = body.get("status") or {}
     if kind == "Node":
@@ -40,7 +45,7 @@ def _part(kind: str, body: Mapping[str, Any]) -> Any:
         owned = (metadata.get("annotations") or {}).get(OWNED)
         return [sorted((metadata.get("labels") or {}).items()), owned, resources]
     if kind == "Pod":
-        if (metadata.get("labels") or {}).get("app") != PLUGIN:
+        if not _SERVING & (metadata.get("labels") or {}).items():
             return None
         return [status.get("phase"), metadata.get("deletionTimestamp"), body["spec"].get("nodeName")]
     if kind == "Deployment":

@@ -80,6 +80,38 @@ def define(api: Any, folder: Path) -> None:
         raise ProviderError(f"the lab's API server does not serve {', '.join(left)} yet; try again")
 
 
+def network_classes(api: Any) -> None:
+    """Make the classes of devices that GKE's managed DRANET brings; those that are there stay.
+
+    Their names are those of "Allocate network resources by using managed DRANET"; what they select by is not written there, but
+    which NICs each of them is for.
+
+    Args:
+        api: the kubernetes client's connection.
+
+    Raises:
+        ProviderError: the server refuses them.
+    """
+    from kubernetes import client  # noqa: PLC0415
+    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
+
+    classes = client.CustomObjectsApi(api)
+    for name, is_rdma in (("mrdma.google.com", "true"), ("netdev.google.com", "false")):
+        expression = f'device.driver == "dra.net" && device.attributes["dra.net"].rdma == {is_rdma}'
+        manifest = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": expression}}]},
+        }
+        kind = ("resource.k8s.io", "v1", "deviceclasses")
+        try:
+            classes.create_cluster_custom_object(*kind, manifest, _request_timeout=_TIMEOUT_SECONDS)
+        except ApiException as error:
+            if error.status != _CONFLICT:
+                raise ProviderError(f"the lab's API server refused DeviceClass {name}: {error.body}") from None
+
+
 def clear(api: Any) -> list[str]:
     """Delete what a deleted cluster takes with it: all namespaces but the control plane's own, and what has none.
 

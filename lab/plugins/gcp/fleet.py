@@ -177,6 +177,14 @@ class Fleet:
         if self._definitions is not None:
             self._reached(contents.define, self._definitions)
 
+    def define_network_classes(self) -> None:
+        """Have the classes of network devices, as GKE's managed DRANET does.
+
+        Raises:
+            ProviderError: they cannot be.
+        """
+        self._reached(contents.network_classes)
+
     def clear(self) -> list[str]:
         """Delete all that a cluster takes with it; the names of what is still going away.
 

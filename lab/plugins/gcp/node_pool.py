@@ -29,6 +29,9 @@ from lab.plugins.gcp.store import Record
 
 NAME_LENGTH = 40
 
+DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
+"""Node label for which GKE runs DraNet itself ("Allocate network resources by using managed DRANET")."""
+
 _NODE_CONFIG_REPLACES = (
     *("guestAccelerators", "localSsdCount", "ephemeralStorageLocalSsdConfig", "localNvmeSsdBlockConfig"),
     *("secondaryBootDisks", "metadata", "minCpuPlatform", "oauthScopes", "preemptible", "spot", "flexStart"),
@@ -198,6 +201,9 @@ class NodePool(ResourceType):
         return [f"Error waiting for updating GKE node pool size: {reason}" for reason in reasons]
 
     def settle(self, cloud: Cloud, record: Record) -> None:
+        if (Pool(record.inputs).config.get("labels") or {}).get(DRANET_LABEL) == "true":
+            cloud.say("GKE's managed DRANET brings its device classes; the lab's controller plays the driver")
+            cloud.fleet.define_network_classes()
         cloud.say(f"{len(expected(record))} KWOK nodes for {record.name}")
         cloud.fleet.reconcile(record)
 

@@ -80,17 +80,13 @@ def _check_version(pool: Pool, cluster: Record) -> None:
     features = {
         f"Machine type {pool.machine_name}": _OLDEST.get(pool.machine_name.rsplit("-", 2)[0]),
         "Flex-start": _OLDEST_FLEX_START if pool.flex_start else None,
-        "An accelerator network profile": _OLDEST_DRANET if _profile(pool) else None,
+        "An accelerator network profile": _OLDEST_DRANET if pool.network_profile else None,
     }
     for feature, oldest in features.items():
         if oldest and older(version, oldest):
             raise bad_request(
                 f"{feature} is not supported in cluster version {version}: it requires version {oldest} or later."
             )
-
-
-def _profile(pool: Pool) -> object:
-    return (pool.inputs.get("networkConfig") or {}).get("acceleratorNetworkProfile")
 
 
 def _check_accelerator(pool: Pool) -> None:
@@ -216,7 +212,7 @@ def _check_networks(cloud: Cloud, cluster: Record, record: Record, pool: Pool, z
     """Further networks of the nodes: GPUDirect RDMA's, or those that GKE makes itself."""
     config: dict[str, Any] = pool.inputs.get("networkConfig") or {}
     extra = config.get("additionalNodeNetworkConfigs") or []
-    profile = _profile(pool)
+    profile = pool.network_profile
     if (extra or profile) and cluster.inputs.get("datapathProvider") != "ADVANCED_DATAPATH":
         raise bad_request("Additional node networks require a cluster with Dataplane V2.")
     if profile:

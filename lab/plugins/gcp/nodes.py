@@ -99,6 +99,8 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         result |= _sharing_labels(read.accelerator)
     if read.ephemeral_ssds:
         result["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+    if read.network_profile:
+        result["gke.networks.io/accelerator-network-profile"] = read.network_profile
     result |= _provisioning_labels(read)
     return result | {key: str(value) for key, value in (read.config.get("labels") or {}).items()}
 

@@ -137,6 +137,11 @@ class Pool:
         return bool(self.config.get("spot"))
 
     @property
+    def network_profile(self) -> str:
+        """The profile by which GKE makes networks for the GPUs' NICs; empty without one."""
+        return str((self.inputs.get("networkConfig") or {}).get("acceleratorNetworkProfile") or "")
+
+    @property
     def reservation(self) -> str:
         """The reservation affinity's type; empty when none is given."""
         return str((self.config.get("reservationAffinity") or {}).get("consumeReservationType") or "")

@@ -31,6 +31,7 @@ class RememberedFleet(Fleet):
     def __init__(self) -> None:
         self.there: dict[str, Any] = {}
         self.defined = 0
+        self.classes_defined = 0
         self.cleared = 0
 
     def endpoint(self) -> tuple[str, str]:
@@ -41,6 +42,9 @@ class RememberedFleet(Fleet):
 
     def define_ray(self) -> None:
         self.defined += 1
+
+    def define_network_classes(self) -> None:
+        self.classes_defined += 1
 
     def clear(self) -> list[str]:
         self.cleared += 1

@@ -1,0 +1,52 @@
+"""Where the GPUs and NICs of a machine are: PCI addresses, PCIe roots and NUMA nodes.
+
+Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA" (gke-ai-labs.dev) shows of an a3-ultragpu-8g: gpu-0 at
+0000:8f:00.0 and gpu0rdma0 at 0000:91:00.0 under root pci0000:8c in NUMA node 0; gpu6rdma0 at 0000:cd:00.0 and gpu-7 under
+pci0000:c8 in NUMA node 1. So two GPUs and two NICs have a root in common. That the other roots look alike, and that A4 is laid
+out as A3 Ultra is, is the lab's assumption: no page says it, and a cluster's own ResourceSlices are what counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Bus numbers of the roots, two GPUs each: the four of A3 Ultra, and as many more as a machine of 16 GPUs needs.
+_ROOTS = (0x8C, 0x93, 0xC1, 0xC8, 0x0C, 0x13, 0x41, 0x48)
+_GPU, _NIC = 3, 5
+_NUMA_NODES = 2
+
+GVNIC = ("0000:c0:14.0", "pci0000:c0")
+"""Address and root of the second gVNIC: the lab's choice."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A GPU's place, with the NIC beside it.
+
+    Attributes:
+        gpu: PCI address of the GPU.
+        nic: PCI address of its NIC, where the machine has them.
+        root: PCIe root of both, as `resource.kubernetes.io/pcieRoot` names it.
+        numa: NUMA node of both.
+    """
+
+    gpu: str
+    nic: str
+    root: str
+    numa: int
+
+
+def slots(gpus: int) -> list[Slot]:
+    """The places of a machine's GPUs, in the order of their numbers; 16 at most."""
+    found = []
+    for number in range(gpus):
+        root, second = _ROOTS[number // 2], number % 2
+        found.append(
+            Slot(
+                f"0000:{root + _GPU + second:02x}:00.0",
+                f"0000:{root + _NIC + second:02x}:00.0",
+                f"pci0000:{root:02x}",
+                number * _NUMA_NODES // gpus,
+            )
+        )
+    return found

@@ -1,0 +1,59 @@
+"""The further network cards of a pool's machines: what its networks say, and nothing that a node says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.plugins.gcp.pools import Pool
+from lab.plugins.gcp.references import further_networks, project_of, rdma_zone
+from lab.plugins.gcp.resource import last_part, number_of
+
+if TYPE_CHECKING:
+    from lab.plugins.gcp.store import Record, Store
+
+# "RDMA network profiles" of Google's VPC pages, and the default of other networks.
+_RDMA_MTU = 8896
+_MTU = 1460
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One network card, beside the primary one.
+
+    Attributes:
+        network: name of its network.
+        project: the number of the network's project.
+        mtu: of the network.
+        rdma: it is one of the cards that are for the GPUs.
+    """
+
+    network: str
+    project: int
+    mtu: int
+    rdma: bool
+
+
+def interfaces(store: Store, pool: Record) -> list[Interface]:
+    """The further cards of each node of a pool, in the order of its networks.
+
+    With an accelerator network profile GKE makes the networks itself: one for a second gVNIC and one with a card for each
+    GPU, as in Google's recipe for explicit networks. What it calls them no page says; the names are the lab's.
+    """
+    read = Pool(pool.inputs)
+    if read.network_profile:
+        project, prefix = int(number_of(pool.project)), f"gke-{pool.id.split('/')[5]}-{pool.name}"
+        nics = read.machine.accelerators
+        return [
+            Interface(f"{prefix}-gvnic", project, _MTU, rdma=False),
+            *[Interface(f"{prefix}-rdma", project, _RDMA_MTU, rdma=True)] * nics,
+        ]
+    found = []
+    for each in further_networks(pool):
+        owner = project_of(each.get("network"), pool.project)
+        network = store.get(f"projects/{owner}/global/networks/{last_part(each.get('network'))}")
+        if network is not None:
+            rdma = bool(rdma_zone(network))
+            mtu = int(network.inputs.get("mtu") or (_RDMA_MTU if rdma else _MTU))
+            found.append(Interface(network.name, int(number_of(owner)), mtu, rdma))
+    return found
