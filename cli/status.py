@@ -18,7 +18,7 @@ from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.nodes import is_ready
 from components.placement import POOL_LABEL
-from components.ray.condition import condition_of, gpus_in, gpus_of
+from components.ray.condition import condition_of, gpus_in, gpus_of, gpus_of_pod
 from components.ray.readiness import reasons_of
 from stacks.settings.pools import Pool as OfferedPool
 from stacks.settings.pools import offered
@@ -151,14 +151,8 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) ->
         nodes_at_least=pool.settings.nodes_at_least,
         nodes_ready=sum(is_ready(node) for node in mine),
         gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine),
-        gpus_in_use=sum(_pod_gpus(pod) for pod in pods if pod["spec"].get("nodeName") in names),
+        gpus_in_use=sum(gpus_of_pod(pod) for pod in pods if pod["spec"].get("nodeName") in names),
         sharing=pool.sharing,
-    )
-
-
-def _pod_gpus(pod: Object) -> int:
-    return sum(
-        gpus_in((container.get("resources") or {}).get("limits") or {}) for container in pod["spec"]["containers"]
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pulumi
 
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest
+from components.fabric.claims import claim_of, claim_template
+from components.manifest import MANAGED_BY, KubernetesObject, Manifest, resource_type
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
 from stacks.settings.fabric import ResourceApi
@@ -42,7 +43,7 @@ class BerthInputs:
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace and RayCluster, and a load balancer where its head is reached from outside the cluster."""
+    """Namespace and RayCluster, with the template of its workers' claims and the load balancer of its head where there are such."""
 
     settings: RayClusterSettings
     """The RayCluster's settings."""
@@ -66,12 +67,13 @@ class Berth(pulumi.ComponentResource):
         namespace = KubernetesObject(
             name, namespace_manifest(self.namespace, labels), pulumi.ResourceOptions(parent=self)
         )
+        needed: list[pulumi.Resource] = [namespace, *self._claim_template(name, inputs, labels, namespace)]
         self.ray_cluster = KubernetesObject(
             name,
             ray_cluster(inputs.settings, inputs.pools, self.namespace, labels),
             pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[namespace],
+                depends_on=needed,
                 # Ray's autoscaler owns the number of replicas then; Pulumi would set it back.
                 ignore_changes=(
                     ["spec.workerGroupSpecs[*].replicas"] if isinstance(inputs.settings.workers, Bounds) else []
@@ -81,6 +83,20 @@ class Berth(pulumi.ComponentResource):
         if dashboard := dashboard_service(inputs.settings, self.namespace, labels):
             KubernetesObject(name, dashboard, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
         self.register_outputs({"namespace": self.namespace, "rayCluster": inputs.settings.name})
+
+    def _claim_template(
+        self, name: str, inputs: BerthInputs, labels: dict[str, str], namespace: pulumi.Resource
+    ) -> list[pulumi.Resource]:
+        """The template of the workers' claims; none where they claim nothing."""
+        claim = claim_of(inputs.settings.worker, inputs.pools[inputs.settings.worker.pool])
+        if claim is None:
+            return []
+        manifest = claim_template(claim, inputs.resource_api, self.namespace, labels)
+        # A cluster that serves a newer version has the same object in it: made anew, it would be deleted under its new name too.
+        others = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
+        aliases = [pulumi.Alias(type_=resource_type(each)) for each in others if each != manifest]
+        opts = pulumi.ResourceOptions(parent=self, depends_on=[namespace], aliases=aliases)
+        return [KubernetesObject(f"{name}-{claim.template_name}", manifest, opts)]
 
 
 def berth_labels(inputs: BerthInputs) -> dict[str, str]:

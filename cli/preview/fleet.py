@@ -9,7 +9,7 @@ from typing import Any
 from cli.preview.plan import Plan, State
 from components.berth import OWNER_LABELS, STACK_LABEL
 from components.placement import POOL_LABEL
-from components.ray.condition import gpus_in
+from components.ray.condition import claimed_gpus_of, gpus_of_pod
 from components.sharing.device_plugin import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, WHOLE_KEY
 from stacks.settings.machines import MACHINES
 
@@ -224,7 +224,7 @@ def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[tuple[int, int], bool
 def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
     """A RayCluster's manifest as the one whose pods are on pools; its head counts as one pod.
 
-    Berth tells Ray the number of GPUs only where they are shares (components/ray/manifest.py).
+    Berth tells Ray the number of GPUs only where they are shares or claimed (components/ray/manifest.py).
     """
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     labels = metadata.get("labels") or {}
@@ -236,13 +236,14 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
     head = spec.get("headGroupSpec") or {}
     groups = [(1, head), *((_count(group), group) for group in spec.get("workerGroupSpecs") or [])]
     for count, group in groups if not spec.get("suspend") else ():
-        template = (group.get("template") or {}).get("spec") or {}
-        pool = (template.get("nodeSelector") or {}).get(POOL_LABEL)
+        template = group.get("template") or {}
+        pool = ((template.get("spec") or {}).get("nodeSelector") or {}).get(POOL_LABEL)
         if pool is None:
             continue
         had = on.get(pool, Usage())
-        shares = kind != "RayCluster" and "num-gpus" in (group.get("rayStartParams") or {})
-        on[pool] = Usage(had.pods + count, had.gpus + count * _gpus(template), had.shares or shares)
+        told = "num-gpus" in (group.get("rayStartParams") or {}) and not claimed_gpus_of(template)
+        shares = kind != "RayCluster" and told
+        on[pool] = Usage(had.pods + count, had.gpus + count * gpus_of_pod(template), had.shares or shares)
     return Occupant(
         name=name,
         kind=kind,
@@ -256,8 +257,3 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
 def _count(group: Mapping[str, Any]) -> int:
     hosts = int(group.get("numOfHosts") or 1)
     return int(group.get("replicas") or 0) * hosts
-
-
-def _gpus(template: Mapping[str, Any]) -> int:
-    containers = template.get("containers") or []
-    return sum(gpus_in((each.get("resources") or {}).get("limits") or {}) for each in containers)

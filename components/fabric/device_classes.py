@@ -1,4 +1,4 @@
-"""Device classes: the names by which claims ask for NICs and GPUs, and the one of them that berth makes. Pure.
+"""The device class that berth makes: DraNet's. Pure.
 
 GKE's managed DRANET brings its own, and so does NVIDIA's DRA driver; DraNet brings none
 (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
@@ -6,20 +6,9 @@ GKE's managed DRANET brings its own, and so does NVIDIA's DRA driver; DraNet bri
 
 from __future__ import annotations
 
+from components.fabric.names import DRANET, DRANET_DRIVER
 from components.manifest import MANAGED_BY, Manifest
 from stacks.settings.fabric import ResourceApi
-
-DRANET = "dranet"
-"""NICs by DraNet: the class of the DraNet documentation, made by berth."""
-
-MANAGED_RDMA = "mrdma.google.com"
-"""RDMA NICs by GKE's managed DRANET (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra)."""
-
-GPU = "gpu.nvidia.com"
-"""Whole GPUs by NVIDIA's DRA driver (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
-
-DRANET_DRIVER = "dra.net"
-"""The driver's name, in ResourceSlices and as the domain of its attributes."""
 
 
 def dranet_class(api: ResourceApi) -> Manifest:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pulumi
 
-from components.fabric.device_classes import DRANET, dranet_class
+from components.fabric.device_classes import dranet_class
+from components.fabric.names import DRANET
 from components.manifest import KubernetesObject, Manifest
 from components.operators.helm import Chart, operator_namespace, release
 from components.placement import on_pools

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from components.fabric.names import CLAIMED_GPUS
 from components.pods import why_not_ready
 
 Object = dict[str, Any]
@@ -97,12 +98,20 @@ def _why_pod_not_ready(pod: Object, scaling: Iterable[Object]) -> str | None:
 
 def gpus_of(cluster: Object) -> int:
     """GPUs, or shares of them, that a RayCluster's workers ask for, with all desired workers there."""
-    total = 0
-    for group in cluster["spec"].get("workerGroupSpecs") or []:
-        for container in group["template"]["spec"]["containers"]:
-            limits = (container.get("resources") or {}).get("limits") or {}
-            total += (group.get("replicas") or 0) * gpus_in(limits)
-    return total
+    groups = cluster["spec"].get("workerGroupSpecs") or []
+    return sum((group.get("replicas") or 0) * gpus_of_pod(group["template"]) for group in groups)
+
+
+def gpus_of_pod(pod: Object) -> int:
+    """GPUs, shares of them or MIG instances of a pod, or of a pod's template, be they counted or claimed."""
+    containers = (pod.get("spec") or {}).get("containers") or []
+    counted = sum(gpus_in((container.get("resources") or {}).get("limits") or {}) for container in containers)
+    return counted + claimed_gpus_of(pod)
+
+
+def claimed_gpus_of(pod: Object) -> int:
+    """Those of a pod, or of a pod's template, that it has by claims."""
+    return int(((pod.get("metadata") or {}).get("annotations") or {}).get(CLAIMED_GPUS, 0))
 
 
 def gpus_in(resources: Object) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from components.fabric.claims import Claim, claim_of
+from components.fabric.names import CLAIMED_GPUS
+from components.fabric.nccl import Parts, parts_of
 from components.placement import POOL_LABEL, tolerations
 from stacks.settings.bounds import Bounds
-from stacks.settings.pool import PoolSettings
-from stacks.settings.pools import Pools
-from stacks.settings.ray import Head, RayClusterSettings, Worker
+from stacks.settings.pools import Pool, Pools
+from stacks.settings.ray import RayClusterSettings, Worker
 
 if TYPE_CHECKING:
     # Policies read manifests where there is no engine; importing Pulumi would take longer than all the rest of a check.
@@ -26,6 +29,8 @@ _AUTH_MODES = {"token": "token", "none": "disabled"}
 
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
     """A RayCluster of one head without GPUs and one group of workers.
+
+    Its workers' claims are made by the template that components/fabric/claims.py names, which is to be there before it.
 
     Args:
         settings: its complete settings.
@@ -46,16 +51,14 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
             **_autoscaling(settings),
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; KubeRay's Service is ClusterIP
-                "template": _template(settings, "ray-head", settings.head, pools[settings.head.pool].settings, labels),
+                "template": _head(settings, pools[settings.head.pool], labels),
             },
             "workerGroupSpecs": [
                 {
                     "groupName": WORKER_GROUP,
                     **_replicas(settings),
-                    "rayStartParams": _ray_gpus(settings.worker, pools),
-                    "template": _template(
-                        settings, "ray-worker", settings.worker, pools[settings.worker.pool].settings, labels
-                    ),
+                    "rayStartParams": _ray_gpus(settings.worker, pools[settings.worker.pool]),
+                    "template": _worker(settings, pools[settings.worker.pool], labels),
                 }
             ],
         },
@@ -108,7 +111,7 @@ def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
 def _replicas(settings: RayClusterSettings) -> dict[str, int]:
     if isinstance(settings.workers, Bounds):
         return {
-            "replicas": settings.workers.min,
+            "replicas": settings.workers.at_start,
             "minReplicas": settings.workers.min,
             "maxReplicas": settings.workers.max,
         }
@@ -117,41 +120,94 @@ def _replicas(settings: RayClusterSettings) -> dict[str, int]:
     return {"replicas": count, "minReplicas": count, "maxReplicas": max(count, 1)}
 
 
-def _ray_gpus(worker: Worker, pools: Pools) -> dict[str, str]:
+def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
     """Ray's own count of GPUs, where KubeRay would not find it.
 
     KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
-    ray-operator/controllers/ray/common/pod.go); `nvidia.com/gpu.shared` is none of them. For anything but whole GPUs it is
-    said outright.
+    ray-operator/controllers/ray/common/pod.go); `nvidia.com/gpu.shared` is none of them, and a claim is no resource. For
+    anything but whole GPUs that are counted it is said outright.
     """
-    if not worker.gpus or not pools[worker.pool].shared:
+    if not worker.gpus or not (pool.shared or pool.settings.by_dra):
         return {}
     return {"num-gpus": str(worker.gpus)}
 
 
-def _template(
-    settings: RayClusterSettings, container: str, pod: Head | Worker, pool: PoolSettings, labels: dict[str, str]
-) -> dict[str, Any]:
-    gpus = pod.gpus if isinstance(pod, Worker) else 0
-    resources = {"cpu": pod.cpu, "memory": pod.memory} | (
-        {pod.gpu_resource: str(pod.gpus)} if isinstance(pod, Worker) and gpus else {}
+@dataclass(frozen=True)
+class _Container:
+    """The container of a pod, and what its pod has for it.
+
+    Attributes:
+        name: its name.
+        limits: the most that it gets of each resource.
+        requests: what it is sure to get.
+        claim: what it claims.
+        nccl: what it has for NCCL.
+        ports: its ports.
+    """
+
+    name: str
+    limits: dict[str, str]
+    requests: dict[str, str]
+    claim: Claim | None = None
+    nccl: Parts = field(default_factory=Parts)
+    ports: list[dict[str, Any]] = field(default_factory=list)
+
+
+def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
+    resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
+    container = _Container("ray-head", resources, dict(resources), ports=_HEAD_PORTS)
+    return _template(settings, container, pool, labels, gpus=0)
+
+
+def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
+    worker = settings.worker
+    counted = {worker.gpu_resource: str(worker.gpus)} if worker.gpus and not pool.settings.by_dra else {}
+    container = _Container(
+        "ray-worker",
+        limits={"cpu": worker.cpu_limit, "memory": worker.memory, **counted},
+        requests={"cpu": worker.cpu, "memory": worker.memory, **counted},
+        claim=claim_of(worker, pool),
+        nccl=parts_of(settings.nccl, worker),
     )
+    return _template(settings, container, pool, labels, gpus=worker.gpus)
+
+
+def _template(
+    settings: RayClusterSettings, container: _Container, pool: Pool, labels: dict[str, str], *, gpus: int
+) -> dict[str, Any]:
+    claim, nccl = container.claim, container.nccl
+    annotations = {CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else {}
+    # Both are needed: the pod's claims are made for it, and only containers that name them get the devices.
+    claims = [{"name": claim.name}] if claim else []
+    of_pod = [{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else []
     return {
-        "metadata": {"labels": labels},
+        "metadata": {"labels": labels, **_given("annotations", annotations)},
         "spec": {
-            "nodeSelector": {POOL_LABEL: pod.pool},
-            "tolerations": tolerations(pool),
+            "nodeSelector": {POOL_LABEL: pool.name},
+            "tolerations": tolerations(pool.settings),
+            **_given("resourceClaims", of_pod),
+            **_given("volumes", nccl.volumes),
             "containers": [
                 {
-                    "name": container,
+                    "name": container.name,
                     "image": settings.image,
-                    "env": _environment(settings, gpus=gpus),
-                    "resources": {"limits": resources, "requests": dict(resources)},
-                    **({"ports": _HEAD_PORTS} if container == "ray-head" else {}),
+                    "env": _environment(settings, nccl, gpus=gpus),
+                    "resources": {
+                        "limits": container.limits,
+                        "requests": container.requests,
+                        **_given("claims", claims),
+                    },
+                    **_given("volumeMounts", nccl.mounts),
+                    **_given("ports", container.ports),
                 }
             ],
         },
     }
+
+
+def _given(key: str, value: Any) -> dict[str, Any]:
+    """The key with its value, where there is one: a pod that needs nothing of the fabric is as it was without it."""
+    return {key: value} if value else {}
 
 
 _HEAD_PORTS: list[dict[str, Any]] = [
@@ -161,8 +217,8 @@ _HEAD_PORTS: list[dict[str, Any]] = [
 ]
 
 
-def _environment(settings: RayClusterSettings, *, gpus: int) -> list[dict[str, str]]:
-    variables = dict(settings.env)
+def _environment(settings: RayClusterSettings, nccl: Parts, *, gpus: int) -> list[dict[str, str]]:
+    variables = nccl.env | settings.env
     if settings.auth == "none":
         # KubeRay sets nothing then, and from 2.61 on Ray itself asks for tokens (https://docs.ray.io/en/latest/ray-security).
         variables["RAY_AUTH_MODE"] = "disabled"

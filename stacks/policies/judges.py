@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from components.fabric.names import CLAIMED_GPUS
 from components.placement import POOL_LABEL
 from components.ray.manifest import INTERNAL_LOAD_BALANCER
 from components.sharing.device_plugin import CONFIG_LABEL, WHOLE_KEY
@@ -124,6 +125,8 @@ def _rdma_whole(resource: Planned, house: House) -> Iterator[str]:
             pool = _at(pod, "nodeSelector", POOL_LABEL)
             if not isinstance(pool, str) or pool not in house.rdma:
                 continue
+            if _at(group, "template", "metadata", "annotations", CLAIMED_GPUS):
+                continue  # Each GPU that is claimed comes with its own NIC, and the others keep theirs.
             gpus, whole = _gpus(pod), house.rdma[pool]
             if gpus != whole:
                 yield (

@@ -46,7 +46,8 @@ POLICIES: dict[str, Policy] = {
         ),
         Policy(
             RDMA_WHOLE,
-            "A worker on a pool with RDMA takes all GPUs of its node, and such a pool's GPUs are not shared.",
+            "A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC (`gpuAllocation: dra`), and such"
+            " a pool's GPUs are not shared.",
             "A node's RDMA NICs go to one pod together with all its GPUs: GPUs that are left over idle at a high price.",
         ),
         Policy(

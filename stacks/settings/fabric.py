@@ -9,7 +9,9 @@ from stacks.settings.pools import Pool
 from stacks.settings.ray import Nccl, RayShape, WorkerShape
 from stacks.settings.types import parse_quantity
 
-_SHARED_MEMORY = Decimal(250 * 2**30)
+_MIB, _GIB = 2**20, 2**30
+
+_SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4.yaml)."""
 
@@ -18,7 +20,8 @@ ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
 
 Profile = Literal["a4", "a3-ultra", "single-node", "none"]
 
-_BY_MACHINE: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}
+GIB_PROFILES: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}
+"""NCCL's profile for gIB over the RDMA NICs, by machine type."""
 
 
 def nics_of(worker: WorkerShape, pool: Pool) -> int:
@@ -41,17 +44,22 @@ def nccl_of(shape: RayShape, pool: Pool) -> Nccl:
     nics = nics_of(shape.worker, pool)
     given = shape.nccl
     memory = parse_quantity(shape.worker.memory or "0")
-    shared = given.shared_memory or (f"{int(min(_SHARED_MEMORY, memory / 4) // 2**20)}Mi" if nics else None)
     return Nccl(
         profile=_profile(shape, pool, nics) if given.profile in (None, "auto") else given.profile,
         env=given.env or {},
         library_path=given.library_path,
-        shared_memory=shared,
+        shared_memory=given.shared_memory or (_binary(min(_SHARED_MEMORY, memory / 4)) if nics else None),
         min_bus_bandwidth=given.min_bus_bandwidth,
     )
 
 
 def _profile(shape: RayShape, pool: Pool, nics: int) -> Profile:
-    if not shape.worker.gpus or not pool.settings.machine.rdma:
+    """Only nodes of pools with RDMA have gIB, so only there does NCCL have to be told to use it, or to leave it alone."""
+    if not shape.worker.gpus or not pool.settings.nics:
         return "none"
-    return _BY_MACHINE[pool.settings.machine_type] if nics else "single-node"
+    return GIB_PROFILES.get(pool.settings.machine_type, "none") if nics else "single-node"
+
+
+def _binary(amount: Decimal) -> str:
+    """Bytes as a Kubernetes quantity, in whole GiB where they are."""
+    return f"{int(amount) // _GIB}Gi" if amount % _GIB == 0 else f"{int(amount) // _MIB}Mi"

@@ -31,6 +31,8 @@ class Demand(Settings):
     pool: Name
     gpus: int
     """GPUs, or shares of them where the pool shares them."""
+    nics: int = 0
+    """RDMA NICs."""
     cores: Decimal
     memory_gib: Decimal
 
@@ -164,10 +166,11 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
             owner=cluster.name,
             pool=pod.pool,
             gpus=gpus * count,
+            nics=nics * count,
             cores=parse_quantity(pod.cpu) * count,
             memory_gib=parse_quantity(pod.memory) * count / GIB,
         )
-        for gpus, count, pod in ((worker.gpus, workers, worker), (0, 1, head))
+        for gpus, nics, count, pod in ((worker.gpus, worker.nics, workers, worker), (0, 0, 1, head))
     ]
 
 
@@ -175,11 +178,19 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
     """Pools of which more is asked at start than they can ever have, with the sum."""
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]
-        machine, nodes = pool.settings.machine, pool.settings.nodes_at_most
+        machine, nodes, each = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
+        nics = nodes * each
         path = (*root, name) if root[-1] == "pools" else root
         whole = f"{nodes} × {machine.name}"
         for what, tops_out, made_of, amounts in (
             (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
+            # Where the pool has none at all, that is said of each RayCluster that asks for some.
+            (
+                "RDMA NICs",
+                Decimal(nics),
+                f"{whole} with {each}",
+                [Decimal(demand.nics if nics else 0) for demand in asking],
+            ),
             ("cores", Decimal(nodes * machine.vcpus), whole, [demand.cores for demand in asking]),
             ("GiB of memory", Decimal(nodes * machine.memory_gib), whole, [demand.memory_gib for demand in asking]),
         ):

@@ -1,0 +1,118 @@
+"""What NCCL needs in a worker: its environment by profile, the node's libraries, shared memory. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stacks.settings.fabric import GIB_PROFILES, Profile
+from stacks.settings.ray import Nccl, Worker
+
+HOST_LIBRARIES = "/usr/local/nvidia/lib64"
+"""The node's libraries in a worker: NVIDIA's driver, and NCCL with gIB beside it."""
+
+_LIBRARIES = "LD_LIBRARY_PATH"
+
+
+def _gib(tuner_config: str) -> dict[str, str]:
+    """The environment for gIB; machine types differ in the tuner's configuration alone."""
+    return {
+        _LIBRARIES: HOST_LIBRARIES,
+        "TORCH_DISTRIBUTED_DEBUG": "INFO",
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH",
+        "NCCL_NET": "gIB",
+        "NCCL_CROSS_NIC": "0",
+        "NCCL_NET_GDR_LEVEL": "PIX",
+        "NCCL_P2P_NET_CHUNKSIZE": "131072",
+        "NCCL_NVLS_CHUNKSIZE": "524288",
+        "NCCL_IB_ADAPTIVE_ROUTING": "1",
+        "NCCL_IB_QPS_PER_CONNECTION": "4",
+        "NCCL_IB_TC": "52",
+        "NCCL_IB_FIFO_TC": "84",
+        "NCCL_TUNER_CONFIG_PATH": f"/usr/local/gib/configs/{tuner_config}",
+    }
+
+
+PROFILES: dict[Profile, dict[str, str]] = {
+    # The DraNet documentation's RayCluster on A4 (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md).
+    "a4": _gib("tuner_config_a4.txtpb"),
+    # Google's tutorial has the same values for both machine types, and another file for the H200's tuner ("Fine-tune and scale
+    # reinforcement learning with verl on GKE", https://docs.cloud.google.com/kubernetes-engine/docs/tutorials/scaling-rl-verl-gke).
+    # The script that Google's own tests take them from, set_nccl_env.sh in gIB's image, could not be read.
+    "a3-ultra": _gib("tuner_config_a3u.txtpb"),
+    # gIB's tuner ends NCCL where it finds no configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these keep NCCL from loading it,
+    # and unset a plugin that the image may name (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
+    "single-node": {"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""},
+    "none": {},
+}
+"""Environment variables of each profile, in order."""
+
+
+@dataclass(frozen=True)
+class HostFolder:
+    """A folder of the node that a worker has.
+
+    Attributes:
+        volume: the volume's name.
+        on_node: where it is on the node.
+        in_container: where it is in the container.
+    """
+
+    volume: str
+    on_node: str
+    in_container: str
+
+
+HOST_FOLDERS = (
+    HostFolder("library-dir-host", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"),
+    HostFolder("gib", "/home/kubernetes/bin/gib", "/usr/local/gib"),
+)
+"""Where gIB's installer, and Google's of the driver, put things on a node, and where NCCL looks for them
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a worker's pod has for NCCL.
+
+    No capability IPC_LOCK: neither the DraNet documentation's RayCluster nor Google's own tests of gIB ask for one, and an added
+    capability would be lost anyway where the container does not run as root, as Ray's images don't.
+
+    Attributes:
+        env: environment variables.
+        volumes: volumes of the pod.
+        mounts: where the container has them.
+    """
+
+    env: dict[str, str] = field(default_factory=dict)
+    volumes: list[dict[str, Any]] = field(default_factory=list)
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+
+
+def parts_of(nccl: Nccl, worker: Worker) -> Parts:
+    """What a worker's pod has for NCCL; nothing where it has neither GPUs nor NICs.
+
+    Args:
+        nccl: the RayCluster's settings, complete.
+        worker: its worker.
+    """
+    if not worker.gpus and not worker.nics:
+        return Parts()
+    folders = HOST_FOLDERS if nccl.profile in GIB_PROFILES.values() else ()
+    volumes: list[dict[str, Any]] = [
+        {"name": folder.volume, "hostPath": {"path": folder.on_node}} for folder in folders
+    ]
+    mounts = [{"name": folder.volume, "mountPath": folder.in_container} for folder in folders]
+    if nccl.shared_memory:
+        volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory}})
+        mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
+    return Parts(_environment(nccl), volumes, mounts)
+
+
+def _environment(nccl: Nccl) -> dict[str, str]:
+    variables = dict(PROFILES[nccl.profile])
+    if nccl.library_path:
+        # torch finds its own libraries after these: without the folder in front, the node's NCCL would be the one that is loaded.
+        variables[_LIBRARIES] = f"{nccl.library_path}:{HOST_LIBRARIES}"
+    return variables | nccl.env
