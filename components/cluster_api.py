@@ -26,6 +26,7 @@ NAMESPACES = "/api/v1/namespaces"
 JOBS = "/apis/batch/v1/jobs"
 
 _TIMEOUT_SECONDS = 30
+_DAY_SECONDS = 24 * 60 * 60
 _CONNECT_RETRIES = 2
 _FORBIDDEN = 403
 _NOT_FOUND = 404
@@ -82,6 +83,18 @@ class ClusterApi:
         answer = json.loads(response.read())
         return answer["items"], answer["metadata"].get("resourceVersion", "")
 
+    def get(self, path: str) -> Object | None:
+        """One object; None where there is no such thing.
+
+        Args:
+            path: the object's, or anything else that answers JSON, such as `/version`.
+
+        Raises:
+            ClusterError: the server can't be asked.
+        """
+        response = self._call("GET", path, {})
+        return None if response is None else dict(json.loads(response.read()))
+
     def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
         """The objects of a collection that appear or change, until `seconds` have passed.
 
@@ -117,6 +130,28 @@ class ClusterApi:
         response = self._call("GET", path, query)
         return "" if response is None else response.read().decode(errors="replace")
 
+    def lines(self, path: str, **query: str) -> Iterator[str]:
+        """The lines that a path answers, as they come: a log that is followed has no end of its own.
+
+        Raises:
+            ClusterError: the server can't be asked, or has none yet.
+        """
+        response = self._call("GET", path, query, timeout=_DAY_SECONDS)
+        if response is None:
+            return
+        stream = response.response
+        try:
+            rest = b""
+            for chunk in stream.stream(amt=None):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from (line.decode(errors="replace") for line in lines)
+            if rest:
+                yield rest.decode(errors="replace")
+        except HTTPError as error:
+            raise ClusterError(f"the API server broke off: {error}") from None
+        finally:
+            stream.close()
+
     def create(self, path: str, manifest: Object) -> Object:
         """Make an object; what the server made of it.
 
@@ -131,6 +166,22 @@ class ClusterApi:
         response = self._call("POST", path, {}, manifest)
         if response is None:
             raise ClusterError(f"the API server has no {path}: is its namespace gone?")
+        return dict(json.loads(response.read()))
+
+    def patch(self, path: str, change: Object, manager: str) -> Object:
+        """Change fields of an object, and own them from then on; the object as it is after that.
+
+        Args:
+            path: the object's.
+            change: a JSON merge patch.
+            manager: the field manager that owns what the change sets.
+
+        Raises:
+            ClusterError: the server can't be asked, refuses, or there is no such object.
+        """
+        response = self._call("PATCH", path, {"fieldManager": manager}, change, content="application/merge-patch+json")
+        if response is None:
+            raise ClusterError(f"the API server has no {path}: is it gone?")
         return dict(json.loads(response.read()))
 
     def delete(self, path: str, uid: str) -> None:
@@ -148,14 +199,21 @@ class ClusterApi:
             self._call("DELETE", path, {}, options)
 
     def _call(
-        self, method: str, path: str, query: dict[str, str], body: Object | None = None, timeout: int = _TIMEOUT_SECONDS
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: Object | None = None,
+        *,
+        timeout: int = _TIMEOUT_SECONDS,
+        content: str = "application/json",
     ) -> Any:
         """The open response; None where there is no such thing."""
         request = self._api.param_serialize(
             method,
             path,
             query_params=list(query.items()),
-            header_params={"Accept": "application/json, */*", "Content-Type": "application/json"},
+            header_params={"Accept": "application/json, */*", "Content-Type": content},
             body=body,
             auth_settings=["BearerToken"],
         )

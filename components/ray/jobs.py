@@ -1,0 +1,89 @@
+"""What runs on a RayCluster, as Ray itself says: jobs that were submitted, and sessions that are attached. Pure.
+
+Ray's own list of jobs (`GET /api/jobs/` of the dashboard, https://docs.ray.io/en/latest/cluster/running-applications/job-submission/)
+has both: of type `SUBMISSION` what `ray job submit` began, of type `DRIVER` any other program that is connected, such as a
+notebook.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_GOING_ON = frozenset({"PENDING", "RUNNING"})
+_LONGEST_ENTRYPOINT = 80
+
+QUESTION = """
+import os, urllib.request
+headers = {}
+token = os.environ.get("RAY_AUTH_TOKEN")
+path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+if not token and path:
+    token = open(path).read().strip()
+if token:
+    headers["Authorization"] = "Bearer " + token
+request = urllib.request.Request("http://127.0.0.1:8265/api/jobs/", headers=headers)
+print(urllib.request.urlopen(request, timeout=10).read().decode())
+"""
+"""A program for the Python of the head's container that prints Ray's list of jobs. It takes the token from the container's own
+environment, so that none is ever an argument."""
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """Something that runs on a RayCluster.
+
+    Attributes:
+        id: Ray's name of it.
+        kind: `job` for a submitted one, `session` for an attached program.
+        status: `PENDING` or `RUNNING`.
+        entrypoint: what it is, as far as Ray knows, cut where it is long.
+        since: when it began, in seconds since 1970; None where it has not.
+    """
+
+    id: str
+    kind: str
+    status: str
+    entrypoint: str
+    since: float | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} ({self.status.lower()}){f': {self.entrypoint}' if self.entrypoint else ''}"
+
+
+def running_jobs(answer: str) -> list[RunningJob]:
+    """What runs, by Ray's own answer.
+
+    Args:
+        answer: JSON of `/api/jobs/`; what a container's start wrote before it is skipped.
+
+    Raises:
+        ValueError: it is no such answer.
+    """
+    try:
+        jobs = json.loads(answer[answer.index("[") :])
+    except ValueError:
+        raise ValueError(f"Ray's answer is no list of jobs: {answer.strip()[:200]!r}") from None
+    return _going_on(jobs)
+
+
+def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
+    found = [
+        RunningJob(
+            id=str(job.get("submission_id") or job.get("job_id") or "?"),
+            kind="job" if job.get("submission_id") else "session",
+            status=str(job["status"]),
+            entrypoint=_short(str(job.get("entrypoint") or "")),
+            since=job["start_time"] / 1000 if job.get("start_time") else None,
+        )
+        for job in jobs
+        if job.get("status") in _GOING_ON
+    ]
+    return sorted(found, key=lambda job: (job.since or 0, job.id))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_ENTRYPOINT else f"{text[: _LONGEST_ENTRYPOINT - 1]}…"
