@@ -12,6 +12,9 @@ from stacks.settings.base import Settings
 from stacks.settings.bounds import WorkerBounds, WorkerCount, at_most
 from stacks.settings.types import Duration, Name, NonEmpty, Quantity
 
+NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
+"""How containers inside Ray's pods get the pods' GPUs."""
+
 
 class HeadShape(Settings):
     """The head pod, which gets no GPU."""
@@ -91,6 +94,11 @@ class RayShape(Settings):
     """Environment variables of head and workers."""
     nccl: NcclShape = NcclShape()
     """NCCL's settings in workers with GPUs."""
+    nested_containers: NestedContainers | None = None
+    """How containers that Ray starts inside its pods (`image_uri`, `container`) get the pod's GPUs. `cdi-per-pod`: podman of the
+    image sees exactly the GPUs of its pod, by a CDI specification made in the pod; the pods run without seccomp and AppArmor
+    profiles then. `nvidia-runtime`: the workers' pods themselves run by NVIDIA's container runtime. `none`: nothing is done for
+    them (default). docs/nested-containers.md compares them."""
     auth: Literal["token", "none"] | None = None
     """`token`: every call of Ray's ports needs the cluster's token (default). `none` is against policy `ray-auth`."""
     dashboard: Literal["private", "internal", "public"] | None = None
@@ -162,6 +170,7 @@ class RayClusterSettings(Settings):
     ray_version: str
     env: dict[str, str]
     nccl: Nccl = Nccl()
+    nested_containers: NestedContainers = "none"
     auth: Literal["token", "none"] = "token"
     dashboard: Literal["private", "internal", "public"] = "private"
     wait_until: Literal["ready", "submitted"]
@@ -188,6 +197,7 @@ BUILT_IN = RayShape.model_validate(
         "image": versions.RAY_IMAGE,
         "rayVersion": versions.RAY,
         "env": {},
+        "nestedContainers": "none",
         "auth": "token",
         "dashboard": "private",
         "wait": {"until": "ready", "timeout": "10m"},

@@ -20,6 +20,7 @@ from stacks.settings.fit import (
     waiting_warning,
 )
 from stacks.settings.nearest import did_you_mean
+from stacks.settings.nested import nested_problems, nested_warning
 from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool, Pools, offered
 from stacks.settings.problems import Path, Problem
@@ -189,6 +190,7 @@ def _resolve(
             "ray_version": full.ray_version,
             "env": full.env,
             "nccl": nccl_of(full, worker_pool).model_dump(),
+            "nested_containers": full.nested_containers,
             "auth": full.auth,
             "dashboard": full.dashboard,
             "wait_until": full.wait.until,
@@ -199,7 +201,8 @@ def _resolve(
     into.problems += fabric_problems(cluster, into.pools, path)
     into.problems += version_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster)
-    for warn in (memory_warning, waiting_warning, alignment_warning):
+    into.problems += nested_problems(cluster, into.pools, path)
+    for warn in (memory_warning, waiting_warning, alignment_warning, nested_warning):
         if warning := warn(cluster, into.pools, path):
             into.warnings.append(warning)
     return cluster
