@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 LABEL = ("lab-node", "real")
 """Label of the pool whose first node is real while the lab has a real node; else it is simulated like all others."""
 
+KUBELET_LABEL = ("lab-kubelet", "real")
+"""Label of the node that is real now, for what cannot run on it: no image but those that the lab makes can be had there."""
+
 PLAYED = "kwok.x-k8s.io/node"
 """KWOK's annotation of the nodes that it plays."""
 
@@ -29,7 +32,9 @@ def name(kubeconfig: Path) -> str:
 
 def adopted(manifest: dict[str, Any]) -> dict[str, Any]:
     """A node's object for a kubelet to adopt: labels and taints are the pool's, the rest is the kubelet's to say."""
+    key, value = KUBELET_LABEL
+    labels = {**manifest["metadata"]["labels"], key: value}
     annotations = {key: value for key, value in manifest["metadata"]["annotations"].items() if key != PLAYED}
     return {key: value for key, value in manifest.items() if key != "status"} | {
-        "metadata": {**manifest["metadata"], "annotations": annotations}
+        "metadata": {**manifest["metadata"], "labels": labels, "annotations": annotations}
     }

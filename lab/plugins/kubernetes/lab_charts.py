@@ -1,7 +1,7 @@
 """Charts of the lab that are played where a release asks for the published ones: no repository can be reached from a lab.
 
-So an environment comes up in the lab as it is written for Google Cloud. Only the charts that the lab has, and only from
-their usual repositories: a chart of another repository, an `oci://` reference and a folder are helm's business.
+So an environment comes up in the lab as it is written for Google Cloud. Only the charts that the lab has, and only from where
+they are published: a chart of another repository, another `oci://` reference and a folder are helm's business.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ REPOSITORIES = {
     "gpu-operator": "https://helm.ngc.nvidia.com/nvidia",
     "kuberay-operator": "https://ray-project.github.io/kuberay-helm",
 }
-"""Where each chart is published."""
+"""Where each chart is published that is in a repository."""
+
+REFERENCES = {
+    "dra-driver-nvidia-gpu": "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu",
+    "dranet": "oci://registry.k8s.io/networking/charts/dranet",
+}
+"""Where each chart is published that is an image."""
 
 _EXACT = re.compile(r"v?\d+\.\d+\.\d+\S*")
 
@@ -68,14 +74,23 @@ def played(charts: Path, inputs: Mapping[str, Any]) -> Played | None:
         charts: the lab's charts.
         inputs: of the release, all of them known.
     """
-    name, repository = inputs.get("chart"), (inputs.get("repositoryOpts") or {}).get("repo")
-    if not isinstance(name, str) or not repository:
-        return None
+    name = _published(inputs)
     folder = charts / name
-    if REPOSITORIES.get(name) != str(repository).rstrip("/") or not folder.is_dir():
+    if not name or not folder.is_dir():
         return None
     own, asked = str(_metadata(folder)["version"]), str(inputs.get("version") or "")
     return Played(folder, asked if _EXACT.fullmatch(asked) else own, own)
+
+
+def _published(inputs: Mapping[str, Any]) -> str:
+    """The name of the lab's chart for what a release asks for; "" where that is another one."""
+    chart, repository = inputs.get("chart"), (inputs.get("repositoryOpts") or {}).get("repo")
+    if not isinstance(chart, str):
+        return ""
+    if repository:
+        return chart if REPOSITORIES.get(chart) == str(repository).rstrip("/") else ""
+    name = chart.rstrip("/").rsplit("/", 1)[-1]
+    return name if REFERENCES.get(name) == chart.rstrip("/") else ""
 
 
 def _metadata(folder: Path) -> dict[str, Any]:

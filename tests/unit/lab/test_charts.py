@@ -7,9 +7,13 @@ import pytest
 import yaml
 
 from lab.home import CLONE
+from stacks.settings import versions
 
-OURS = CLONE / "lab" / "charts" / "gpu-operator"
-REAL = CLONE.parent / "shared" / "upstream" / "gpu-operator"
+CHARTS = CLONE / "lab" / "charts"
+PUBLISHED = CLONE.parent / "shared" / "upstream"
+
+FEWEST = {"gpu-operator": 50, "dranet": 12, "dra-driver-nvidia-gpu": 12}
+"""How many values each of our charts has at least: no test that compares nothing."""
 
 
 def leaves(values: dict[str, Any], *path: str) -> dict[tuple[str, ...], Any]:
@@ -22,25 +26,29 @@ def leaves(values: dict[str, Any], *path: str) -> dict[tuple[str, ...], Any]:
     return found
 
 
-@pytest.fixture
-def real() -> dict[str, Any]:
-    file = REAL / "values.yaml"
+@pytest.mark.parametrize("chart", FEWEST)
+def test_every_value_of_our_chart_is_the_published_ones_with_its_default(chart: str) -> None:
+    file = PUBLISHED / chart / "values.yaml"
     if not file.is_file():
-        pytest.skip(f"the published chart's values are not here: {REAL.relative_to(CLONE.parent)}")
-    return dict(yaml.safe_load(file.read_text()))
-
-
-def test_every_value_of_our_gpu_operator_chart_is_the_published_ones_with_its_default(real: dict[str, Any]) -> None:
-    ours = yaml.safe_load((OURS / "values.yaml").read_text())
-    published = leaves(real)
-    found = leaves(ours)
-    assert len(found) > 50
+        pytest.skip(f"the published chart's values are not here: {file.relative_to(CLONE.parent)}")
+    published = leaves(yaml.safe_load(file.read_text()))
+    found = leaves(yaml.safe_load((CHARTS / chart / "values.yaml").read_text()))
+    assert len(found) >= FEWEST[chart]
     assert {path: published.get(path, "not there") for path in found} == found
 
 
-def test_chart_and_operator_are_of_one_version() -> None:
-    chart = yaml.safe_load((OURS / "Chart.yaml").read_text())
-    assert chart["version"] == chart["appVersion"] == "v26.7.0"
+@pytest.mark.parametrize(
+    ("chart", "version", "app"),
+    [
+        ("gpu-operator", versions.GPU_OPERATOR, versions.GPU_OPERATOR),
+        ("dranet", versions.DRANET, f"v{versions.DRANET}"),
+        ("dra-driver-nvidia-gpu", versions.GPU_DRA, versions.GPU_DRA),
+        ("kuberay-operator", versions.KUBERAY, f"v{versions.KUBERAY}"),
+    ],
+)
+def test_a_chart_is_of_the_version_that_berth_installs(chart: str, version: str, app: str) -> None:
+    found = yaml.safe_load((CHARTS / chart / "Chart.yaml").read_text())
+    assert (found["version"], found["appVersion"]) == (version, app)
 
 
 def test_every_chart_of_the_lab_has_a_name_of_its_own() -> None:

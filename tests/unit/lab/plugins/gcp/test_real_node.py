@@ -14,7 +14,7 @@ def test_an_adopted_node_keeps_its_pools_labels_and_taints_and_nothing_of_kwok()
         "status": {"nodeInfo": {"kubeletVersion": "kwok"}},
     }
     assert real_node.adopted(node) == {
-        "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {"other": "kept"}},
+        "metadata": {"name": "n", "labels": {"a": "b", "lab-kubelet": "real"}, "annotations": {"other": "kept"}},
         "spec": {"taints": [{"key": "t"}]},
     }
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from lab.home import CLONE
-from lab.plugins.kubernetes.lab_charts import REPOSITORIES, played
+from lab.plugins.kubernetes.lab_charts import REFERENCES, REPOSITORIES, played
 from stacks.settings import versions
 
 CHARTS = CLONE / "lab" / "charts"
@@ -22,7 +22,11 @@ def test_the_repositories_are_those_that_berth_installs_from() -> None:
         "kuberay-operator": versions.KUBERAY_REPOSITORY.rstrip("/"),
         "gpu-operator": versions.GPU_OPERATOR_REPOSITORY.rstrip("/"),
     } == REPOSITORIES
-    assert {path.name for path in CHARTS.iterdir()} == set(REPOSITORIES)
+    assert {
+        "dranet": versions.DRANET_CHART,
+        "dra-driver-nvidia-gpu": versions.GPU_DRA_CHART,
+    } == REFERENCES
+    assert {path.name for path in CHARTS.iterdir()} == REPOSITORIES.keys() | REFERENCES.keys()
 
 
 def test_a_published_chart_is_played_by_the_labs_of_that_name() -> None:
@@ -36,6 +40,16 @@ def test_a_published_chart_is_played_by_the_labs_of_that_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("chart", "version"), [(versions.DRANET_CHART, versions.DRANET), (versions.GPU_DRA_CHART, versions.GPU_DRA)]
+)
+def test_a_chart_that_is_published_as_an_image_is_played_too(tmp_path: Path, chart: str, version: str) -> None:
+    found = played(CHARTS, {"chart": chart, "version": version})
+    assert found is not None
+    assert str(found).endswith(f" {version}"), "nothing is recorded under another version than the lab's own"
+    assert (found.copy(tmp_path) / "templates").is_dir()
+
+
+@pytest.mark.parametrize(
     "given",
     [
         inputs("./charts/kuberay-operator"),
@@ -43,6 +57,9 @@ def test_a_published_chart_is_played_by_the_labs_of_that_name() -> None:
         inputs(repository=None),
         inputs(repository="https://charts.example/mirror"),
         inputs("dranet"),
+        {"chart": "dranet", "version": versions.DRANET},
+        {"chart": "oci://mirror.example/charts/dranet", "version": versions.DRANET},
+        {"chart": "oci://registry.k8s.io/networking/charts/other"},
         {"chart": "kuberay-operator", "version": "1.6.2"},
     ],
 )
