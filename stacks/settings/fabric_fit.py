@@ -69,12 +69,13 @@ def _profile_problems(cluster: RayClusterSettings, pool: Pool, where: Path) -> I
             where,
             f"{profile} is tuned for {tuned_for}, but pool {pool.name!r} is {name}; write {instead}, or take this line out",
         )
-    elif not worker.nics or not worker.gpus:
-        lacks = "RDMA NICs" if worker.gpus else "GPUs"
+    elif not worker.gpus:
+        yield Problem(where, f"{profile} has NCCL join GPUs, and a worker has none; take this line out")
+    elif not worker.nics:
         yield Problem(
             where,
-            f"{profile} has NCCL use gIB over RDMA NICs, but a worker has no {lacks}, and NCCL would find no network gIB; take this line"
-            " out" + (", or set `worker.nics`" if worker.gpus else ""),
+            f"{profile} has NCCL use gIB over RDMA NICs, but a worker has none, and NCCL would find no network gIB; take this line out,"
+            " or set `worker.nics`",
         )
 
 

@@ -164,6 +164,28 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "pools": {"dev": {"machineType": "a2-highgpu-1g", "nodes": 1}},
         "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu118"}},
     },
+    "all GPUs and NICs of a node": {
+        "pools": {"train": RDMA_POOL},
+        "engineers": {"alice": {"worker": {"gpus": 8}}},
+        "clusters": {"train": {"nccl": {"profile": "a4", "sharedMemory": "64Gi"}}},
+    },
+    "claimed GPUs, each with its NIC": {
+        "pools": {"train": RDMA_POOL | {"gpuAllocation": "dra"}},
+        "engineers": {"alice": {"worker": {"gpus": 2}}, "bob": {"worker": {"gpus": 2, "nics": 0}}},
+        "clusters": {"train": {}},
+    },
+    "claimed GPUs without RDMA": {
+        "pools": {"train": RDMA_POOL | {"gpuAllocation": "dra", "rdma": "none"}},
+        "engineers": {"alice": {}},
+    },
+    "NICs without GPUs": {
+        "policies": {"waived": {"rdma-whole": "a test"}},
+        "pools": {"train": RDMA_POOL},
+        "engineers": {"alice": {"worker": {"pool": "train", "gpus": 0, "nics": 3}}},
+    },
+    "more cores while others don't need them": {
+        "engineers": {"alice": {"worker": {"pool": "cpu", "gpus": 0, "cpu": 4, "cpuLimit": 8}}}
+    },
     "an older CUDA on no GPU": {
         "pools": {"train": RDMA_POOL},
         "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu118", "worker": {"gpus": 0, "pool": "cpu"}}},
@@ -196,6 +218,22 @@ def test_a_pool_with_queued_provisioning_is_warned_of_where_nothing_asks_for_its
         " berth does not make: the workers wait until one is made for them, by Kueue for example; take `queued` out for nodes"
         " that come one by one"
     )
+
+
+@pytest.mark.parametrize(("gpus", "nics"), [(1, 1), (4, 4), (8, 4), (4, 8)])
+def test_counted_gpus_beside_a_part_of_the_nics_are_warned_of(gpus: int, nics: int) -> None:
+    given = {
+        "policies": {"waived": {"rdma-whole": "a test"}},
+        "pools": {"train": RDMA_POOL},
+        "engineers": {"alice": {"worker": {"gpus": gpus, "nics": nics}}},
+    }
+    counted = f"{gpus} GPU{'s' if gpus > 1 else ''} and {nics} NIC{'s' if nics > 1 else ''}"
+    assert warnings(given) == [
+        f"environment.engineers.alice.worker.nics: a worker has {counted} of a node's 8 and 8: its GPUs and NICs may sit on different"
+        " PCIe roots, and Google documents only workers with all of a node's; `gpuAllocation: dra` on pool 'train' pairs them"
+    ]
+    if gpus == nics:
+        assert warnings(over(given, {"pools": {"train": {"gpuAllocation": "dra"}}})) == []
 
 
 def test_a_machine_that_is_not_sold_on_demand_is_warned_of() -> None:
