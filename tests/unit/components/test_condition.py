@@ -164,3 +164,13 @@ def test_a_ready_cluster_has_no_reasons() -> None:
 
 def test_gpus_are_those_of_all_workers() -> None:
     assert gpus_of(cluster(desired=3)) == 6
+
+
+def test_claimed_gpus_count_too() -> None:
+    claiming = cluster(desired=3)
+    (group,) = claiming["spec"]["workerGroupSpecs"]
+    group["template"] = {
+        "metadata": {"annotations": {"berth/claimed-gpus": "4"}},
+        "spec": {"containers": [{"resources": {"limits": {"cpu": "4"}, "claims": [{"name": "gpus"}]}}]},
+    }
+    assert gpus_of(claiming) == 12

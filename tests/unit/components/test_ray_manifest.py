@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from components.ray.condition import gpus_of_pod
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.load import load
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import resolve_environment
+from tests.unit.components import fabric
 
 POOLS = {
     "cpu": {"machineType": "n2-standard-16", "nodes": 1},
@@ -79,3 +81,88 @@ def test_only_pods_that_ask_for_gpus_see_any() -> None:
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"]["containers"][0]["env"]
     assert worker["template"]["spec"]["containers"][0]["env"] == []
     assert "nvidia.com/gpu" not in head["template"]["spec"]["containers"][0]["resources"]["limits"]
+
+
+def on_fabric(pool: dict[str, Any], kind: str, shape: dict[str, Any]) -> dict[str, Any]:
+    return ray_cluster(*fabric.complete(pool, kind, shape), "berth-x", {"berth/engineer": "x"})
+
+
+def worker_group(pool: dict[str, Any], kind: str, **shape: Any) -> dict[str, Any]:
+    (group,) = on_fabric(pool, kind, shape)["spec"]["workerGroupSpecs"]
+    assert isinstance(group, dict)
+    return group
+
+
+@pytest.mark.parametrize(
+    ("name", "pool", "kind", "shape"),
+    [
+        ("cluster-with-all-nics", fabric.BY_NETWORKS, "clusters", {"workers": 2}),
+        ("cluster-with-all-nics-by-managed-dranet", fabric.MANAGED, "clusters", {"workers": 2}),
+        ("cluster-of-claimed-nodes", fabric.PAIRED, "clusters", {"workers": 2}),
+        ("berth-with-claimed-pairs", fabric.PAIRED, "engineers", {"worker": {"gpus": 2}}),
+        ("berth-with-claimed-gpus", fabric.CLAIMED, "engineers", {"worker": {"gpus": 2}}),
+        ("berth-beside-gib-without-nics", fabric.PAIRED, "engineers", {"worker": {"gpus": 1, "nics": 0}}),
+    ],
+)
+def test_manifest_on_a_fabric(
+    golden: Callable[[str, Any], None], name: str, pool: dict[str, Any], kind: str, shape: dict[str, Any]
+) -> None:
+    golden(f"ray/{name}", on_fabric(pool, kind, shape))
+
+
+@pytest.mark.parametrize("pool", [fabric.BY_NETWORKS, fabric.MANAGED, fabric.PAIRED, fabric.CLAIMED])
+def test_a_claim_is_the_pods_and_its_containers(pool: dict[str, Any]) -> None:
+    spec = worker_group(pool, "clusters")["template"]["spec"]
+    (claim,) = spec["resourceClaims"]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": claim["name"]}]
+
+
+def test_a_head_claims_nothing_and_knows_nothing_of_nccl() -> None:
+    head = on_fabric(fabric.PAIRED, "clusters", {"head": {"pool": "train"}})["spec"]["headGroupSpec"]
+    (container,) = head["template"]["spec"]["containers"]
+    assert not {"resourceClaims", "volumes"} & head["template"]["spec"].keys()
+    assert not {"volumeMounts"} & container.keys()
+    assert "claims" not in container["resources"]
+    assert container["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
+def test_claimed_gpus_are_no_counted_resource_and_ray_is_told_of_them() -> None:
+    group = worker_group(fabric.PAIRED, "engineers", worker={"gpus": 4})
+    (container,) = group["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"cpu": "4", "memory": "16Gi"}
+    assert group["rayStartParams"] == {"num-gpus": "4"}
+    assert "NVIDIA_VISIBLE_DEVICES" not in {variable["name"] for variable in container["env"]}
+    assert gpus_of_pod(group["template"]) == 4
+
+
+def test_env_is_laid_over_nccls() -> None:
+    shape = {"nccl": {"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring"}}, "env": {"NCCL_ALGO": "Tree", "LOG": "1"}}
+    (container,) = worker_group(fabric.BY_NETWORKS, "clusters", **shape)["template"]["spec"]["containers"]
+    values = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert len(values) == len(container["env"])
+    assert (values["NCCL_DEBUG"], values["NCCL_ALGO"], values["LOG"]) == ("WARN", "Tree", "1")
+
+
+def test_a_worker_may_use_more_cores_than_it_is_sure_of() -> None:
+    group = worker_group(fabric.A4, "engineers", worker={"cpu": 4, "cpuLimit": 8})
+    resources = group["template"]["spec"]["containers"][0]["resources"]
+    assert (resources["requests"]["cpu"], resources["limits"]["cpu"]) == ("4", "8")
+
+
+def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> None:
+    values = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": {"cpu": fabric.CPU, "train": fabric.BY_NETWORKS},
+        "defaults": {"worker": {"cpu": 4, "cpuLimit": 8, "nics": 1}},
+        "clusters": {"x": {}},
+    }
+    settings = load("test", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    (cluster,) = resolve_environment(settings).clusters
+    assert (cluster.worker.cpu, cluster.worker.cpu_limit, cluster.worker.nics) == ("201", "201", 8)
+
+
+def test_an_autoscaled_group_begins_with_its_start() -> None:
+    group = worker_group(fabric.BY_NETWORKS, "clusters", workers={"min": 0, "max": 2, "start": 1})
+    assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (1, 0, 2)

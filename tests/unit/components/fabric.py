@@ -1,0 +1,44 @@
+"""Complete RayClusters on pools with a fabric, for tests of what is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import Pools
+from stacks.settings.ray import RayClusterSettings
+from stacks.settings.resolve import resolve_environment
+
+CPU = {"machineType": "n2-standard-16", "nodes": 1}
+A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
+BY_NETWORKS = A4 | {"rdma": "networks"}
+MANAGED = A4 | {"rdma": "managed"}
+PAIRED = BY_NETWORKS | {"gpuAllocation": "dra"}
+PAIRED_MANAGED = MANAGED | {"gpuAllocation": "dra"}
+CLAIMED = A4 | {"gpuAllocation": "dra"}
+
+WAIVED = {"rdma-whole": "a test of the manifest alone"}
+
+
+def environment(pool: dict[str, Any], kind: str, shape: dict[str, Any], name: str = "x") -> EnvironmentSettings:
+    """An environment with one RayCluster, on one pool with GPUs."""
+    values = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": {"cpu": CPU, "train": pool},
+        "policies": {"waived": WAIVED},
+        kind: {name: shape},
+    }
+    settings = load("test", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
+def complete(
+    pool: dict[str, Any], kind: str, shape: dict[str, Any], name: str = "x"
+) -> tuple[RayClusterSettings, Pools]:
+    """One RayCluster with all defaults, and its pools."""
+    resolved = resolve_environment(environment(pool, kind, shape, name))
+    (cluster,) = [*resolved.berths, *resolved.clusters]
+    return cluster, resolved.pools

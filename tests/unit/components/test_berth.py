@@ -1,0 +1,59 @@
+"""What a berth registers where its workers claim devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.berth import Berth, BerthInputs
+from stacks.settings.fabric import ResourceApi
+from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
+from tests.unit.recording import Recorder, run
+
+RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
+
+
+def registered(pool: dict[str, Any], shape: dict[str, Any], api: ResourceApi = "v1") -> Recorder:
+    cluster, pools = complete(pool, "clusters", shape)
+
+    async def program() -> None:
+        Berth("x", BerthInputs(cluster, pools, environment="lab", stack="lab", kind="cluster", resource_api=api))
+
+    return run(program, "lab")
+
+
+def template_of(recorder: Recorder) -> str:
+    (cluster,) = recorder.of_type(RAY_CLUSTER)
+    (claim,) = cluster.inputs["spec"]["workerGroupSpecs"][0]["template"]["spec"]["resourceClaims"]
+    return str(claim["resourceClaimTemplateName"])
+
+
+@pytest.mark.parametrize("api", ["v1", "v1beta2", "v1beta1"])
+def test_the_template_is_there_before_the_cluster_that_names_it(api: ResourceApi) -> None:
+    recorder = registered(BY_NETWORKS, {"workers": 2}, api)
+    kinds = [each.type.rpartition(":")[2] for each in recorder.registrations]
+    assert kinds == ["Berth", "Namespace", "ResourceClaimTemplate", "RayCluster"]
+    (template,) = recorder.of_type(f"kubernetes:resource.k8s.io/{api}:ResourceClaimTemplate")
+    metadata = template.inputs["metadata"]
+    assert (metadata["name"], metadata["namespace"]) == (template_of(recorder), "berth-x")
+    assert metadata["labels"]["berth/cluster"] == "x"
+    assert template.name == f"x-{metadata['name']}"
+
+
+def test_another_version_of_the_api_restarts_nobody() -> None:
+    (old,) = registered(BY_NETWORKS, {}, "v1beta1").of_type(RAY_CLUSTER)
+    (new,) = registered(BY_NETWORKS, {}, "v1").of_type(RAY_CLUSTER)
+    assert old.inputs == new.inputs
+
+
+def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
+    before, after = (registered(PAIRED, {"worker": {"gpus": gpus}}) for gpus in (2, 4))
+    assert template_of(before).startswith("2-gpu-nic-")
+    assert template_of(after).startswith("4-gpu-nic-")
+    names = [each.name for recorder in (before, after) for each in recorder.registrations if "Claim" in each.type]
+    assert names == [f"x-{template_of(before)}", f"x-{template_of(after)}"]
+
+
+def test_without_claims_there_is_no_template() -> None:
+    assert [each.type for each in registered(A4, {}).registrations if "Claim" in each.type] == []

@@ -1,0 +1,109 @@
+"""What workers claim, in each version of resource.k8s.io."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from components.fabric.claims import Claim, claim_of, claim_template
+from components.fabric.names import PCIE_ROOT
+from stacks.settings.fabric import ResourceApi
+from stacks.settings.sharing import SharingProfile, offer_of
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
+
+APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
+
+
+def claim(pool: dict[str, Any], **worker: Any) -> Claim | None:
+    cluster, pools = complete(pool, "engineers", {"worker": worker})
+    return claim_of(cluster.worker, pools["train"])
+
+
+def mig_claim(instances: int) -> Claim | None:
+    """Settings refuse MIG where GPUs are claimed, as GKE does; the driver has it."""
+    cluster, pools = complete(CLAIMED, "engineers", {"worker": {"gpus": instances}})
+    profile = SharingProfile(kind="mig", strategy="mixed", profile="1g.23gb")
+    pool = pools["train"]
+    offer = offer_of(pool.settings.machine, profile, by_operator=False)
+    return claim_of(cluster.worker, replace(pool, profile=profile, offer=offer))
+
+
+SHAPES: dict[str, Claim | None] = {
+    "all-nic": claim(BY_NETWORKS, gpus=8),
+    "one-nic": claim(BY_NETWORKS, gpus=1, nics=1),
+    "4-nic": claim(BY_NETWORKS, gpus=4, nics=4),
+    "all-nic-managed": claim(MANAGED, gpus=8),
+    "2-gpu": claim(CLAIMED, gpus=2),
+    "2-gpu-nic": claim(PAIRED, gpus=2),
+    "2-gpu-nic-managed": claim(PAIRED_MANAGED, gpus=2),
+    "2-mig": mig_claim(2),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_template(golden: Callable[[str, Any], None], shape: str, api: ResourceApi) -> None:
+    found = SHAPES[shape]
+    assert found is not None
+    golden(f"fabric/{shape}-{api}", claim_template(found, api, "berth-x", {"berth/engineer": "x"}))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_its_name_says_what_it_is_about_and_is_the_same_in_each_version(shape: str) -> None:
+    found = SHAPES[shape]
+    assert found is not None
+    assert found.template_name.startswith(f"{shape.removesuffix('-managed')}-")
+    named = {claim_template(found, api, "berth-x", {})["metadata"]["name"] for api in APIS}
+    assert named == {found.template_name}
+
+
+def test_other_content_is_another_name() -> None:
+    names = [found.template_name for found in SHAPES.values() if found]
+    assert len(set(names)) == len(SHAPES)
+
+
+@pytest.mark.parametrize("pool", [PAIRED, PAIRED_MANAGED], ids=["networks", "managed"])
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_each_claimed_gpu_is_paired_with_one_nic(pool: dict[str, Any], gpus: int) -> None:
+    found = claim(pool, gpus=gpus)
+    assert found is not None
+    devices = found.spec("v1")["devices"]
+    counts = {request["name"]: request["exactly"]["count"] for request in devices["requests"]}
+    assert counts == {f"{kind}-{number}": 1 for number in range(gpus) for kind in ("gpu", "nic")}
+    assert devices["constraints"] == [
+        {"requests": [f"gpu-{number}", f"nic-{number}"], "matchAttribute": PCIE_ROOT} for number in range(gpus)
+    ]
+    assert found.gpus == gpus
+
+
+def test_a_whole_node_of_pairs_fits_into_one_claim() -> None:
+    found = claim(PAIRED, gpus=8)
+    assert found is not None
+    # Kubernetes takes 32 requests and 32 constraints a claim (k8s.io/api/resource/v1, DeviceRequestsMaxSize).
+    assert len(found.requests) == 16
+    assert found.template_name.startswith("all-gpu-nic-")
+
+
+@pytest.mark.parametrize(
+    ("pool", "worker"),
+    [
+        (A4, {"gpus": 8}),
+        (BY_NETWORKS, {"gpus": 8, "nics": 0}),
+        (BY_NETWORKS, {"gpus": 1}),
+        (PAIRED, {"gpus": 0, "pool": "train"}),
+        (PAIRED, {"gpus": 0, "pool": "cpu"}),
+    ],
+)
+def test_nothing_is_claimed(pool: dict[str, Any], worker: dict[str, Any]) -> None:
+    cluster, pools = complete(pool, "engineers", {"worker": worker})
+    assert claim_of(cluster.worker, pools[cluster.worker.pool]) is None
+
+
+def test_nics_without_gpus_are_claimed_by_themselves() -> None:
+    cluster, pools = complete(PAIRED, "engineers", {"worker": {"gpus": 0, "pool": "train", "nics": 3}})
+    found = claim_of(cluster.worker, pools["train"])
+    assert found is not None
+    assert (found.name, found.template_name.rpartition("-")[0], found.gpus) == ("nics", "3-nic", 0)

@@ -1,0 +1,121 @@
+"""What workers have for NCCL, by where they run and what is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.fabric.nccl import PROFILES, Parts, parts_of
+from stacks.settings.fabric import GIB_PROFILES
+from stacks.settings.machines import MACHINES
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, complete
+
+A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}
+TUNER = "NCCL_TUNER_CONFIG_PATH"
+
+
+def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
+    cluster, _ = complete(pool, kind, shape)
+    return parts_of(cluster.nccl, cluster.worker)
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape", "profile"),
+    [
+        (BY_NETWORKS, {}, "a4"),
+        (MANAGED, {}, "a4"),
+        (PAIRED, {"worker": {"gpus": 2}}, "a4"),
+        (A3_ULTRA, {}, "a3-ultra"),
+        (BY_NETWORKS, {"worker": {"nics": 0}}, "single-node"),
+        (BY_NETWORKS, {"worker": {"gpus": 0, "pool": "train", "nics": 8}}, "none"),
+        (BY_NETWORKS, {"worker": {"gpus": 0, "pool": "cpu"}}, "none"),
+        (BY_NETWORKS, {"nccl": {"profile": "none"}}, "none"),
+        (BY_NETWORKS, {"nccl": {"profile": "auto"}}, "a4"),
+        (A4, {}, "none"),
+        (A4, {"nccl": {"profile": "single-node"}}, "single-node"),
+        (CLAIMED, {}, "none"),
+    ],
+)
+def test_the_profile_goes_by_machine_and_nics(pool: dict[str, Any], shape: dict[str, Any], profile: str) -> None:
+    cluster, _ = complete(pool, "clusters", shape)
+    assert cluster.nccl.profile == profile
+
+
+def test_every_machine_with_rdma_has_a_profile_of_its_own() -> None:
+    assert GIB_PROFILES.keys() == {name for name, machine in MACHINES.items() if machine.rdma}
+    assert {*GIB_PROFILES.values(), "single-node", "none"} == PROFILES.keys()
+
+
+def test_machines_differ_in_the_tuners_configuration_alone() -> None:
+    one, other = PROFILES["a4"], PROFILES["a3-ultra"]
+    assert {key for key in one | other if one.get(key) != other.get(key)} == {TUNER}
+    assert (one[TUNER], other[TUNER]) == (
+        "/usr/local/gib/configs/tuner_config_a4.txtpb",
+        "/usr/local/gib/configs/tuner_config_a3u.txtpb",
+    )
+
+
+def test_what_nccl_is_told_where_gib_is_on_the_node_and_the_pod_has_no_nics() -> None:
+    found = parts(BY_NETWORKS, worker={"nics": 0})
+    assert found == Parts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
+
+
+def test_without_a_fabric_a_worker_has_nothing_for_nccl() -> None:
+    assert parts(A4) == Parts()
+
+
+def test_a_worker_without_gpus_or_nics_has_nothing_for_nccl() -> None:
+    given = {"worker": {"gpus": 0, "pool": "cpu"}, "nccl": {"env": {"NCCL_DEBUG": "WARN"}, "sharedMemory": "1Gi"}}
+    assert parts(BY_NETWORKS, "engineers", **given) == Parts()
+
+
+def test_nics_without_gpus_get_shared_memory_and_nothing_of_gib() -> None:
+    found = parts(BY_NETWORKS, "engineers", worker={"gpus": 0, "pool": "train", "nics": 8})
+    assert found.env == {}
+    assert [mount["name"] for mount in found.mounts] == ["shared-memory"]
+
+
+def test_a_profile_is_laid_under_nccl_env() -> None:
+    env = parts(BY_NETWORKS, nccl={"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}}).env
+    assert env == PROFILES["a4"] | {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}
+
+
+@pytest.mark.parametrize(
+    ("pool", "worker", "expected"),
+    [
+        (BY_NETWORKS, {}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
+        (BY_NETWORKS, {"nics": 0}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
+        (A4, {}, "/opt/nccl/lib:/usr/local/nvidia/lib64"),
+    ],
+)
+def test_libraries_of_the_image_come_before_the_nodes(
+    pool: dict[str, Any], worker: dict[str, Any], expected: str
+) -> None:
+    assert parts(pool, worker=worker, nccl={"libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"] == expected
+
+
+@pytest.mark.parametrize(
+    ("memory", "given", "size"),
+    [
+        ("1600Gi", {}, "250Gi"),
+        ("1000Gi", {}, "250Gi"),
+        ("64Gi", {}, "16Gi"),
+        ("10Gi", {}, "2560Mi"),
+        ("64Gi", {"sharedMemory": "48Gi"}, "48Gi"),
+    ],
+)
+def test_shared_memory(memory: str, given: dict[str, Any], size: str) -> None:
+    found = parts(BY_NETWORKS, worker={"memory": memory}, nccl=given)
+    assert found.volumes[-1] == {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+    assert found.mounts[-1] == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108
+
+
+def test_every_mount_has_its_volume() -> None:
+    found = parts(MANAGED)
+    assert [volume["name"] for volume in found.volumes] == [mount["name"] for mount in found.mounts]
+    assert {volume["name"]: volume.get("hostPath") for volume in found.volumes} == {
+        "library-dir-host": {"path": "/home/kubernetes/bin/nvidia"},
+        "gib": {"path": "/home/kubernetes/bin/gib"},
+        "shared-memory": None,
+    }
