@@ -27,10 +27,17 @@ _COMPONENTS = {
     "berth:gke:Cluster": "GKE cluster",
     "berth:gke:NodePool": "node pool",
     "berth:operators:KubeRay": "KubeRay operator",
+    "berth:operators:DriverInstaller": "GPU driver installer",
     "berth:operators:GpuOperator": "GPU Operator",
+    "berth:operators:GpuDra": "GPU DRA driver",
+    "berth:operators:DraNet": "DraNet",
+    "berth:operators:Gib": "gIB",
     "berth:index:Berth": "berth",
 }
-_NAMELESS = {"network", "GKE cluster", "KubeRay operator", "GPU Operator"}
+_NAMELESS = {
+    *("network", "GKE cluster", "KubeRay operator", "GPU driver installer", "GPU Operator", "GPU DRA driver", "DraNet"),
+    "gIB",
+}
 
 
 @dataclass(frozen=True)

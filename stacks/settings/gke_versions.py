@@ -114,7 +114,7 @@ MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
 DRA = Feature(
     "dynamic resource allocation (resource.k8s.io/v1), by which DraNet hands NICs out", parse("1.34"), _KUBERNETES_DRA
 )
-GPU_DRA = Feature("what NVIDIA's DRA driver for GPUs needs", parse("1.34.2"), _GPU_DRA)
+GPU_DRA = Feature("the Kubernetes that NVIDIA's DRA driver for GPUs needs", parse("1.34.2"), _GPU_DRA)
 DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
 

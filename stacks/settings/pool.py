@@ -125,7 +125,8 @@ class PoolSettings(Settings):
     @property
     def by_operator(self) -> bool:
         """The GPU Operator serves its GPUs."""
-        return self.machine.gpus > 0 and (self.gpu_management or ("operator" if self.sharing else "gke")) == "operator"
+        manager = self.gpu_management or ("operator" if self.sharing else "gke")
+        return self.machine.gpus > 0 and not self.by_dra and manager == "operator"
 
     @property
     def boot_disk(self) -> str:

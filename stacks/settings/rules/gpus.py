@@ -20,7 +20,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
-        yield from _own_problems(pool, settings.sharing, path)
+        yield from _own_problems(pool, settings, path)
         if not pool.by_operator:
             continue
         other = drivers.setdefault(pool.driver == "operator", name)
@@ -41,8 +41,8 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
                 )
 
 
-def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterable[Problem]:
-    machine = pool.machine
+def _own_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+    machine, profiles = pool.machine, settings.sharing
     for key, value in (
         ("sharing", pool.sharing),
         ("gpuManagement", pool.gpu_management),
@@ -56,6 +56,7 @@ def _own_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterabl
         yield from _rdma_problems(pool, path)
     if pool.by_dra:
         yield from _claim_problems(pool, path)
+        yield from _claimed_sharing_problems(pool, settings, path)
     elif machine.gpus:
         yield from _plugin_problems(pool, profiles, path)
 
@@ -90,17 +91,9 @@ def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     """GPUs that pods claim.
 
     Source: "Prepare GKE infrastructure for DRA workloads", limitations
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no time-sharing, no MIG, no MPS, and no driver by
-    GKE's own automation. NVIDIA's driver has sharing behind alpha gates, and MIG for instances that someone else has cut.
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no driver by GKE's own automation.
     """
     rests = ((*path, "gpuAllocation"),)
-    if pool.sharing:
-        yield Problem(
-            (*path, "sharing"),
-            "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is for a whole"
-            " one; share the GPUs of another pool, or take `gpuAllocation` out",
-            rests_on=rests,
-        )
     if pool.gpu_management:
         whose = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
         yield Problem(
@@ -130,6 +123,31 @@ def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
             " that belongs to the node's image; take this line out",
             rests_on=rests,
         )
+
+
+def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+    """Claimed GPUs that are shared.
+
+    GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG instances that it finds, and cuts
+    none (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates): so nodes of another make can
+    have them.
+    """
+    profile = settings.sharing.get(pool.sharing or "")
+    if profile is None or (profile.kind == "mig" and settings.cluster.existing):
+        if pool.sharing:
+            yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
+        if profile and pool.rdma != "none":
+            yield Problem(
+                (*path, "rdma"),
+                "a claim pairs NICs with whole GPUs, not with MIG instances; write `rdma: none`, or take `sharing` out",
+            )
+        return
+    yield Problem(
+        (*path, "sharing"),
+        "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is for a whole one;"
+        " share the GPUs of another pool, or take `gpuAllocation` out",
+        rests_on=((*path, "gpuAllocation"),),
+    )
 
 
 def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:

@@ -1,0 +1,154 @@
+"""What is installed for the fabric, held to the real charts where their data is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.fabric.device_classes import dranet_class
+from components.gke.node_pool_arguments import NodePlace, node_pool_arguments
+from components.operators import dranet, gib, gpu_dra
+from components.sharing.device_plugin import node_labels
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import Pools, offered
+from stacks.settings.rules import warnings_of
+from tests.unit.components.gke import environment_of, unknown_arguments
+
+UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"
+
+A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
+POOLS: dict[str, Any] = {
+    "train": A4 | {"rdma": "networks"},
+    "small": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
+    "solo": A4 | {"gpuAllocation": "dra"},
+    "dev": A4,
+}
+
+
+def fleet(pools: dict[str, Any] = POOLS, **values: Any) -> tuple[EnvironmentSettings, Pools]:
+    settings = environment_of(pools, **values)
+    return settings, offered(settings.pools, settings.sharing)
+
+
+def of_dranet(**given: Any) -> dict[str, Any]:
+    settings, pools = fleet(operators={"dranet": given})
+    return dranet.values(settings.operators.dranet, pools)
+
+
+VALUES: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+    "dranet": ("dranet", of_dranet),
+    "dranet-on-chosen-nodes": ("dranet", lambda: of_dranet(nodeSelector={"tier": "fast"}, version="1.4.1")),
+    "gpu-dra": ("dra-driver-nvidia-gpu", lambda: gpu_dra.values(fleet()[1])),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_values(golden: Callable[[str, Any], None], case: str) -> None:
+    golden(f"fabric/{case}", VALUES[case][1]())
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_every_value_exists_in_the_real_chart(case: str) -> None:
+    chart, values = VALUES[case]
+    if not (UPSTREAM / chart).is_dir():
+        pytest.skip(f"the real chart's data (../shared/upstream/{chart}) is not at hand")
+    real = yaml.safe_load((UPSTREAM / chart / "values.yaml").read_text())
+    unknown = [path for path in paths(values()) if not exists(real, path)]
+    assert unknown == []
+
+
+# Free-form in the charts: Kubernetes knows what may be in them.
+FREE = ("affinity", "tolerations", "nodeSelector")
+
+
+def paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict) and value and not (path and path[-1] in FREE):
+        for key, inner in value.items():
+            yield from paths(inner, (*path, key))
+    else:
+        yield path
+
+
+def exists(real: Any, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if not isinstance(real, dict) or key not in real:
+            return False
+        real = real[key]
+    return True
+
+
+def test_manifests(golden: Callable[[str, Any], None]) -> None:
+    settings, pools = fleet()
+    golden("fabric/gib-installer", gib.installer(settings.operators.gib, gib.with_rdma(pools)))
+    golden("fabric/device-class", dranet_class("v1"))
+    assert dranet_class("v1beta1") == dranet_class("v1") | {"apiVersion": "resource.k8s.io/v1beta1"}
+
+
+def test_each_is_for_its_own_pools_only() -> None:
+    _, pools = fleet()
+    assert set(dranet.served(pools)) == {"train", "small"}
+    assert set(gpu_dra.served(pools)) == {"small", "solo"}
+    assert gib.with_rdma(pools) == ["small", "train"]
+    managed = fleet({"train": A4 | {"rdma": "managed"}})[1]
+    assert dranet.served(managed) == {}, "GKE brings the driver"
+    assert gib.with_rdma(managed) == ["train"]
+
+
+def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golden: Callable[[str, Any], None]) -> None:
+    settings, pools = fleet()
+    place = NodePlace(project="some-project", cluster="some", location="us-central1-b", zones=["us-central1-b"])
+    arguments = node_pool_arguments(pools["solo"], place)
+    golden("gke/pool-a4-of-claimed-gpus", arguments)
+    assert list(unknown_arguments(arguments | {"name": "solo", "cluster": "some"}, "container", "NodePoolArgs")) == []
+    assert node_labels(pools["dev"]) == {}
+    assert settings.pools["solo"].by_dra
+
+
+def test_a_preinstalled_driver_is_told_of_claimed_gpus_too() -> None:
+    _, pools = fleet({"solo": A4 | {"gpuAllocation": "dra", "driver": "preinstalled"}})
+    assert node_labels(pools["solo"])["berth/driver"] == "preinstalled"
+
+
+def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
+    cut = {"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"}
+    pool = {"machineType": "a4-highgpu-8g", "nodes": 1, "gpuAllocation": "dra", "sharing": "cut"}
+    cpu = {"machineType": "n2-standard-16", "nodes": 1}
+    on = {"cluster": {"existing": {"kubeconfig": "kubeconfig.yaml"}}, "sharing": {"cut": cut}}
+    settings = load("some", {"environment": {"pools": {"cpu": cpu, "dev": pool}, **on}}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    pools = offered(settings.pools, settings.sharing)
+    assert set(gpu_dra.served(pools)) == {"dev"}
+    assert not pools["dev"].settings.by_operator
+    (warning,) = warnings_of(settings)
+    assert "a device plugin hands out the same GPUs as claims do" in warning.message
+
+
+def daemon_set(**pod: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "dranet"},
+        "spec": {"template": {"spec": pod}},
+    }
+
+
+def test_daemons_of_a_manifest_run_where_the_pools_and_the_settings_say() -> None:
+    settings, pools = fleet(operators={"dranet": {"source": "manifest", "manifest": "x", "nodeSelector": {"a": "b"}}})
+    written = daemon_set(nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True)
+    placed = dranet.placed(written, settings.operators.dranet, pools)
+    assert placed["spec"]["template"]["spec"] == {
+        "hostNetwork": True,
+        "nodeSelector": {"kubernetes.io/os": "linux", "a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"podAffinity": {}, **of_dranet()["affinity"]},
+    }
+    assert written == daemon_set(
+        nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True
+    ), "what was read stays as it is"
+    other = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "dranet"}}
+    assert dranet.placed(other, settings.operators.dranet, pools) is other
