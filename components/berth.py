@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import pulumi
 
 from components.fabric.claims import claim_of, claim_template
+from components.isolation.berth import isolated, isolation
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest, resource_type
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
 from stacks.settings.fabric import ResourceApi
+from stacks.settings.isolation import IsolationSettings
+from stacks.settings.operators import KubeRaySettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import namespace_of
@@ -32,6 +35,8 @@ class BerthInputs:
         stack: the stack that makes it: the environment's own or the engineer's.
         kind: an engineer's berth or a named cluster.
         resource_api: the version of resource.k8s.io that its claim templates are written in.
+        isolation: what the environment loosens of what keeps its berths apart.
+        kuberay: where the operator is.
     """
 
     settings: RayClusterSettings
@@ -40,10 +45,12 @@ class BerthInputs:
     stack: str
     kind: Literal["engineer", "cluster"]
     resource_api: ResourceApi = "v1"
+    isolation: IsolationSettings = field(default_factory=IsolationSettings)
+    kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace and RayCluster, with the template of its workers' claims and the load balancer of its head where there are such."""
+    """Namespace with what keeps it apart and RayCluster, with the template of its workers' claims and the load balancer of its head where there are such."""
 
     settings: RayClusterSettings
     """The RayCluster's settings."""
@@ -64,13 +71,26 @@ class Berth(pulumi.ComponentResource):
         self.settings = inputs.settings
         self.namespace = namespace_of(inputs.settings.name)
         labels = berth_labels(inputs)
-        namespace = KubernetesObject(
-            name, namespace_manifest(self.namespace, labels), pulumi.ResourceOptions(parent=self)
+        cluster = ray_cluster(inputs.settings, inputs.pools, self.namespace, labels)
+        dashboard = dashboard_service(inputs.settings, self.namespace, labels)
+        apart = isolation(
+            inputs.settings,
+            inputs.isolation,
+            inputs.kuberay,
+            inputs.pools,
+            [cluster, *([dashboard] if dashboard else [])],
         )
+        namespace = KubernetesObject(
+            name,
+            namespace_manifest(self.namespace, labels | apart.namespace_labels),
+            pulumi.ResourceOptions(parent=self),
+        )
+        in_namespace = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
         needed: list[pulumi.Resource] = [namespace, *self._claim_template(name, inputs, labels, namespace)]
+        needed += [KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace) for each in apart.objects]
         self.ray_cluster = KubernetesObject(
             name,
-            ray_cluster(inputs.settings, inputs.pools, self.namespace, labels),
+            isolated(cluster, apart.level, inputs.settings.priority),
             pulumi.ResourceOptions(
                 parent=self,
                 depends_on=needed,
@@ -80,8 +100,8 @@ class Berth(pulumi.ComponentResource):
                 ),
             ),
         )
-        if dashboard := dashboard_service(inputs.settings, self.namespace, labels):
-            KubernetesObject(name, dashboard, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
+        if dashboard:
+            KubernetesObject(name, dashboard, in_namespace)
         self.register_outputs({"namespace": self.namespace, "rayCluster": inputs.settings.name})
 
     def _claim_template(

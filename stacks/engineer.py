@@ -16,6 +16,7 @@ from stacks.load import berth_on
 from stacks.notices import say
 from stacks.policies.settings import judge_engineer
 from stacks.settings.engineer import EngineerSettings
+from stacks.settings.isolation import IsolationSettings
 from stacks.settings.resolve import EnvironmentContract
 from stacks.stack_file import StackFile
 from stacks.waiting import wait_until_ready
@@ -51,6 +52,8 @@ async def engineer(stack: str, settings: EngineerSettings, file: StackFile | Non
             stack=stack,
             kind="engineer",
             resource_api=contract.resource_api,
+            isolation=contract.isolation or IsolationSettings(),
+            kuberay=contract.kuberay,
         ),
         pulumi.ResourceOptions(providers={"kubernetes": kubernetes}),
     )
@@ -77,11 +80,14 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
             f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"
         )
     try:
-        return EnvironmentContract.model_validate(_whole_numbers(value))
+        contract = EnvironmentContract.model_validate(_whole_numbers(value))
     except ValidationError:
+        contract = None
+    if contract is None or contract.isolation is None:
         raise pulumi.RunError(
             f"environment {environment!r} was made by another version of berth; bring it up to date: pulumi up -s {environment}"
-        ) from None
+        )
+    return contract
 
 
 def _whole_numbers(value: Any) -> Any:

@@ -9,7 +9,9 @@ from typing import Literal
 import pulumi
 
 from components.berth import Berth, BerthInputs
+from components.isolation.priority import priority_classes
 from components.kubernetes_provider import kubernetes_provider
+from components.manifest import KubernetesObject
 from stacks.claims_api import claims_api
 from stacks.existing import existing
 from stacks.installed import Wanted, dranet_manifest, install
@@ -48,12 +50,25 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     operators = install(Wanted(settings, resolved.pools, occupants, resource_api, manifest), on_nodes)
+    of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
+    ranks = [KubernetesObject(each["metadata"]["name"], each, of_cluster) for each in priority_classes()]
     # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.
-    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators])
+    on_cluster = pulumi.ResourceOptions(
+        providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *ranks]
+    )
     kinds: list[tuple[Literal["engineer", "cluster"], list[RayClusterSettings]]]
     kinds = [("engineer", resolved.berths), ("cluster", resolved.clusters)]
     wanted = [
-        BerthInputs(its, resolved.pools, environment=stack, stack=stack, kind=kind, resource_api=resource_api)
+        BerthInputs(
+            its,
+            resolved.pools,
+            environment=stack,
+            stack=stack,
+            kind=kind,
+            resource_api=resource_api,
+            isolation=settings.isolation,
+            kuberay=settings.operators.kuberay,
+        )
         for kind, of_it in kinds
         for its in of_it
     ]

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from stacks.settings.base import Settings
 from stacks.settings.cluster import ClusterSettings
+from stacks.settings.isolation import IsolationSettings
 from stacks.settings.network import NetworkSettings
 from stacks.settings.operators import OperatorsSettings
 from stacks.settings.policy import PolicySettings
@@ -41,6 +42,7 @@ class EnvironmentSettings(Settings):
     cluster: ClusterSettings = ClusterSettings()
     network: NetworkSettings = NetworkSettings()
     operators: OperatorsSettings = OperatorsSettings()
+    isolation: IsolationSettings = IsolationSettings()
     policies: PolicySettings = PolicySettings()
     sharing: dict[Name, SharingProfile] = {}
     """Ways to share GPUs, by name, for the pools' `sharing`. The one named `any` is the device plugin's default."""

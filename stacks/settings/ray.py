@@ -10,6 +10,7 @@ from pydantic import Field
 from stacks.settings import versions
 from stacks.settings.base import Settings
 from stacks.settings.bounds import WorkerBounds, WorkerCount, at_most
+from stacks.settings.isolation import Access, AccessShape, PriorityClass
 from stacks.settings.types import Duration, Name, NonEmpty, Quantity
 
 NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
@@ -104,6 +105,10 @@ class RayShape(Settings):
     dashboard: Literal["private", "internal", "public"] | None = None
     """Who reaches the head's dashboard and client ports: `private`: the cluster's own network only (default). `internal`: the
     VPC, by an internal load balancer. `public`: the internet; against policy `private-dashboard`."""
+    access: AccessShape = AccessShape()
+    """Who may use it by kubectl and Ray."""
+    priority: PriorityClass | None = None
+    """PriorityClass of its pods. Default: berth-development; for a named cluster berth-production, which preempts it."""
     wait: Wait = Wait()
     """What `pulumi up` waits for."""
 
@@ -173,6 +178,8 @@ class RayClusterSettings(Settings):
     nested_containers: NestedContainers = "none"
     auth: Literal["token", "none"] = "token"
     dashboard: Literal["private", "internal", "public"] = "private"
+    access: Access = Access()
+    priority: PriorityClass | None = None
     wait_until: Literal["ready", "submitted"]
     wait_timeout: Duration
 

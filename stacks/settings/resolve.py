@@ -19,8 +19,10 @@ from stacks.settings.fit import (
     version_problems,
     waiting_warning,
 )
+from stacks.settings.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.nested import nested_problems, nested_warning
+from stacks.settings.operators import KubeRaySettings
 from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool, Pools, offered
 from stacks.settings.problems import Path, Problem
@@ -53,6 +55,10 @@ class EnvironmentContract(Settings):
     """Namespaces that the environment's stack made, with whose they are."""
     resource_api: ResourceApi = "v1"
     """The version of resource.k8s.io in which claims are made there."""
+    kuberay: KubeRaySettings = KubeRaySettings()
+    """Where its KubeRay operator is."""
+    isolation: IsolationSettings | None = None
+    """What it loosens of what keeps berths apart. None: it was made before there were PriorityClasses for its berths."""
     production: bool = False
     """It is a production environment."""
     waived: dict[NonEmpty, NonEmpty] = {}
@@ -110,6 +116,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
             " there, or give this stack another `name`"
         )
         resolved.problems.append(Problem((*path, "name"), message))
+    if settings.priority not in (None, contract.defaults.priority):
+        message = f"which berths go first is for environment {contract.name!r} to say, not for an engineer's own stack; take it out"
+        resolved.problems.append(Problem((*path, "priority"), message))
     cluster = _resolve(name, settings.shape, contract.defaults, path, resolved, whole_node=False)
     if cluster:
         resolved.berths.append(cluster)
@@ -132,6 +141,8 @@ def contract_of(
             **{namespace_of(cluster.name): f"clusters.{cluster.name}" for cluster in resolved.clusters},
         },
         resource_api=resource_api,
+        kuberay=settings.operators.kuberay,
+        isolation=settings.isolation,
         production=settings.is_production(stack),
         waived=settings.policies.waived,
     )
@@ -193,6 +204,8 @@ def _resolve(
             "nested_containers": full.nested_containers,
             "auth": full.auth,
             "dashboard": full.dashboard,
+            "access": full.access.model_dump(exclude_none=True),
+            "priority": full.priority or (PRODUCTION if whole_node else DEVELOPMENT),
             "wait_until": full.wait.until,
             "wait_timeout": full.wait.timeout,
         }

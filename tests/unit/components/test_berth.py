@@ -33,7 +33,8 @@ def template_of(recorder: Recorder) -> str:
 def test_the_template_is_there_before_the_cluster_that_names_it(api: ResourceApi) -> None:
     recorder = registered(BY_NETWORKS, {"workers": 2}, api)
     kinds = [each.type.rpartition(":")[2] for each in recorder.registrations]
-    assert kinds == ["Berth", "Namespace", "ResourceClaimTemplate", "RayCluster"]
+    apart = ["NetworkPolicy", "NetworkPolicy", "ResourceQuota", "LimitRange"]
+    assert kinds == ["Berth", "Namespace", "ResourceClaimTemplate", *apart, "RayCluster"]
     (template,) = recorder.of_type(f"kubernetes:resource.k8s.io/{api}:ResourceClaimTemplate")
     metadata = template.inputs["metadata"]
     assert (metadata["name"], metadata["namespace"]) == (template_of(recorder), "berth-x")

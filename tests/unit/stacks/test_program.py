@@ -21,6 +21,12 @@ from tests.unit.recording import run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+APART = [
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy",
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy",
+    "kubernetes:core/v1:ResourceQuota",
+    "kubernetes:core/v1:LimitRange",
+]
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
@@ -100,7 +106,7 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
     )
     custom = [each.type for each in recorder.registrations if not each.type.startswith("berth:")]
     assert sorted(custom) == sorted(
-        ["pulumi:pulumi:StackReference", "pulumi:providers:kubernetes", NAMESPACE, RAY_CLUSTER]
+        ["pulumi:pulumi:StackReference", "pulumi:providers:kubernetes", NAMESPACE, *APART, RAY_CLUSTER]
     )
     (cluster,) = recorder.of_type(RAY_CLUSTER)
     assert cluster.inputs["spec"]["workerGroupSpecs"][0]["replicas"] == 2
