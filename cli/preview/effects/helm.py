@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cli.preview.effects import fabric
 from cli.preview.effects.effect import Effect, Level, sitting_on, where_somebody_works
 from cli.preview.fleet import Fleet
 from cli.preview.paths import below
@@ -34,12 +35,14 @@ def of_release(step: Step, fleet: Fleet) -> list[Effect]:
     """The effects of a change of a Helm release."""
     if step.old is None:
         return []
-    gpu_operator = is_gpu_operator(step.old.inputs)
-    if step.operation in ("replace", "delete"):
-        return [_gone(step, fleet, gpu_operator=gpu_operator)]
+    gpu_operator, gone = is_gpu_operator(step.old.inputs), step.operation in ("replace", "delete")
     changed = [each.path for each in step.properties if not any(below(each.path, prefix) for prefix in _QUIET)]
-    if not changed:
+    if not changed and not gone:
         return []
+    if _chart(step.old.inputs) in (fabric.DRANET, fabric.GPU_DRA):
+        return fabric.of_driver(step, fleet, _chart(step.old.inputs))
+    if gone:
+        return [_gone(step, fleet, gpu_operator=gpu_operator)]
     if not gpu_operator:
         return (
             [Effect(Level.DISTURBS, f"release {step.name}: what it installs restarts where it changes")]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from cli.preview.effects.effect import Effect, Level, sitting_on
 from cli.preview.fleet import Fleet
 from cli.preview.plan import Step
+from stacks.settings.fabric import ResourceApi
 
 # Gone or made anew without anything that runs noticing: what reads them has done so, or reads the new one by its name.
 _HOLDS_NOTHING = {
@@ -30,8 +33,14 @@ _DISTURBS_WHEN_GONE = {
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "who had rights by it loses them",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "who had rights by it loses them",
     "kubernetes:apps/v1:DaemonSet": "its pods stop on every node",
-    "kubernetes:resource.k8s.io/v1:DeviceClass": "pods that claim such devices can't start without it",
-    "kubernetes:resource.k8s.io/v1:ResourceClaimTemplate": "pods that claim devices by it can't start without it",
+    **{
+        f"kubernetes:resource.k8s.io/{version}:{kind}": text
+        for version in get_args(ResourceApi)
+        for kind, text in {
+            "DeviceClass": "pods that claim such devices can't start without it",
+            "ResourceClaimTemplate": "pods that claim devices by it can't start without it",
+        }.items()
+    },
     "kubernetes:scheduling.k8s.io/v1:PriorityClass": "pods that name it can't start without it",
     "gcp:compute/firewall:Firewall": "traffic that it let through, or kept out, no longer is",
     "gcp:compute/router:Router": "nodes without public addresses reach nothing outside, no image registry either",

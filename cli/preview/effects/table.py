@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cli.preview.effects.effect import Effect, Level
+from cli.preview.effects.fabric import is_gib, of_gib
 from cli.preview.effects.gke_cluster import of_gke_cluster
 from cli.preview.effects.helm import of_release
 from cli.preview.effects.node_pool import of_node_pool
@@ -18,6 +19,7 @@ _TABLES: Mapping[str, Callable[[Step, Fleet], list[Effect]]] = {
     GKE_CLUSTER: of_gke_cluster,
     RAY_CLUSTER: of_ray_cluster,
     "kubernetes:helm.sh/v3:Release": of_release,
+    "kubernetes:apps/v1:DaemonSet": lambda step, fleet: (of_gib if is_gib(step) else of_other)(step, fleet),
 }
 
 _OPERATIONS = {"create", "import", "update", "replace", "import-replacement", "delete"}

@@ -380,6 +380,49 @@ def test_another_kuberay_leaves_clusters_running() -> None:
     assert "RayClusters keep running" in text
 
 
+# The fabric
+
+WITH_NICS = pool() | {"networkConfig": {"additionalNodeNetworkConfigs": [{"network": "rdma"}]}}
+CLAIMED = pool(labels={"cloud.google.com/gke-nvidia-gpu-dra-driver": "true"})
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+
+
+@pytest.mark.parametrize(
+    ("chart", "its_pool", "devices"),
+    [
+        ("oci://registry.k8s.io/networking/charts/dranet", WITH_NICS, "NICs"),
+        ("./charts/dra-driver-nvidia-gpu", CLAIMED, "GPUs"),
+    ],
+)
+def test_another_driver_of_devices_keeps_them_with_those_who_have_them(
+    chart: str, its_pool: Inputs, devices: str
+) -> None:
+    old = {"chart": chart, "version": "1.4.0"}
+    there = (same(POOL, "train", its_pool), same(POOL, "other", pool("other")), same(RAY, "alice", ALICE))
+    found = effects(event("update", RELEASE, "x", old, old | {"version": "1.4.1"}), *there)
+    assert [(level, f"running pods keep their {devices}" in text) for level, text in told(found)] == [
+        ("disturbs", True)
+    ]
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+    found = effects(event("delete", RELEASE, "x", old, None), *there)
+    assert [(level, "those that end hang" in text) for level, text in told(found)] == [("destroys", True)]
+    assert effects(event("update", RELEASE, "x", old, old | {"timeout": 900}), *there) == []
+
+
+def test_another_plugin_for_nccl_is_written_over_the_one_that_runs() -> None:
+    old = {"metadata": {"name": "nccl-rdma-installer"}, "spec": {"template": {"image": "v1.1.1"}}}
+    new = edited(old, spec__template__image="v1.1.2")
+    there = (same(POOL, "train", WITH_NICS), same(RAY, "alice", ALICE))
+    found = effects(event("update", DAEMON_SET, "x", old, new), *there)
+    assert [(level, "change it while none runs" in text) for level, text in told(found)] == [("destroys", True)]
+    assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
+    idle = effects(event("update", DAEMON_SET, "x", old, new), same(POOL, "train", WITH_NICS), live=[])
+    assert [effect.level.word for effect in idle] == ["disturbs"]
+    assert effects(event("update", DAEMON_SET, "x", old, edited(old, metadata__labels={"a": "b"})), *there) == []
+    gone = effects(event("delete", DAEMON_SET, "x", old, None), *there)
+    assert [effect.level.word for effect in gone] == ["disturbs"]
+
+
 # Everything else
 
 
@@ -401,6 +444,10 @@ def test_another_kuberay_leaves_clusters_running() -> None:
         ("update", "kubernetes:core/v1:ConfigMap", None),
         ("update", "kubernetes:core/v1:Namespace", None),
         ("update", "kubernetes:apps/v1:DaemonSet", "disturbs"),
+        ("delete", "kubernetes:resource.k8s.io/v1:DeviceClass", "disturbs"),
+        ("replace", "kubernetes:resource.k8s.io/v1beta1:DeviceClass", "disturbs"),
+        ("delete", "kubernetes:resource.k8s.io/v1beta2:ResourceClaimTemplate", "disturbs"),
+        ("update", "kubernetes:resource.k8s.io/v1:DeviceClass", None),
         ("create", "gcp:storage/bucket:Bucket", None),
         ("conjure", "kubernetes:core/v1:ConfigMap", "destroys"),
     ],
