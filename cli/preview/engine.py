@@ -20,6 +20,7 @@ Event = dict[str, Any]
 _ENOUGH_SECONDS = 10
 _LONGEST_ERROR = 2000
 _NO_STACK = "no stack named"
+_SAYS_NOTHING = {"preview failed", "update failed", "destroy failed"}
 
 # Of a replacement and of a deletion, as the engine words them (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
@@ -61,13 +62,14 @@ def program() -> str:
     return found
 
 
-def preview(stack: str, *, refresh: bool, seen: Callable[[str], None]) -> list[Event]:
+def preview(stack: str, *, refresh: bool, seen: Callable[[str], None], destroy: bool = False) -> list[Event]:
     """Run the engine's preview. Nothing is changed: neither resources nor state.
 
     Args:
         stack: the stack.
         refresh: look first what is really there.
         seen: told of every resource that the engine looks at: its URN.
+        destroy: of `pulumi destroy`, which runs no program.
 
     Returns:
         The engine's events, without its debugging messages.
@@ -77,19 +79,24 @@ def preview(stack: str, *, refresh: bool, seen: Callable[[str], None]) -> list[E
         UnknownStackError: the backend has no such stack.
         EngineError: it failed.
     """
-    command = [program(), "preview", "--stack", stack, "--json", "--show-sames", "--non-interactive"]
+    verb, option = ("destroy", "--preview-only") if destroy else ("preview", "--show-sames")
+    command = [program(), verb, "--stack", stack, "--json", option, "--non-interactive"]
     environment = os.environ | {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
     with (
         # Not a pipe: nobody would read from it while events come, and a full one would stop the engine.
         tempfile.TemporaryFile("w+", encoding="utf-8") as complaints,
         _started([*command, *(["--refresh"] if refresh else [])], environment, complaints) as process,
     ):
-        events = list(_events(process, seen))
+        events = []
+        for event in events_of(process):
+            if metadata := (event.get("resourcePreEvent") or {}).get("metadata"):
+                seen(str(metadata["urn"]))
+            events.append(event)
         code = process.wait()
         complaints.seek(0)
         complaint = complaints.read()
     if code != 0 and not _only_protection(events):
-        raise _failure(stack, events, complaint, code)
+        raise failure(stack, events, complaint, f"pulumi {verb} ended with {code}")
     return events
 
 
@@ -124,7 +131,8 @@ def _started(
                     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _events(process: subprocess.Popen[str], seen: Callable[[str], None]) -> Iterator[Event]:
+def events_of(process: subprocess.Popen[str]) -> Iterator[Event]:
+    """The events that an engine prints with `--json`, as they come, without its debugging messages."""
     for line in process.stdout or ():
         try:
             event = json.loads(line)
@@ -132,8 +140,6 @@ def _events(process: subprocess.Popen[str], seen: Callable[[str], None]) -> Iter
             continue
         if (event.get("diagnosticEvent") or {}).get("severity") == "debug":
             continue
-        if metadata := (event.get("resourcePreEvent") or {}).get("metadata"):
-            seen(str(metadata["urn"]))
         yield event
 
 
@@ -144,8 +150,15 @@ def _only_protection(events: Sequence[Event]) -> bool:
     return bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
 
 
-def _failure(stack: str, events: Sequence[Event], complaint: str, code: int) -> EngineError:
-    """What went wrong, by what the engine said."""
+def failure(stack: str, events: Sequence[Event], complaint: str, otherwise: str) -> EngineError:
+    """What went wrong, by what the engine said.
+
+    Args:
+        stack: the stack.
+        events: the engine's events.
+        complaint: what it wrote beside them.
+        otherwise: what is said where it said nothing.
+    """
     if _NO_STACK in complaint:
         return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
     told = [diagnostic for event in events if (diagnostic := event.get("diagnosticEvent"))]
@@ -161,8 +174,8 @@ def _failure(stack: str, events: Sequence[Event], complaint: str, code: int) -> 
         if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
             return RefusedSettingsError(rest)
     # The last line of all says only that there were others.
-    telling = [text for text in dict.fromkeys(errors) if text and text != "preview failed"]
-    said = "\n".join(telling) or complaint.strip().removeprefix("error: ") or f"pulumi preview ended with {code}"
+    telling = [text for text in dict.fromkeys(errors) if text and text not in _SAYS_NOTHING]
+    said = "\n".join(telling) or complaint.strip().removeprefix("error: ") or otherwise
     return EngineError(said if len(said) <= _LONGEST_ERROR else f"{said[:_LONGEST_ERROR]}…")
 
 

@@ -69,19 +69,33 @@ def run(stack: str, options: Options) -> int:
     Raises:
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
-    settings, house = _settings(stack)
-    try:
-        report = _report(stack, settings, house, refresh=options.refresh)
-    except engine.RefusedSettingsError as error:
-        _refuse(stack, error.lines)
-    except engine.UnknownStackError as error:
-        fail(str(error), BAD_INPUT)
-    except engine.EngineError as error:
-        fail(str(error), Exit.FAILED)
+    report = planned(stack, refresh=options.refresh)
     for line in report.warnings:
         err.print(f"warning: {line}", markup=False, style="yellow")
     _show(report, options.rendering)
     return exit_code(report, options)
+
+
+def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Report:
+    """What `pulumi up` would do to a stack, or `pulumi destroy`, and what that means.
+
+    Args:
+        stack: the stack.
+        refresh: look first what is really there.
+        destroy: what `pulumi destroy` would do. Then wrong settings are no matter: they are not asked.
+
+    Raises:
+        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
+    """
+    settings, house = _settings(stack) if not destroy else (None, None)
+    try:
+        return _report(stack, settings, house, refresh=refresh, destroy=destroy)
+    except engine.RefusedSettingsError as error:
+        refuse(stack, error.lines)
+    except engine.UnknownStackError as error:
+        fail(str(error), BAD_INPUT)
+    except engine.EngineError as error:
+        fail(str(error), Exit.FAILED)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -106,7 +120,7 @@ def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
     """
     found = check(stack)
     if found.lines:
-        _refuse(stack, found.lines)
+        refuse(stack, found.lines)
     if found.kind != "environment":
         return None, found.house
     file = stack_file.read(stack_file.stack_path(stack))
@@ -114,7 +128,7 @@ def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
     return (settings if isinstance(settings, EnvironmentSettings) else None), found.house
 
 
-def _refuse(stack: str, lines: list[str]) -> NoReturn:
+def refuse(stack: str, lines: list[str]) -> NoReturn:
     """Say what is wrong with settings, as `berth check` does.
 
     Raises:
@@ -126,7 +140,9 @@ def _refuse(stack: str, lines: list[str]) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
-def _report(stack: str, settings: EnvironmentSettings | None, house: House | None, *, refresh: bool) -> Report:
+def _report(
+    stack: str, settings: EnvironmentSettings | None, house: House | None, *, refresh: bool, destroy: bool
+) -> Report:
     """The engine's preview and what it means.
 
     Raises:
@@ -134,16 +150,17 @@ def _report(stack: str, settings: EnvironmentSettings | None, house: House | Non
     """
     engine.program()
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
-    asking = Asking(lambda: engine.outputs(stack)) if settings else None
+    asking = Asking(lambda: engine.outputs(stack)) if settings or destroy else None
     with _progress(stack) as seen:
-        events = engine.preview(stack, refresh=refresh, seen=seen)
+        events = engine.preview(stack, refresh=refresh, seen=seen, destroy=destroy)
         answer = asking.answer() if asking else Answer()
     return report_of(plan_of(events), replace(_known(stack, settings, answer, refreshed=refresh), house=house))
 
 
 def _known(stack: str, settings: EnvironmentSettings | None, answer: Answer, *, refreshed: bool) -> Known:
     if settings is None:
-        return Known(stack, "engineer", refreshed=refreshed)
+        kind = "environment" if "environment" in answer.outputs else "engineer"
+        return Known(stack, kind, live=answer.live, not_asked=answer.not_asked, refreshed=refreshed)
     contract = _contract(answer.outputs)
     rates = {name: pool.hourly_rate for name, pool in settings.pools.items()}
     if contract:
