@@ -10,6 +10,7 @@ import pulumi
 from components.fabric.claims import claim_of, claim_template
 from components.isolation.berth import isolated, isolation
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest, resource_type
+from components.ray import nested
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
 from stacks.settings.fabric import ResourceApi
@@ -88,6 +89,8 @@ class Berth(pulumi.ComponentResource):
         in_namespace = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
         needed: list[pulumi.Resource] = [namespace, *self._claim_template(name, inputs, labels, namespace)]
         needed += [KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace) for each in apart.objects]
+        if programs := nested.config_map(inputs.settings, self.namespace, labels):
+            needed.append(KubernetesObject(f"{name}-{programs['metadata']['name']}", programs, in_namespace))
         self.ray_cluster = KubernetesObject(
             name,
             isolated(cluster, apart.level, inputs.settings.priority),

@@ -9,6 +9,7 @@ from components.fabric.claims import Claim, claim_of
 from components.fabric.names import CLAIMED_GPUS
 from components.fabric.nccl import Parts, parts_of
 from components.placement import POOL_LABEL, tolerations
+from components.ray import nested
 from stacks.settings.bounds import Bounds
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.ray import RayClusterSettings, Worker
@@ -180,7 +181,7 @@ def _template(
     # Both are needed: the pod's claims are made for it, and only containers that name them get the devices.
     claims = [{"name": claim.name}] if claim else []
     of_pod = [{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else []
-    return {
+    template = {
         "metadata": {"labels": labels, **_given("annotations", annotations)},
         "spec": {
             "nodeSelector": {POOL_LABEL: pool.name},
@@ -203,6 +204,7 @@ def _template(
             ],
         },
     }
+    return nested.over(template, nested.parts_of(settings, gpus=gpus))
 
 
 def _given(key: str, value: Any) -> dict[str, Any]:
