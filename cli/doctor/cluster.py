@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,7 @@ from components.cluster_api import NODES, ClusterApi, ClusterError
 from components.nodes import is_ready
 from components.placement import POOL_LABEL
 from stacks import stack_file
+from stacks.claims_api import claiming
 from stacks.settings.cluster import ExistingCluster
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.gke_versions import too_old
@@ -27,11 +29,18 @@ ASKED = (
     ("create", "rbac.authorization.k8s.io", "clusterroles"),
     ("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
     ("create", "apps", "deployments"),
+    ("create", "apps", "daemonsets"),
     ("create", "", "secrets"),
     ("create", "ray.io", "rayclusters"),
     ("list", "", "nodes"),
 )
 """What an update does on a cluster, one of each kind: verb, API group, resource."""
+
+_ASKED_BY_CLAIMS = (
+    ("create", "resource.k8s.io", "deviceclasses"),
+    ("create", "resource.k8s.io", "resourceclaimtemplates"),
+)
+"""The same where pods claim NICs or GPUs."""
 
 
 def check_existing(settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
@@ -55,7 +64,7 @@ def check_existing(settings: EnvironmentSettings, existing: ExistingCluster) -> 
         api = ClusterApi(text)
         return [
             _version(api, settings),
-            _rights(api),
+            _rights(api, (*ASKED, *_ASKED_BY_CLAIMS) if claiming(settings) else ASKED),
             *_pools(api, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
         ]
     except ClusterError as error:
@@ -95,9 +104,9 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     return CLUSTER.missing(problem) if problem else CLUSTER.fine(f"the API server answers: Kubernetes {version}")
 
 
-def _rights(api: ClusterApi) -> Finding:
+def _rights(api: ClusterApi, asked: Iterable[tuple[str, str, str]]) -> Finding:
     lacking = []
-    for verb, group, resource in ASKED:
+    for verb, group, resource in asked:
         attributes = {"verb": verb, "group": group, "resource": resource}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
