@@ -7,27 +7,22 @@ routes, firewall rules, mounts.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import subprocess
 import sys
-from ipaddress import IPv4Network
 from pathlib import Path
 
-from lab.home import Home
-from lab.realnode.layout import FABRIC, NICS, SWITCH_PORT, UPLINK, Layout
+from lab.realnode.layout import UPLINK, Layout, read
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
 _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
-# Interfaces of RDMA networks take frames of this size (VPC networks with a RoCE profile).
-_FABRIC_MTU = 8896
 
 
 def commands(layout: Layout) -> list[list[str]]:
     """What furnishes the namespaces, in this order; all but the first (which makes the pair) run inside."""
     ip = "ip"
-    found = [
+    return [
         # What is mounted from here on does not reach the machine.
         ["mount", "--make-rprivate", "/"],
         ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"],
@@ -54,17 +49,7 @@ def commands(layout: Layout) -> list[list[str]]:
         [ip, "address", "add", f"{layout.node_address}/30", "dev", UPLINK],
         [ip, "link", "set", UPLINK, "up"],
         [ip, "route", "add", "default", "via", str(layout.host_address)],
-        [ip, "link", "add", FABRIC, "type", "bridge"],
-        [ip, "link", "set", FABRIC, "up"],
     ]
-    for number, nic in enumerate(NICS):
-        port = SWITCH_PORT.format(number)
-        found += [
-            [ip, "link", "add", nic, "mtu", str(_FABRIC_MTU), "type", "veth", "peer", "name", port],
-            [ip, "link", "set", port, "mtu", str(_FABRIC_MTU), "master", FABRIC, "up"],
-            [ip, "link", "set", nic, "up"],
-        ]
-    return found
 
 
 def pair(layout: Layout, holder: int) -> list[list[str]]:
@@ -111,8 +96,7 @@ def furnish(layout: Layout) -> None:
 
 def main() -> int:
     """Hold the namespaces until told to end; the exit status."""
-    told = json.loads(sys.argv[1])
-    layout = Layout(Home(Path(told["home"])), IPv4Network(told["network"]))
+    layout = read(sys.argv[1])
     layout.namespaces.unlink(missing_ok=True)
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lab.home import Home
+from lab.home import Home
 
 API_SERVICE = IPv4Address("10.0.0.1")
 """The `kubernetes` service's address: the first of the API server's default range."""
@@ -17,10 +16,8 @@ API_SERVICE = IPv4Address("10.0.0.1")
 NICS = tuple(f"gpu{number}rdma0" for number in range(8))
 """The node's stand-in RDMA interfaces, by the names that they have on an A4 machine."""
 
-FABRIC = "fabric"
-"""The bridge in the node that their far ends are plugged into."""
-
-SWITCH_PORT = "port{}"
+GATEWAY = "gateway{}"
+"""Their far ends in the node: of each NIC's subnet the gateway."""
 
 NAMESPACES = "namespaces.pid"
 """The file with the id of the process that holds the namespaces."""
@@ -60,6 +57,21 @@ class Layout:
     def pods(self) -> IPv4Network:
         """The pods' addresses."""
         return next(self.network.subnets(new_prefix=24))
+
+    @property
+    def fabric(self) -> IPv4Network:
+        """The addresses of the RDMA NICs' network."""
+        return list(self.network.subnets(new_prefix=21))[16]
+
+    @property
+    def rails(self) -> tuple[IPv4Network, ...]:
+        """Its subnets, one for each NIC."""
+        return tuple(self.fabric.subnets(new_prefix=24))
+
+    @property
+    def told(self) -> str:
+        """This layout as an argument of a program."""
+        return json.dumps({"home": str(self.home.root.absolute()), "network": str(self.network)})
 
     @property
     def host_address(self) -> IPv4Address:
@@ -115,6 +127,12 @@ class Layout:
     def devices(self) -> Path:
         """The descriptions (CDI) of the stand-in devices."""
         return self.folder / "cdi"
+
+
+def read(told: str) -> Layout:
+    """The layout that a program was given as an argument."""
+    words = json.loads(told)
+    return Layout(Home(Path(words["home"])), IPv4Network(words["network"]))
 
 
 def folder(home: Home) -> Path:

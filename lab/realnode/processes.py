@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lab import environment
@@ -26,6 +26,7 @@ CONTAINERD = "real-containerd"
 KUBELET = "real-kubelet"
 PROXY = "real-kube-proxy"
 DNS = "real-coredns"
+FABRIC = "real-fabric"
 DRANET = "real-dranet"
 GPUS = "real-gpu-plugin"
 
@@ -106,13 +107,12 @@ def first(layout: Layout, programs: Programs, target: str) -> tuple[Process, ...
         programs: where its programs are.
         target: the API server's `host:port` on loopback.
     """
-    told = json.dumps({"home": str(layout.home.root.absolute()), "network": str(layout.network)})
     listen = f"{layout.host_address}:{configuration.API_PORT}"
     python = environment.complete(layout.home)
     return (
         Process(
             name=NAMESPACES,
-            argv=(sys.executable, "-m", "lab.realnode.enclosure", told),
+            argv=(sys.executable, "-m", "lab.realnode.enclosure", layout.told),
             purpose="holds the real node's network and mounts apart from this machine's",
             environment=python,
             probe=Furnished("", layout.namespaces),
@@ -186,19 +186,32 @@ def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process,
         ),
         _inside(
             layout,
+            FABRIC,
+            (sys.executable, "-m", "lab.realnode.fabric", layout.told),
+            "the real node's stand-in RDMA NICs: makes and addresses them, tells DraNet what they stand in for",
+            (NAMESPACES,),
+            f"{health}:{configuration.FABRIC_PORT}/health",
+            environment.complete(layout.home),
+        ),
+        _inside(
+            layout,
             DRANET,
             (
                 programs.built["dranet"],
                 f"-kubeconfig={config}",
                 f"-hostname-override={node}",
-                "-cloud-provider-hint=NONE",
+                "-cloud-provider-hint=webhook",
+                f"-webhook-url={health}:{configuration.FABRIC_PORT}",
+                "-profile-provider=none",
+                # A virtual interface that a pod holds is published all the same, as one on the PCI bus is.
+                "-feature-gates=PersistentResourceSliceAttributes=true",
                 f"-kubelet-root-dir={layout.kubelet}",
                 "-db-path=/run/dranet.db",
                 f"-bind-address={layout.node_address}:{configuration.DRANET_PORT}",
                 f'-filter="dra.net/ifName" in attributes && {nics}',
             ),
             "hands the real node's NICs to pods",
-            (KUBELET,),
+            (KUBELET, FABRIC),
             f"{health}:{configuration.DRANET_PORT}/healthz",
         ),
         Process(
@@ -218,7 +231,13 @@ def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process,
 
 
 def _inside(
-    layout: Layout, name: str, command: tuple[object, ...], purpose: str, needs: tuple[str, ...], health: str
+    layout: Layout,
+    name: str,
+    command: tuple[object, ...],
+    purpose: str,
+    needs: tuple[str, ...],
+    health: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Process:
     """A program in the node's namespaces; with another configuration it is started again."""
     files = sorted(
@@ -230,6 +249,7 @@ def _inside(
         argv=(str(layout.enter), *map(str, command)),
         purpose=purpose,
         needs=needs,
+        environment=variables,
         probe=Probe(health),
         version=digest.hexdigest(),
     )

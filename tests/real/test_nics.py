@@ -33,6 +33,12 @@ def on_node(real: RealNode) -> set[str]:
     return {link["ifname"] for link in json.loads(real.inside("ip", "-json", "link"))} & set(NICS)
 
 
+def addressed(real: RealNode) -> set[str]:
+    """The NICs on the node that have an address."""
+    links = json.loads(real.inside("ip", "-json", "-4", "address"))
+    return {link["ifname"] for link in links if link.get("addr_info")} & set(NICS)
+
+
 def in_pod(real: RealNode, name: str) -> set[str]:
     return {link["ifname"] for link in json.loads(real.kubectl("exec", name, "--", "ip", "-json", "link"))}
 
@@ -50,7 +56,7 @@ def test_a_claim_on_two_nics_brings_two_into_the_pod_and_they_return(real: RealN
     assert seen - moved == {"lo", "eth0"}
     assert on_node(real) == set(NICS) - moved
     real.kubectl("delete", "pod", "holder", "--wait=true")
-    eventually(lambda: on_node(real) == set(NICS), "both are back on the node")
+    eventually(lambda: addressed(real) == set(NICS), "both are back on the node, with their addresses")
 
 
 def test_a_pod_without_a_claim_sees_none(real: RealNode) -> None:

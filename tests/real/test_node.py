@@ -107,5 +107,5 @@ _ASK = "from lab.realnode.requirements import obstacle; print(obstacle())"
 def test_the_nodes_processes_are_in_the_labs_table(real: RealNode) -> None:
     states = json.loads(real.lab.berth("status", "--json").stdout)
     node = {state["name"]: state["problem"] for state in states if state["name"].startswith("real-")}
-    assert len(node) == 8
+    assert len(node) == 9
     assert not any(node.values()), node

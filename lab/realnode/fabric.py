@@ -1,0 +1,115 @@
+"""`python -m lab.realnode.fabric LAYOUT`: makes the node's NICs, addresses them, and tells DraNet what they stand in for.
+
+It is to them what a node's network daemon and Google Cloud's metadata server are to real ones: a NIC that comes back from
+a pod has lost its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook
+(sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from lab.realnode import nics
+from lab.realnode.configuration import FABRIC_PORT
+from lab.realnode.layout import GATEWAY, NICS, Layout, read
+
+_LINKS = 1  # RTMGRP_LINK of linux/rtnetlink.h
+_LOOK_SECONDS = 5.0
+_MESSAGE_BYTES = 1 << 16
+_THERE_ALREADY = "File exists"
+
+
+def _ip(commands: list[nics.Command]) -> None:
+    """Run them all. One that fails is said and left: an interface may just be on its way into a pod."""
+    lines = "".join(f"{' '.join(command)}\n" for command in commands)
+    done = subprocess.run(
+        ["ip", "-force", "-batch", "-"], input=lines, capture_output=True, text=True, check=False, timeout=30
+    )
+    for line in done.stderr.splitlines():
+        if _THERE_ALREADY not in line and not line.startswith("Command failed"):
+            print(line, flush=True)  # noqa: T201 (the log)
+
+
+def _addresses() -> dict[str, bool]:
+    """The interfaces that are on the node, and whether each has an address."""
+    told = subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, check=True, timeout=30)
+    addressed = {link["ifname"] for link in json.loads(told.stdout or b"[]") if link.get("addr_info")}
+    return {path.name: path.name in addressed for path in Path("/sys/class/net").iterdir()}
+
+
+def mend(layout: Layout) -> None:
+    """Make NICs that are nowhere (the kernel takes one along with a pod that ends without DraNet), address those without."""
+    there = _addresses()
+    commands: list[nics.Command] = []
+    for number, nic in enumerate(NICS):
+        gone = GATEWAY.format(number) not in there
+        if gone:
+            commands += nics.plug(layout, number)
+        if gone or there.get(nic) is False:
+            commands += nics.configure(layout, number)
+    if commands:
+        _ip(commands)
+
+
+def watch(layout: Layout) -> None:
+    """Mend at each change of an interface, for ever."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as changes:
+        changes.bind((0, _LINKS))
+        while True:
+            mend(layout)
+            select.select([changes], [], [], _LOOK_SECONDS)
+            with contextlib.suppress(OSError):
+                while changes.recv(_MESSAGE_BYTES, socket.MSG_DONTWAIT):
+                    pass
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of DraNet's."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "berth-lab"
+
+    def do_GET(self) -> None:
+        """Say what is served: attributes and nothing else."""
+        self._send({"cloudProvider": True, "profileProvider": False})
+
+    def do_POST(self) -> None:
+        """Tell the attributes of one interface; no configuration of ours is on top of what it has on the node."""
+        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        known = self.path == "/GetDeviceAttributes" and asked.get("name") in NICS
+        self._send(nics.attributes(NICS.index(asked["name"])) if known else {})
+
+    def _send(self, body: Any) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Say nothing: DraNet asks often."""
+
+
+def main() -> None:
+    """Serve for ever."""
+    layout = read(sys.argv[1])
+    _ip(nics.rules(layout))
+    mend(layout)
+    server = ThreadingHTTPServer((str(layout.node_address), FABRIC_PORT), _Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    watch(layout)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()
