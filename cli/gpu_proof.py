@@ -27,7 +27,7 @@ from stacks.settings.pools import Pool, offered
 from stacks.settings.types import parse_duration
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-_STYLES = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
+VERDICT_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
 
 
 class BadInputError(Exception):
@@ -107,7 +107,7 @@ def table(proof: Proof) -> Group:
     grid.add_column("evidence", overflow="fold")
     for pool in proof.pools:
         for number, check in enumerate(pool.checks, start=1):
-            verdict = Text(check.verdict, style=_STYLES[check.verdict])
+            verdict = Text(check.verdict, style=VERDICT_STYLES[check.verdict])
             first = pool.pool if number == 1 else ""
             grid.add_row(first, check.name, verdict, Text(check.evidence), end_section=number == len(pool.checks))
     return Group(grid, Text(", ".join(f"{count} {verdict}" for verdict, count in proof.counts.items())))

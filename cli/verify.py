@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -62,6 +63,64 @@ def gpu(
         print_json(proof.as_json())
     else:
         out.print(gpu_proof.table(proof))
+    if proof.counts["fail"]:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def fabric(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of the environment, or an engineer's on it.")],
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Verify this RayCluster: a named cluster or an engineer's berth.",
+            metavar="NAME",
+            show_default="the engineer's own; an environment's only one",
+        ),
+    ] = None,
+    timeout: Annotated[str, typer.Option(help="How long to wait for the all-reduce.", metavar="DURATION")] = "10m",
+    max_size: Annotated[
+        str | None,
+        typer.Option(help="Size of the largest tensor.", metavar="SIZE", show_default="1Gi on GPUs, 64Mi on CPUs"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for evidence.json and report.html.",
+            metavar="FOLDER",
+            show_default="build/fabric-proof/NAME-RUN",
+        ),
+    ] = None,
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the RayJob.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Run an all-reduce over all GPUs of a RayCluster, and check that it takes the fabric: claims, sums, transport, NICs, bandwidth.
+
+    Exit code 0 if nothing fails, 1 if something does or the cluster can't be asked, 2 if there is nothing to verify.
+    """
+    from cli import fabric_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
+    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from cli.gpu_proof import BadInputError  # noqa: PLC0415
+    from components.cluster_api import ClusterError  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        asked = fabric_proof.Asked(stack, cluster, timeout, max_size, keep=keep)
+        proof = fabric_proof.verify_fabric(asked)
+        for path in fabric_proof.save(proof, output):
+            err.print(f"written: {path}", markup=False)
+    except (BadInputError, NoSuchStackError, NotUpError) as error:
+        fail(str(error), BAD_INPUT)
+    except (StatusError, ClusterError) as error:
+        fail(str(error), FAILED)
+    except KeyboardInterrupt:
+        err.print("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(proof.as_json())
+    else:
+        out.print(fabric_proof.table(proof))
     if proof.counts["fail"]:
         raise typer.Exit(FAILED)
 

@@ -19,6 +19,7 @@ Object = dict[str, Any]
 """A Kubernetes object as the API server gives it."""
 
 RAY_CLUSTERS = "/apis/ray.io/v1/rayclusters"
+RAY_JOBS = "/apis/ray.io/v1/rayjobs"
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 EVENTS = "/api/v1/events"

@@ -97,6 +97,7 @@ class Series:
         sold: kinds of capacity that it is sold in.
         gpu_network: the technology of the NICs that are for the GPUs alone.
         gpu_nics: how many of those a node has.
+        gpu_nic_gbps: line rate of each, in Gbit/s (10**9 bits); 0 without any.
         other_nics: how many others: the primary one, and a second gVNIC where there is one.
         oldest_driver: NVIDIA's oldest driver branch for the GPU, as in R570; 0 without GPUs.
         oldest_cuda: the oldest CUDA for the GPU; (0, 0) without GPUs.
@@ -111,6 +112,7 @@ class Series:
     sold: tuple[CapacityKind, ...] = ("on-demand", "reservation", "flex-start", "spot")
     gpu_network: GpuNetwork = ""
     gpu_nics: int = 0
+    gpu_nic_gbps: int = 0
     other_nics: int = 1
     oldest_driver: int = 0
     oldest_cuda: tuple[int, int] = (0, 0)
@@ -122,7 +124,7 @@ def _sources(base: Source, **special: Source) -> dict[str, Source]:
         "local_ssd_choices": _LOCAL_SSD,
         **dict.fromkeys(("vcpus", "memory_gib", "gpus", "gpu_memory_gib"), base),
         "boot_disks": _DISKS,
-        **dict.fromkeys(("gpu_network", "gpu_nics", "other_nics"), _GPU_NETWORK),
+        **dict.fromkeys(("gpu_network", "gpu_nics", "gpu_nic_gbps", "other_nics"), _GPU_NETWORK),
         **dict.fromkeys(("compact", "compact_flex_start"), _COMPACT),
         "local_ssds": _LOCAL_SSD,
         "sold": _FLEX_START,
@@ -149,6 +151,8 @@ A4 = Series(
     sold=_NOT_ON_DEMAND,
     gpu_network="roce",
     gpu_nics=8,
+    # Eight deliver 3,200 Gbps in total.
+    gpu_nic_gbps=400,
     other_nics=2,
     oldest_driver=570,
     # Compute capability 10.0 begins with CUDA 12.8.
@@ -167,6 +171,8 @@ A3_ULTRA = Series(
     sold=_NOT_ON_DEMAND,
     gpu_network="roce",
     gpu_nics=8,
+    # Eight deliver 3,200 Gbps in total.
+    gpu_nic_gbps=400,
     other_nics=2,
     oldest_driver=550,
     # Compute capability 9.0 begins with CUDA 11.8.
@@ -177,6 +183,7 @@ A3_MEGA = Series(
     _sources(_ACCELERATED),
     gpu_network="tcpxo",
     gpu_nics=8,
+    gpu_nic_gbps=200,
     oldest_driver=525,
     oldest_cuda=(11, 8),
 )
@@ -185,6 +192,7 @@ A3_HIGH = Series(
     _sources(_ACCELERATED),
     gpu_network="tcpx",
     gpu_nics=4,
+    gpu_nic_gbps=200,
     oldest_driver=525,
     oldest_cuda=(11, 8),
 )

@@ -1,0 +1,294 @@
+"""The fabric proof of one RayCluster: which one, the run, its result for people and programs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from cli.console import err
+from cli.environment import Environment, brought_up
+from cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
+from components.cluster_api import ClusterApi, ClusterError
+from components.fabric.claims import claim_of
+from components.fabric.names import DRANET, MANAGED_RDMA
+from components.proof.cuda_vector_add import RUN_LABEL
+from components.proof.fabric import report
+from components.proof.fabric.claims import Expected
+from components.proof.fabric.run import FabricRun, Found
+from components.proof.fabric.verdicts import Threshold, threshold_of
+from stacks import stack_file
+from stacks.load import SettingsError, berth_on, load
+from stacks.settings.engineer import EngineerSettings
+from stacks.settings.nearest import did_you_mean
+from stacks.settings.pools import Pool
+from stacks.settings.ray import RayClusterSettings
+from stacks.settings.resolve import Resolved, namespace_of, resolve_environment
+from stacks.settings.types import parse_duration, parse_quantity
+
+_FOLDER = Path("build") / "fabric-proof"
+_SMALLEST = 1024
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One run's result.
+
+    Attributes:
+        stack: the stack that was asked for.
+        environment: the environment behind it.
+        cluster: the RayCluster.
+        namespace: its namespace.
+        run: the run's id, in the label berth/verify-run of what it made.
+        kept: what it made is still there.
+        threshold: the bandwidth that was expected.
+        found: what was found.
+    """
+
+    stack: str
+    environment: str
+    cluster: str
+    namespace: str
+    run: str
+    kept: bool
+    threshold: Threshold
+    found: Found
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Checks by verdict."""
+        counted = Counter(check.verdict for check in self.found.checks)
+        return {verdict: counted[verdict] for verdict in VERDICTS}
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: what was judged, and all that it was judged by."""
+        transport = self.found.findings.transport if self.found.findings else None
+        return {
+            "stack": self.stack,
+            "environment": self.environment,
+            "cluster": self.cluster,
+            "namespace": self.namespace,
+            "run": self.run,
+            "kept": self.kept,
+            "counts": self.counts,
+            "checks": [asdict(check) for check in self.found.checks],
+            "causes": [asdict(cause) for cause in self.found.causes],
+            "threshold": asdict(self.threshold),
+            "transport": asdict(transport) if transport else None,
+            "evidence": self.found.raw,
+        }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asks for.
+
+    Attributes:
+        stack: an environment's stack or an engineer's.
+        cluster: name of a RayCluster; None for the stack's only one.
+        timeout: how long to wait for the job: `10m`.
+        max_size: size of the largest tensor: `1Gi`; None for the program's own choice.
+        keep: what is made is to stay.
+    """
+
+    stack: str
+    cluster: str | None
+    timeout: str
+    max_size: str | None
+    keep: bool
+
+
+def verify_fabric(asked: Asked) -> Proof:
+    """Verify, and clean up whatever happens.
+
+    Raises:
+        BadInputError: the RayCluster or an option can't be.
+        NoSuchStackError: no such stack.
+        NotUpError: the environment is not up.
+        StatusError: Pulumi can't be asked.
+        ClusterError: the API server can't be asked.
+    """
+    seconds, max_bytes = _seconds(asked.timeout), _bytes(asked.max_size)
+    environment = brought_up(asked.stack)
+    resolved = _resolved(asked.stack, environment)
+    settings = _choose(asked, environment, resolved)
+    expected = expected_of(settings, resolved.pools[settings.worker.pool])
+    given = settings.nccl.min_bus_bandwidth
+    machine = resolved.pools[settings.worker.pool].settings.machine
+    run = FabricRun(
+        api=ClusterApi(environment.kubeconfig),
+        namespace=namespace_of(settings.name),
+        expected=expected,
+        threshold=threshold_of(machine, expected.nics, None if given is None else float(given)),
+        resource_api=environment.contract.resource_api,
+        run=secrets.token_hex(3),
+        timeout=asked.timeout,
+        seconds=seconds,
+        max_bytes=max_bytes,
+        report=lambda text: err.print(f"{settings.name}: {text}", markup=False),
+    )
+    try:
+        found = run.prove()
+    finally:
+        _say_kept(run) if asked.keep else _clean_up(run)
+    return Proof(
+        asked.stack, environment.stack, settings.name, run.namespace, run.run, asked.keep, run.threshold, found
+    )
+
+
+def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
+    """What a RayCluster should have.
+
+    Raises:
+        BadInputError: its workers share GPUs, which NCCL can't use.
+    """
+    if pool.shared:
+        raise BadInputError(
+            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for"
+            f" {settings.name!r}"
+        )
+    why = ""
+    if not settings.worker.nics:
+        why = f"pool {pool.name!r} has `rdma: none`" if not pool.settings.nics else "worker.nics is 0"
+        if pool.settings.nics and settings.worker.gpus and settings.worker.gpus < pool.per_node:
+            why = f"a worker takes {settings.worker.gpus} of a node's {pool.per_node} GPUs, and worker.nics says nothing else"
+    claim = claim_of(settings.worker, pool)
+    return Expected(
+        cluster=settings.name,
+        pool=pool.name,
+        machine=pool.settings.machine_type,
+        workers=settings.workers_at_start,
+        gpus=settings.worker.gpus,
+        nics=settings.worker.nics,
+        claimed_gpus=claim is not None and claim.gpus > 0,
+        device_class=MANAGED_RDMA if pool.settings.rdma == "managed" else DRANET,
+        why_no_nics=why,
+    )
+
+
+def table(proof: Proof) -> Group:
+    """A run's result for people."""
+    grid = Table(
+        "check", "verdict", box=box.SIMPLE_HEAD, title=f"{proof.cluster} ({proof.namespace})", title_justify="left"
+    )
+    grid.add_column("evidence", overflow="fold")
+    for check in proof.found.checks:
+        grid.add_row(check.name, Text(check.verdict, style=VERDICT_STYLES[check.verdict]), Text(check.evidence))
+    parts: list[Table | Text] = [grid]
+    if proof.found.causes:
+        parts.append(Text("likely causes, the likeliest first", style="bold"))
+    for number, cause in enumerate(proof.found.causes, start=1):
+        parts.append(Text(f"{number}. {cause.text}\n   look: {cause.look}"))
+    parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in proof.counts.items())))
+    return Group(*parts)
+
+
+def save(proof: Proof, folder: Path | None) -> list[Path]:
+    """Write the evidence and the report; their paths.
+
+    Args:
+        proof: what was found.
+        folder: where to. Default: `build/fabric-proof/CLUSTER-RUN`.
+
+    Raises:
+        BadInputError: it can't be written there.
+    """
+    where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
+    evidence, page = where / "evidence.json", where / "report.html"
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        evidence.write_text(json.dumps(proof.as_json(), indent=2) + "\n", encoding="utf-8")
+        title = f"Fabric proof of {proof.cluster} ({proof.environment})"
+        page.write_text(report.page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"--output: {error}") from None
+    return [evidence, page]
+
+
+def _seconds(timeout: str) -> int:
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise BadInputError(f"--timeout: {error}") from None
+
+
+def _bytes(max_size: str | None) -> int:
+    if max_size is None:
+        return 0
+    try:
+        size = int(parse_quantity(max_size))
+    except ValueError as error:
+        raise BadInputError(f"--max-size: {error}") from None
+    if size < _SMALLEST:
+        raise BadInputError(f"--max-size: the smallest tensor has 1Ki, so {max_size} is too little")
+    return size
+
+
+def _resolved(stack: str, environment: Environment) -> Resolved:
+    """The RayClusters of the stack, complete."""
+    try:
+        file = stack_file.read(stack_file.stack_path(stack))
+        settings = load(stack, file.settings, file)
+        if isinstance(settings, EngineerSettings):
+            return berth_on(stack, settings, environment.contract, file)
+        return resolve_environment(settings)
+    except (SettingsError, stack_file.StackFileError) as error:
+        raise BadInputError(str(error)) from None
+
+
+def _choose(asked: Asked, environment: Environment, resolved: Resolved) -> RayClusterSettings:
+    by_name = {each.name: each for each in (*resolved.clusters, *resolved.berths)}
+    own = environment.stack != asked.stack
+    if asked.cluster is not None:
+        if asked.cluster in by_name:
+            return by_name[asked.cluster]
+        if own:
+            raise BadInputError(
+                f"stack {asked.stack} is an engineer's and has only {_names(by_name)}; for another RayCluster of environment"
+                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {asked.cluster}"
+            )
+        guess = did_you_mean(asked.cluster, by_name) or f"; there are {_names(by_name)}"
+        raise BadInputError(f"environment {environment.stack} has no RayCluster {asked.cluster!r}{guess}")
+    few = resolved.berths if own else resolved.clusters or resolved.berths
+    if len(few) == 1:
+        return few[0]
+    if not by_name:
+        raise BadInputError(f"environment {environment.stack} has no RayCluster of its own: name an engineer's stack")
+    raise BadInputError(
+        f"environment {environment.stack} has several RayClusters: say --cluster with one of {_names(by_name)}"
+    )
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _clean_up(run: FabricRun) -> None:
+    """Remove what the run made; whatever prevents it is told with what to do, and hides no earlier error."""
+    try:
+        left = run.clean_up()
+    except ClusterError as error:
+        left = f"what run {run.run} made could not be removed: {error}\n{_remove(run)}"
+    except (KeyboardInterrupt, SystemExit):
+        err.print(f"what run {run.run} made may still be there\n{_remove(run)}", markup=False)
+        raise
+    if left:
+        err.print(left, markup=False)
+
+
+def _say_kept(run: FabricRun) -> None:
+    look = f"kubectl get rayjobs,pods -n {run.namespace} -l {RUN_LABEL}={run.run}"
+    err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\n{_remove(run)}", markup=False)
+
+
+def _remove(run: FabricRun) -> str:
+    return f"remove: kubectl delete rayjobs -n {run.namespace} -l {RUN_LABEL}={run.run}"

@@ -1,0 +1,119 @@
+"""The RayJob that runs the all-reduce on a RayCluster that is there: pure."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.isolation.pod_security import RESTRICTED_CONTAINER
+from components.manifest import MANAGED_BY, Manifest
+from components.proof import programs
+from components.proof.cuda_vector_add import RUN_LABEL
+
+PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
+"""What runs in the cluster."""
+
+SUBMITTER = "ray-job-submitter"
+"""The container whose log is the program's output."""
+
+_VARIABLE = "BERTH_ALL_REDUCE"
+# Longer than berth waits itself: it must still find the job, and tell why that did not end.
+_GRACE_SECONDS = 120
+# What the submitter and Ray need before the program begins, and to relay its last lines.
+_OVERHEAD_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the program is to do.
+
+    Attributes:
+        workers: worker pods of the RayCluster.
+        gpus: GPUs of each; 0 for one process a pod, on its CPUs.
+        max_bytes: size of the largest tensor; 0 for the program's own choice.
+        seconds: how long berth waits for the job.
+    """
+
+    workers: int
+    gpus: int
+    max_bytes: int
+    seconds: int
+
+    @property
+    def program_seconds(self) -> int:
+        """How long the program may take, so that it still tells what it found when that is not enough."""
+        return max(self.seconds // 2, self.seconds - _OVERHEAD_SECONDS)
+
+
+def job_name(run: str) -> str:
+    """A name that no other run has."""
+    return f"berth-all-reduce-{run}"
+
+
+def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
+    """A RayJob that runs the program on a RayCluster, as the driver on its head.
+
+    The program comes in the job's own environment, so that nothing is written to any file system; `kubectl get rayjob NAME -o
+    jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter is a pod: its log is the driver's output, which whoever may
+    read pods' logs can read, without Ray's token.
+
+    Args:
+        cluster: the RayCluster, as the API server has it.
+        work: what the program is to do.
+        run: the run's id.
+    """
+    metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
+    labels = {**MANAGED_BY, RUN_LABEL: run}
+    program = base64.b64encode(PROGRAM.read_bytes()).decode()
+    options = (
+        f"--workers {work.workers} --gpus {work.gpus} --seconds {work.program_seconds} --max-bytes {work.max_bytes}"
+    )
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": job_name(run), "namespace": metadata["namespace"], "labels": labels},
+        "spec": {
+            "submissionMode": "K8sJobMode",
+            "clusterSelector": {"ray.io/cluster": metadata["name"]},
+            "activeDeadlineSeconds": work.seconds + _GRACE_SECONDS,
+            # It passes through two shells: no dollar sign, no backtick, and quotes of one kind within those of the other.
+            "entrypoint": f'python -c "{_start()}" {options}',
+            "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
+            # A second submitter would only follow the same job's log.
+            "submitterConfig": {"backoffLimit": 0},
+            "submitterPodTemplate": {"metadata": {"labels": labels}, "spec": _submitter(head)},
+        },
+    }
+
+
+def _start() -> str:
+    decoded = f"base64.b64decode(os.environ['{_VARIABLE}'])"
+    return f"import base64, os; exec(compile({decoded}, '{PROGRAM.name}', 'exec'))"
+
+
+def _submitter(head: dict[str, Any]) -> dict[str, Any]:
+    """A small pod beside the head: of the same image, on the same nodes."""
+    alike = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
+    container = head["containers"][0]
+    return {
+        **{key: head[key] for key in alike if head.get(key)},
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "containers": [
+            {
+                "name": SUBMITTER,
+                "image": container["image"],
+                **({"imagePullPolicy": container["imagePullPolicy"]} if "imagePullPolicy" in container else {}),
+                # Where it is unset NVIDIA's runtime takes it for "all".
+                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+                "resources": {
+                    "limits": {"cpu": "1", "memory": "1Gi"},
+                    "requests": {"cpu": "100m", "memory": "256Mi"},
+                },
+                "securityContext": dict(RESTRICTED_CONTAINER),
+            }
+        ],
+    }

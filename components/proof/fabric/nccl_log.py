@@ -1,0 +1,225 @@
+"""What NCCL's own log says of the way that data takes: pure.
+
+The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc, src/transport/net.cc, src/transport/p2p.cc,
+src/transport/shm.cc, src/plugin/net.cc, src/plugin/plugin_open.cc, src/graph/topo.cc, src/enqueue.cc) and those of Google's plugin gIB that
+the DraNet documentation shows (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). A log that breaks off, or
+that there is none of, is never taken for a good one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+GIB = "gIB"
+"""Google's plugin, by the name under which NCCL logs it."""
+
+SOCKET = "Socket"
+"""NCCL's own network over TCP."""
+
+Way = Literal["fabric", "staged", "other plugin", "tcp", "none", "unknown"]
+"""How data goes between pods: by gIB straight between NIC and GPU (`fabric`), by gIB over the node's memory (`staged`), by another
+plugin, over TCP, not at all, or it can't be told."""
+
+_PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
+_VERSION = re.compile(r"^NCCL version (\S+)")
+_NETWORK = re.compile(r"Using network (.+?)\s*$")
+_GIB_VERSION = re.compile(r"Initializing gIB (v\S+)")
+_LOADED = re.compile(r"NET/Plugin ?: Loaded net plugin (.+?) \(v\d+\)|Initialized NET plugin (.+?)\s*$")
+_CHANNEL = re.compile(
+    r"Channel \d+(?:/\d+)? : (\d+)\[[^\]]*\] -> (\d+)\[[^\]]*\] (?:\[(send|receive)\] )?via (.+?)\s*$"
+)
+_NET = re.compile(r"NET/([^/]+)/(\d+)(?:\(\d+\))?(.*)")
+_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d+) '([^']*)'")
+_CHOICE = re.compile(r"AllReduce: (\d+) Bytes -> Algo (\S+) proto (\S+)")
+_NO_PLUGIN = re.compile(
+    r"NET/Plugin ?: (?:Could not find:|No plugin found|.*cannot open shared object file)"
+    r"|Failed to initialize (?:NET plugin|any NET plugin)|network \S+ not found"
+)
+_TUNER = re.compile(r"tuner", re.IGNORECASE)
+_FAILED = re.compile(r"\b(?:no|not|fail\w*|error|invalid|unable|cannot)\b", re.IGNORECASE)
+# It is there in each log of an image without a tuner of its own, and no failure.
+_NO_TUNER = re.compile(
+    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported|NCCL_TUNER_\w+ set by"
+)
+_MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old version of NCCL|NCCL version)")
+_COMPLETE = "Init COMPLETE"
+_CONNECTED = re.compile(r"Connected all (?:rings|trees)|Connected NVLS|Connected binomial trees")
+
+# Before 2.23 NCCL logged numbers (src/include/nccl_common.h, NCCL_ALGO_* and NCCL_PROTO_*).
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One connection of one process.
+
+    Attributes:
+        sender: rank.
+        receiver: rank.
+        kind: over the network, or within the pod by peer-to-peer access or shared memory.
+        network: NCCL's name of the network, "" within the pod.
+        device: its number of the NIC; None within the pod.
+        direct: NIC and GPU exchange data without the node's memory between (GPUDirect RDMA).
+    """
+
+    sender: int
+    receiver: int
+    kind: Literal["net", "p2p", "shm"]
+    network: str = ""
+    device: int | None = None
+    direct: bool = False
+
+
+@dataclass(frozen=True)
+class ProcessLog:
+    """What one process's log says.
+
+    Attributes:
+        version: of NCCL, such as `2.28.3+cuda12.8`; "" where it isn't said.
+        network: the network that was chosen, "" where it isn't said.
+        plugins: network plugins that were loaded.
+        gib: gIB's version, "" where it isn't said.
+        nics: names of NICs by number.
+        not_direct: names of NICs for which GPUDirect RDMA is off.
+        channels: all connections.
+        choices: algorithm and protocol of all-reduces by their size in bytes.
+        no_plugin: what is said of a plugin that was looked for in vain.
+        tuner_problems: what went wrong with the tuner's configuration.
+        mismatches: what is said of versions that don't fit together.
+        warnings: all warnings.
+        complete: it was set up to the end and its connections were made, so that none is missing here.
+    """
+
+    version: str = ""
+    network: str = ""
+    plugins: tuple[str, ...] = ()
+    gib: str = ""
+    nics: Mapping[int, str] = field(default_factory=dict)
+    not_direct: tuple[str, ...] = ()
+    channels: tuple[Channel, ...] = ()
+    choices: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    no_plugin: tuple[str, ...] = ()
+    tuner_problems: tuple[str, ...] = ()
+    mismatches: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class Transport:
+    """How the pods of one collective talk.
+
+    Attributes:
+        way: in one word.
+        networks: connections between pods by NCCL's name of the network, `gIB/GDRDMA` where they are direct.
+        within: connections within pods by their kind.
+        nics: names or numbers of the NICs that are used, by pod.
+    """
+
+    way: Way
+    networks: Mapping[str, int]
+    within: Mapping[str, int]
+    nics: Mapping[str, tuple[str, ...]]
+
+
+def parse(log: str) -> ProcessLog:
+    """Read one process's log.
+
+    Args:
+        log: as NCCL wrote it with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV.
+    """
+    lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
+    texts = [text for text, _ in lines]
+    hcas = [match for text in texts if (match := _HCA.search(text))]
+    channels = [_channel(match) for text in texts if (match := _CHANNEL.search(text))]
+    return ProcessLog(
+        version=_last(_VERSION, texts),
+        network=_last(_NETWORK, texts),
+        plugins=tuple(dict.fromkeys(match[1] or match[2] for text in texts if (match := _LOADED.search(text)))),
+        gib=_last(_GIB_VERSION, texts),
+        nics={int(match[2]): match[3] for match in hcas},
+        not_direct=tuple(dict.fromkeys(match[3] for match in hcas if match[1] == "Disabled")),
+        channels=tuple(channel for channel in channels if channel),
+        choices={
+            int(match[1]): (_name(match[2], _ALGORITHMS), _name(match[3], _PROTOCOLS))
+            for text in texts
+            if (match := _CHOICE.search(text))
+        },
+        no_plugin=_those(texts, _NO_PLUGIN),
+        tuner_problems=tuple(
+            text for text in _those(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
+        ),
+        mismatches=_those(texts, _MISMATCH),
+        warnings=tuple(dict.fromkeys(text for text, warning in lines if warning)),
+        complete=any(_COMPLETE in text for text in texts) and any(_CONNECTED.search(text) for text in texts),
+    )
+
+
+def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
+    """How pods talk: the worst way that any of their connections takes.
+
+    Args:
+        logs: the logs of every process, by its pod.
+    """
+    networks: Counter[str] = Counter()
+    within: Counter[str] = Counter()
+    nics: dict[str, tuple[str, ...]] = {}
+    for pod, each in logs.items():
+        used: set[str] = set()
+        for log in each:
+            for channel in log.channels:
+                if channel.device is None:
+                    within[channel.kind] += 1
+                    continue
+                networks[f"{channel.network}/GDRDMA" if channel.direct else channel.network] += 1
+                # NCCL joins the ports of one NIC, or several NICs, under one number as `mlx5_0+mlx5_1`.
+                used.update(log.nics.get(channel.device, str(channel.device)).split("+"))
+        nics[pod] = tuple(sorted(used))
+    return Transport(_way(logs, networks, nics), dict(networks), dict(within), nics)
+
+
+def _way(
+    logs: Mapping[str, Sequence[ProcessLog]], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]
+) -> Way:
+    every = [log for each in logs.values() for log in each]
+    if SOCKET in networks or any(log.network == SOCKET for log in every):
+        return "tcp"
+    if any(name.split("/")[0] != GIB for name in networks):
+        return "other plugin"
+    if GIB in networks:
+        return "staged"
+    if not every or not all(log.complete for log in every):
+        return "unknown"
+    if len(logs) == 1:
+        return "none"
+    return "fabric" if all(nics.values()) else "unknown"
+
+
+def _channel(match: re.Match[str]) -> Channel | None:
+    sender, receiver, via = int(match[1]), int(match[2]), match[4]
+    if net := _NET.match(via):
+        return Channel(sender, receiver, "net", net[1], int(net[2]), "GDRDMA" in net[3])
+    if via.startswith("P2P"):
+        return Channel(sender, receiver, "p2p")
+    if via.startswith(("SHM", "direct shared memory")):
+        return Channel(sender, receiver, "shm")
+    return None
+
+
+def _name(written: str, names: Sequence[str]) -> str:
+    return names[int(written)] if written.isdigit() and int(written) < len(names) else written.upper()
+
+
+def _last(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
+    """What the last line that matches says; "" where none does."""
+    return next((match[1] for text in reversed(texts) if (match := pattern.search(text))), "")
+
+
+def _those(texts: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """The lines that match, each once."""
+    return tuple(dict.fromkeys(text for text in texts if pattern.search(text)))
