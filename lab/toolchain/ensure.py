@@ -15,7 +15,7 @@ from lab.toolchain.cache import Cache, default_folder
 from lab.toolchain.tools import PULUMI, PULUMI_PYTHON, REAL_NODE_TOOLS, TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from lab.home import Home
@@ -96,11 +96,21 @@ def real_node_programs(progress: Progress) -> dict[str, Path]:
     Raises:
         LabError: as `ensure`.
     """
+    return programs_of(REAL_NODE_TOOLS, progress)
+
+
+def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
+    """Every program of some tools, by name, built if need be.
+
+    Raises:
+        LabError: as `ensure`.
+    """
+    wanted = list(tools)
     cache = Cache(default_folder(), progress.say)
-    missing = [tool for tool in REAL_NODE_TOOLS if not cache.holds(tool.name, build.key(tool))]
+    missing = [tool for tool in wanted if not cache.holds(tool.name, build.key(tool))]
     if missing:
         _build(missing, cache, progress)
-    return {name: cache.path(tool.name, build.key(tool)) / name for tool in REAL_NODE_TOOLS for name in tool.programs}
+    return {name: cache.path(tool.name, build.key(tool)) / name for tool in wanted for name in tool.programs}
 
 
 def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:

@@ -236,3 +236,15 @@ PAUSE = Tool(
 
 REAL_NODE_TOOLS = (PAUSE, CONTAINERD, KUBERNETES_NODE, DRANET, COREDNS)
 """Those that only a real node needs."""
+
+CYCLONUS = Tool(
+    name="cyclonus",
+    purpose="says which traffic network policies let through",
+    folder="cyclonus",
+    module="github.com/mattfenwick/cyclonus",
+    programs={"judge": "berth.invalid/lab/tools/cyclonus/judge"},
+    seconds=60,
+)
+
+TEST_TOOLS = (CYCLONUS,)
+"""Those that only tests need."""

@@ -13,7 +13,7 @@ import pytest
 from lab.errors import USAGE, LabError
 from lab.toolchain import build, compiler, failures
 from lab.toolchain.cache import Cache
-from lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TOOLS
+from lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TEST_TOOLS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from lab.progress import Progress
     from lab.toolchain.tools import Tool
+
+EVERY_TOOL = TOOLS + REAL_NODE_TOOLS + TEST_TOOLS
 
 
 @pytest.fixture
@@ -135,7 +137,7 @@ def test_versions_compare_by_number() -> None:
     assert compiler.numbers("3.250.0-alpha.1") == (3, 250, 0)
 
 
-@pytest.mark.parametrize("tool", TOOLS + REAL_NODE_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", EVERY_TOOL, ids=lambda tool: tool.name)
 def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
     pinned = (tool.directory / "go.mod").read_text()
     assert compiler.numbers(tool.version) >= (0, 7)
@@ -153,7 +155,7 @@ def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
 
 
 def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len({build.key(tool) for tool in TOOLS + REAL_NODE_TOOLS}) == len(TOOLS + REAL_NODE_TOOLS)
+    assert len({build.key(tool) for tool in EVERY_TOOL}) == len(EVERY_TOOL)
     before = build.key(PULUMI)
     assert build.key(PULUMI) == before
     folder = tmp_path / PULUMI.folder
