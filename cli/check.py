@@ -62,14 +62,19 @@ class Checked:
         }
 
 
-def check(stack: str) -> Checked:
-    """Check one stack's settings, an engineer's also against the environment's file where that is at hand."""
+def check(stack: str, text: str | None = None) -> Checked:
+    """Check one stack's settings, an engineer's also against the environment's file where that is at hand.
+
+    Args:
+        stack: the stack.
+        text: what its file is to have in it; None for what it has.
+    """
     path = stack_file.stack_path(stack)
-    if not path.exists():
+    if text is None and not path.exists():
         known = did_you_mean(stack, stack_file.stack_names())
         return Checked(stack, None, [f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}"])
     try:
-        file = stack_file.read(path)
+        file = stack_file.read(path) if text is None else stack_file.parse(path, text)
     except StackFileError as error:
         return Checked(stack, None, [str(error)])
     kind = next((kind for kind in KINDS if kind in file.settings), None)

@@ -92,11 +92,22 @@ def read(path: Path) -> StackFile:
     """
     name = shown(path)
     try:
-        document = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
+        return parse(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StackFileError(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StackFileError(f"{name}: cannot be read: {error}") from None
+
+
+def parse(path: Path, text: str) -> StackFile:
+    """A stack's config file as it would be with some text.
+
+    Raises:
+        StackFileError: it is not the YAML that Pulumi takes.
+    """
+    name = shown(path)
+    try:
+        document = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         problem = (error.problem or "is no YAML").replace("\n", " ")
