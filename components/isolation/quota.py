@@ -1,4 +1,4 @@
-"""ResourceQuota and LimitRange: a berth's namespace gets what its RayCluster has by the settings, and a little more."""
+"""ResourceQuotas and LimitRange: a berth's namespace gets what its RayCluster has by the settings, and a little more."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from decimal import ROUND_CEILING, Decimal
 
 from components.isolation.templates import Object, autoscales, templates
 from components.manifest import Manifest
+from components.ray.condition import claimed_gpus_of
+from stacks.settings.sharing import GPU
 from stacks.settings.types import parse_quantity
 
 NAME = "berth"
-"""Name of ResourceQuota and LimitRange."""
+"""Name of the ResourceQuota of cores, memory and GPUs, and of the LimitRange."""
 
 # KubeRay's own containers (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): Ray's autoscaler beside a head that has
 # it, and what waits for the head before a worker's own containers start. A pod asks for the most of the two.
@@ -47,6 +49,9 @@ def resource_quota(
         for kind, template, count in templates(manifest):
             beside = _AUTOSCALER if kind == "head" and autoscales(manifest) else {}
             asked = _asked(template["spec"], "requests", beside)
+            if claimed := claimed_gpus_of(template):
+                # NVIDIA's class of claimed GPUs calls them nvidia.com/gpu, and by that name a quota counts them (Kubernetes 1.36).
+                asked = _sum(asked, {GPU: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
             claims += count * len(template["spec"].get("resourceClaims") or [])
@@ -62,6 +67,25 @@ def resource_quota(
     }
     metadata = {"name": NAME, "namespace": namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+
+
+def rank_quota(namespace: str, labels: dict[str, str], priority: str) -> Manifest:
+    """No pod of a namespace goes before those of others by a PriorityClass that its berth was not given, or by having none.
+
+    Its name is all that the API server says of it when it refuses a pod.
+
+    Args:
+        namespace: the berth's.
+        labels: labels of the object.
+        priority: the PriorityClass of its pods.
+    """
+    others = {"scopeName": "PriorityClass", "operator": "NotIn", "values": [priority]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": f"only-priority-class-{priority}", "namespace": namespace, "labels": labels},
+        "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [others]}},
+    }
 
 
 def limit_range(namespace: str, labels: dict[str, str]) -> Manifest:

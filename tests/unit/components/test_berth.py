@@ -33,7 +33,7 @@ def template_of(recorder: Recorder) -> str:
 def test_the_template_is_there_before_the_cluster_that_names_it(api: ResourceApi) -> None:
     recorder = registered(BY_NETWORKS, {"workers": 2}, api)
     kinds = [each.type.rpartition(":")[2] for each in recorder.registrations]
-    apart = ["NetworkPolicy", "NetworkPolicy", "ResourceQuota", "LimitRange"]
+    apart = ["NetworkPolicy", "NetworkPolicy", "ResourceQuota", "ResourceQuota", "LimitRange"]
     assert kinds == ["Berth", "Namespace", "ResourceClaimTemplate", *apart, "RayCluster"]
     (template,) = recorder.of_type(f"kubernetes:resource.k8s.io/{api}:ResourceClaimTemplate")
     metadata = template.inputs["metadata"]
@@ -58,3 +58,18 @@ def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
 
 def test_without_claims_there_is_no_template() -> None:
     assert [each.type for each in registered(A4, {}).registrations if "Claim" in each.type] == []
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape", "gpus"),
+    [
+        (PAIRED, {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}, "6"),
+        (BY_NETWORKS, {"workers": 2}, "16"),
+        (PAIRED, {"worker": {"gpus": 0, "pool": "train", "cpu": 4, "memory": "8Gi"}}, "0"),
+    ],
+)
+def test_its_quota_lets_it_have_claimed_gpus_as_it_does_counted_ones(
+    pool: dict[str, Any], shape: dict[str, Any], gpus: str
+) -> None:
+    (quota,) = registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")
+    assert quota.inputs["spec"]["hard"]["requests.nvidia.com/gpu"] == gpus
