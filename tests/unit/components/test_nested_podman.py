@@ -1,0 +1,95 @@
+"""The program that stands before podman in a pod's PATH."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.nested import cdi, podman
+
+OURS = ["--device", "nvidia.com/gpu=all"]
+IDENTITY = ["--uidmap", "1000:0:1", "--gidmap", "100:0:1", "--user", "1000:100"]
+
+
+def test_both_programs_mean_the_same_devices() -> None:
+    assert f"{cdi.KIND}={cdi.ALL}" == podman.DEVICES
+    assert Path(cdi.__file__).name == podman.WRITER
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("run --rm image python -c x", [*OURS, *IDENTITY, "--rm", "image", "python", "-c", "x"]),
+        ("run --userns=keep-id --pid=host image", [*OURS, *IDENTITY, "--pid=host", "image"]),
+        ("run --userns keep-id image", [*OURS, *IDENTITY, "image"]),
+        ("run --device=nvidia.com/gpu=1 image", [*IDENTITY, "--device=nvidia.com/gpu=1", "image"]),
+        ("run --device nvidia.com/gpu=all image", [*IDENTITY, "--device", "nvidia.com/gpu=all", "image"]),
+        ("run --device /dev/nvidia0 image", [*IDENTITY, "--device", "/dev/nvidia0", "image"]),
+        ("run --gpus all image", [*IDENTITY, "--gpus", "all", "image"]),
+        ("run --device /dev/fuse image", [*OURS, *IDENTITY, "--device", "/dev/fuse", "image"]),
+        # What comes after the image is the business of the program in it.
+        (
+            "run -it image train --gpus 2 --userns=x",
+            [*OURS, *IDENTITY, "-it", "image", "train", "--gpus", "2", "--userns=x"],
+        ),
+        ("run -itv /a:/b -eA=b image --gpus 2", [*OURS, *IDENTITY, "-itv", "/a:/b", "-eA=b", "image", "--gpus", "2"]),
+        ("run -- image --gpus 2", [*OURS, *IDENTITY, "--", "image", "--gpus", "2"]),
+        ("run --user 0 image", [*OURS, "--user", "0", "image"]),
+        ("run -u0 image", [*OURS, "-u0", "image"]),
+        ("run --userns=host image", [*OURS, "--userns=host", "image"]),
+        ("run --uidmap 0:0:1 --userns=keep-id image", [*OURS, "--uidmap", "0:0:1", "--userns=keep-id", "image"]),
+        ("create image", [*OURS, *IDENTITY, "image"]),
+    ],
+)
+def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(given: str, expected: list[str]) -> None:
+    command, *arguments = given.split()
+    assert podman.changed([command, *arguments], 1000, 100) == [command, *expected]
+
+
+def test_global_options_and_the_long_form_are_understood() -> None:
+    given = ["--log-level", "run", "--runtime=crun", "container", "run", "image"]
+    assert podman.changed(given, 1000, 100) == [*given[:-1], *OURS, *IDENTITY, "image"]
+
+
+@pytest.mark.parametrize("given", ["ps -a", "images", "exec box run", "--version", "", "pull run", "container ls"])
+def test_other_commands_are_as_they_were(given: str) -> None:
+    assert podman.changed(given.split(), 1000, 100) == given.split()
+
+
+def test_root_keeps_its_users() -> None:
+    assert podman.changed(["run", "--userns=keep-id", "image"], 0, 0) == ["run", *OURS, "--userns=keep-id", "image"]
+
+
+def program(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "podman"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_it_is_not_taken_for_the_real_one_under_any_name(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "podman").symlink_to(podman.__file__)
+    real = program(tmp_path / "second", "#!/bin/sh\n")
+    path = os.pathsep.join(str(tmp_path / name) for name in ("first", "none", "second"))
+    assert podman.podman({"PATH": path}) == str(real)
+    assert podman.podman({"PATH": str(tmp_path / "first")}) is None
+
+
+def test_an_image_without_podman_is_said(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, podman.__file__, "run", "image"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        127,
+        "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 or newer) and crun to it\n",
+    )
