@@ -9,16 +9,19 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 from rich import box
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import out
+from cli.console import err, out
 from cli.environment import StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from components.device_inventory import inventory_of
+from components.devices import NETWORK_PODS, NOTHING, Inventory
 from components.nodes import is_ready
 from components.placement import POOL_LABEL
-from components.ray.condition import condition_of, gpus_in, gpus_of, gpus_of_pod
+from components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
 from components.ray.readiness import reasons_of
 from stacks.settings.pools import Pool as OfferedPool
 from stacks.settings.pools import offered
@@ -37,6 +40,9 @@ class Pool:
         nodes_ready: those that are ready.
         gpus: GPUs, or shares of them, that the nodes offer to pods.
         gpus_in_use: those that pods on them hold.
+        nics: RDMA NICs that the nodes publish for claims.
+        nics_in_use: those that claims hold.
+        nics_of_machines: RDMA NICs that the nodes' machines have for claims, by the pool's settings.
         sharing: how GPUs are shared, empty where they are not.
     """
 
@@ -47,6 +53,9 @@ class Pool:
     nodes_ready: int
     gpus: int
     gpus_in_use: int
+    nics: int
+    nics_in_use: int
+    nics_of_machines: int
     sharing: str
 
 
@@ -65,6 +74,7 @@ class Ray:
         workers_ready: workers that are ready.
         workers_desired: workers that there should be.
         gpus: GPUs that its workers ask for.
+        nics: RDMA NICs that its workers hold.
         reasons: why it is not ready.
     """
 
@@ -78,6 +88,7 @@ class Ray:
     workers_ready: int
     workers_desired: int
     gpus: int
+    nics: int
     reasons: list[str]
 
 
@@ -128,36 +139,60 @@ def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet
     nodes, _ = api.list(NODES)
     pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
     found, _ = api.list(RAY_CLUSTERS, labelSelector=f"{ENVIRONMENT_LABEL}={contract.name}")
+    pools = offered(contract.pools, contract.sharing).values()
+    seen = _devices(api, pools)
     rays = {
-        kind: [_ray(api, each, label) for each in found if label in each["metadata"]["labels"]]
+        kind: [_ray(api, each, label, seen) for each in found if label in each["metadata"]["labels"]]
         for kind, label in OWNER_LABELS.items()
     }
     return Fleet(
         stack=stack,
         environment=contract.name,
-        pools=[_pool(pool, nodes, pods) for pool in offered(contract.pools, contract.sharing).values()],
+        pools=[_pool(pool, nodes, pods, seen) for pool in pools],
         berths=rays["engineer"],
         clusters=rays["cluster"],
     )
 
 
-def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object]) -> Pool:
+def _devices(api: ClusterApi, pools: Iterable[OfferedPool]) -> Inventory | None:
+    """What nodes publish for claims, asked only where a pool has such nodes; None where this user may not see it."""
+    if not any(pool.settings.nics or pool.settings.by_dra for pool in pools):
+        return NOTHING
+    try:
+        return inventory_of(api)
+    except ClusterError as error:
+        err.print(f"[yellow]NICs and claimed GPUs are not shown: {escape(str(error))}[/]")
+        return None
+
+
+def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], seen: Inventory | None) -> Pool:
     mine = [node for node in nodes if (node["metadata"].get("labels") or {}).get(POOL_LABEL) == pool.name]
     names = {node["metadata"]["name"] for node in mine}
+    holders = seen.holders if seen else {}
+    devices = [device for device in (seen.devices if seen else ()) if device.node in names]
+    held = [device for device in devices if device.key in holders]
+    counted = [gpus_of_pod(pod) - claimed_gpus_of(pod) for pod in pods if pod["spec"].get("nodeName") in names]
     return Pool(
         name=pool.name,
         machine_type=pool.settings.machine_type,
         nodes=len(mine),
         nodes_at_least=pool.settings.nodes_at_least,
         nodes_ready=sum(is_ready(node) for node in mine),
-        gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine),
-        gpus_in_use=sum(gpus_of_pod(pod) for pod in pods if pod["spec"].get("nodeName") in names),
+        gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in mine)
+        + sum(device.is_gpu for device in devices),
+        gpus_in_use=sum(counted) + sum(device.is_gpu for device in held),
+        nics=sum(device.is_nic for device in devices),
+        nics_in_use=sum(device.is_nic for device in held),
+        nics_of_machines=len(mine) * pool.settings.nics if seen else 0,
         sharing=pool.sharing,
     )
 
 
-def _ray(api: ClusterApi, cluster: Object, owner_label: str) -> Ray:
+def _ray(api: ClusterApi, cluster: Object, owner_label: str, seen: Inventory | None) -> Ray:
     metadata, condition = cluster["metadata"], condition_of(cluster)
+    seen = seen or NOTHING
+    nics = {device.key for device in seen.devices if device.is_nic}
+    held = [key for claim in seen.claims if claim.namespace == metadata["namespace"] for key in claim.held]
     group = cluster["spec"]["workerGroupSpecs"][0]
     return Ray(
         name=metadata["labels"][owner_label],
@@ -170,17 +205,20 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str) -> Ray:
         workers_ready=condition.workers_ready,
         workers_desired=condition.workers_desired,
         gpus=gpus_of(cluster),
+        nics=sum(key in nics for key in held),
         reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
     )
 
 
 def table(fleet: Fleet) -> Group:
     """The fleet for people."""
+    with_nics = any(pool.nics_of_machines for pool in fleet.pools)
     pools = Table(
         "pool",
         "machine type",
         "nodes",
         "GPUs in use",
+        *(["NICs in use"] if with_nics else []),
         "shared by",
         box=box.SIMPLE_HEAD,
         title="pools",
@@ -190,12 +228,15 @@ def table(fleet: Fleet) -> Group:
         gpus = f"{pool.gpus_in_use}/{pool.gpus}" if pool.gpus else "–"
         wanted = max(pool.nodes, pool.nodes_at_least)
         nodes = str(pool.nodes) if pool.nodes_ready == wanted else f"{pool.nodes_ready}/{wanted} ready"
-        pools.add_row(pool.name, pool.machine_type, nodes, gpus, pool.sharing or "–")
+        nics = f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else "–"
+        row = [pool.name, pool.machine_type, nodes, gpus, *([nics] if with_nics else []), pool.sharing or "–"]
+        pools.add_row(*row)
     parts: list[Table | Text] = [pools]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
             parts.append(_rays(title, first, rays))
     parts += [Text(_lacks(pool), style="yellow") for pool in fleet.pools if pool.nodes < pool.nodes_at_least]
+    parts += [Text(_lacks_nics(pool), style="yellow") for pool in fleet.pools if pool.nics < pool.nics_of_machines]
     waiting = [ray for ray in (*fleet.berths, *fleet.clusters) if not ray.ready]
     parts += [Text(f"{ray.name} is not ready: {'; '.join(ray.reasons)}", style="yellow") for ray in waiting]
     return Group(*parts)
@@ -209,20 +250,32 @@ def _lacks(pool: Pool) -> str:
     )
 
 
+def _lacks_nics(pool: Pool) -> str:
+    """What is said of a pool whose nodes publish fewer NICs than they have: claims wait, and nothing else tells why."""
+    return (
+        f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims: DraNet does not"
+        " run on each node, or the nodes lack RDMA networks (kubectl get resourceslices; kubectl get pods -A -l"
+        f" {NETWORK_PODS} -o wide)"
+    )
+
+
 def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
+    shown = list(rays)
+    with_nics = any(ray.nics for ray in shown)
     grid = Table(
         first,
         "namespace",
         "RayCluster",
         "workers ready",
         "GPUs",
+        *(["NICs"] if with_nics else []),
         "pool",
         "stack",
         box=box.SIMPLE_HEAD,
         title=title,
         title_justify="left",
     )
-    for ray in rays:
+    for ray in shown:
         style = "green" if ray.ready else "yellow"
         state = Text(ray.state, style=style)
         grid.add_row(
@@ -231,6 +284,7 @@ def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
             state,
             f"{ray.workers_ready}/{ray.workers_desired}",
             str(ray.gpus),
+            *([str(ray.nics)] if with_nics else []),
             ray.pool,
             ray.stack,
         )

@@ -10,13 +10,14 @@ Object = dict[str, Any]
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
-def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = ()) -> str | None:
+def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), devices: str = "") -> str | None:
     """Why a pod is not ready; None if it is.
 
     Args:
         pod: the pod.
         kind: what it is, for people: `worker` makes "worker pod cannot be scheduled: …".
         scaling: what the cluster's autoscaler said of pods, as events.
+        devices: why it has not got the devices that it claims, where that is known.
     """
     status = pod.get("status") or {}
     name = f"{kind} pod".lstrip()
@@ -24,8 +25,10 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = ()) -
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        said = [str(scheduled.get("message") or scheduled.get("reason")), said_by_autoscaler(pod, scaling)]
+    # While a claim is not even made the scheduler does not look at the pod, and says nothing.
+    if scheduled.get("status") == "False" or (devices and not pod["spec"].get("nodeName")):
+        told = str(scheduled.get("message") or scheduled.get("reason") or "")
+        said = [told, devices, said_by_autoscaler(pod, scaling)]
         return f"{name} cannot be scheduled: {'; '.join(filter(None, said))}"
     if status.get("phase") == "Failed":
         return f"{name} failed: {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,11 @@ def condition_of(cluster: Object) -> Condition:
 
 
 def reasons_not_ready(
-    cluster: Object, pods: Iterable[Object], events: Iterable[Object], scaling: Iterable[Object] = ()
+    cluster: Object,
+    pods: Iterable[Object],
+    events: Iterable[Object],
+    scaling: Iterable[Object] = (),
+    devices: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Why a RayCluster is not ready, in one line a distinct reason.
 
@@ -76,12 +80,13 @@ def reasons_not_ready(
         pods: its pods.
         events: warnings about the RayCluster itself.
         scaling: what the cluster's autoscaler said of pods, as events.
+        devices: why pods have not got the devices that they claim, by name of the pod.
     """
     condition = condition_of(cluster)
     if condition.ready:
         return []
     said = list(scaling)
-    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod, said)))
+    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod, said, devices or {})))
     reasons = [f"{count} pods: {reason}" if count > 1 else reason for reason, count in counted.items()]
     if not reasons:
         reasons = list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
@@ -92,8 +97,9 @@ def reasons_not_ready(
     return reasons or [str(condition)]
 
 
-def _why_pod_not_ready(pod: Object, scaling: Iterable[Object]) -> str | None:
-    return why_not_ready(pod, (pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""), scaling)
+def _why_pod_not_ready(pod: Object, scaling: Iterable[Object], devices: Mapping[str, str]) -> str | None:
+    kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "")
+    return why_not_ready(pod, kind, scaling, devices.get(pod["metadata"].get("name", ""), ""))
 
 
 def gpus_of(cluster: Object) -> int:

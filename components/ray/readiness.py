@@ -11,11 +11,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from components.cluster_api import EVENTS, NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from components.device_inventory import inventory_of
+from components.devices import why_without_devices
+from components.placement import POOL_LABEL
 from components.ray.condition import Condition, condition_of, reasons_not_ready
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster."""
+
+# Of events by which Kubernetes' controller says that it cannot make a pod's claim.
+_NO_CLAIM = "FailedResourceClaimCreation"
 
 # A watch is asked to end after this many seconds, so that deadlines and a stop are noticed.
 _WATCH_SECONDS = 5
@@ -130,4 +136,29 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
     events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
     # Where machines have run out, the scheduler only sees that there is no node; the autoscaler says why none comes.
     said, _ = api.list(within(namespace, EVENTS), fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
-    return reasons_not_ready(clusters[0], pods, events, said)
+    return reasons_not_ready(clusters[0], pods, events, said, _without_devices(api, namespace, pods))
+
+
+def _without_devices(api: ClusterApi, namespace: str, pods: Iterable[Object]) -> dict[str, str]:
+    """Why pods that wait have not got the devices that they claim, by name of the pod."""
+    waiting = [pod for pod in pods if pod["spec"].get("resourceClaims") and not pod["spec"].get("nodeName")]
+    if not waiting:
+        return {}
+    try:
+        seen = inventory_of(api)
+        pools = {(pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, "") for pod in waiting}
+        nodes = {pool: api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0] for pool in pools}
+        refusals, _ = api.list(within(namespace, EVENTS), fieldSelector=f"reason={_NO_CLAIM}")
+    except ClusterError:
+        # Others' claims are not for everybody to see; the scheduler's own words are left then.
+        return {}
+    told = {each["involvedObject"]["name"]: str(each.get("message")) for each in refusals}
+    return {
+        pod["metadata"]["name"]: why_without_devices(
+            pod,
+            seen,
+            nodes[(pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, "")],
+            refused=told.get(pod["metadata"]["name"], ""),
+        )
+        for pod in waiting
+    }

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import io
+import json
 from typing import Any, cast
 
-from cli.status import observe
-from components.cluster_api import NODES, ClusterApi
+from rich.console import Console
+
+from cli.status import Fleet, observe, table
+from components.cluster_api import NODES, ClusterApi, ClusterError
+from components.fabric.resource_api import GROUP as CLAIMS_API
 from stacks.settings.pool import PoolSettings
 from stacks.settings.ray import RayShape
 from stacks.settings.resolve import EnvironmentContract
 
 
-class OnlyNodes:
-    """A cluster with nodes and nothing else."""
+class Recorded:
+    """A cluster with nodes, and perhaps devices that they publish; nothing else."""
 
-    def __init__(self, *nodes: dict[str, Any]) -> None:
-        self._nodes = list(nodes)
+    def __init__(self, *nodes: dict[str, Any], **devices: list[dict[str, Any]]) -> None:
+        self._listed = {NODES: list(nodes)} | {f"{CLAIMS_API}/v1/{kind}": items for kind, items in devices.items()}
+        self.refuses = False
 
     def list(self, what: str, **_selectors: str) -> tuple[list[dict[str, Any]], str]:
-        return (self._nodes if what == NODES else []), "1"
+        return self._listed.get(what, []), "1"
+
+    def text(self, path: str) -> str:
+        if self.refuses:
+            raise ClusterError("you lack a right in the cluster")
+        kinds = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+        answers: dict[str, Any] = {
+            CLAIMS_API: {"versions": [{"version": "v1"}]},
+            f"{CLAIMS_API}/v1": {"resources": [{"name": kind} for kind in kinds]},
+        }
+        return json.dumps(answers[path])
 
 
 def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
@@ -27,8 +43,60 @@ def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
 
 
 def test_a_node_without_labels_is_in_no_pool() -> None:
-    api = OnlyNodes(node("one", {"cloud.google.com/gke-nodepool": "cpu"}), node("stray", None))
+    api = Recorded(node("one", {"cloud.google.com/gke-nodepool": "cpu"}), node("stray", None))
     pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
     contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
     (pool,) = observe(cast("ClusterApi", api), "env", contract).pools
     assert (pool.nodes, pool.nodes_ready) == (1, 1)
+
+
+def fabric(api: Recorded) -> Fleet:
+    pools = {
+        "cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1}),
+        "pairs": PoolSettings.model_validate(
+            {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "networks", "gpuAllocation": "dra"}
+        ),
+    }
+    contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    return observe(cast("ClusterApi", api), "env", contract)
+
+
+def a_slice(driver: str, count: int, **attributes: Any) -> dict[str, Any]:
+    devices = [{"name": f"device-{number}", "attributes": attributes} for number in range(count)]
+    return {"spec": {"driver": driver, "nodeName": "a", "pool": {"name": "a", "generation": 1}, "devices": devices}}
+
+
+def shown(fleet: Fleet) -> str:
+    text = io.StringIO()
+    Console(width=400, file=text).print(table(fleet))
+    return text.getvalue()
+
+
+def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
+    results = [
+        {"driver": driver, "pool": "a", "device": f"device-{number}"}
+        for driver in ("dra.net", "gpu.nvidia.com")
+        for number in range(2)
+    ]
+    claim = {
+        "metadata": {"name": "claim", "namespace": "berth-alice"},
+        "spec": {"devices": {"requests": []}},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+    slices = [
+        a_slice("dra.net", 8, **{"dra.net/rdma": {"bool": True}}),
+        a_slice("gpu.nvidia.com", 8, type={"string": "gpu"}),
+    ]
+    api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}), resourceslices=slices, resourceclaims=[claim])
+    fleet = fabric(api)
+    (pool,) = [each for each in fleet.as_json()["pools"] if each["name"] == "pairs"]
+    assert [pool[key] for key in ("gpus", "gpusInUse", "nics", "nicsInUse", "nicsOfMachines")] == [8, 2, 8, 2, 8]
+    assert "NICs in use" in shown(fleet)
+    assert "publish" not in shown(fleet)
+
+
+def test_nics_that_no_node_publishes_are_missed_but_not_where_nobody_may_look() -> None:
+    api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}))
+    assert "pairs has 8 NICs, and its nodes publish 0 of them for claims" in shown(fabric(api))
+    api.refuses = True
+    assert "NICs" not in shown(fabric(api))
