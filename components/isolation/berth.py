@@ -58,6 +58,7 @@ def isolation(
         offers = {pool.offer.resource for pool in pools.values() if pool.offer}
         objects += [
             quota.resource_quota(namespace, labels, given, withheld={GPU, *offers}),
+            *([quota.rank_quota(namespace, labels, settings.priority)] if settings.priority else []),
             quota.limit_range(namespace, labels),
         ]
     if settings.access.anyone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.manifest import MANAGED_BY, Manifest
 from stacks.settings.isolation import DEVELOPMENT, PRODUCTION
 
-# Operators and daemons have no class, which is 0: no berth may preempt them. Below -10 the cluster's autoscaler would add no
+# Operators have no class, which is 0: no berth preempts them. Below -10 the cluster's autoscaler would add no
 # node for a pod (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).
 _CLASSES = {
     PRODUCTION: (0, "Named clusters of berth: they preempt engineers' berths."),

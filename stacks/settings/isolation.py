@@ -33,7 +33,8 @@ class IsolationSettings(Settings):
     reachable: list[Cidr] = []
     """Private ranges that pods may reach beside that, such as those of file servers: 10.20.0.0/24."""
     quotas: bool = True
-    """A namespace gets no more cores, memory and GPUs than its RayCluster has by the settings, and a little for what submits jobs."""
+    """A namespace gets no more cores, memory and GPUs than its RayCluster has by the settings, and a little for what submits jobs; and
+    no pod of another PriorityClass than the berth's."""
 
 
 def _nobody_in_particular(name: str) -> str:

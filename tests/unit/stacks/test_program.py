@@ -25,6 +25,7 @@ APART = [
     "kubernetes:networking.k8s.io/v1:NetworkPolicy",
     "kubernetes:networking.k8s.io/v1:NetworkPolicy",
     "kubernetes:core/v1:ResourceQuota",
+    "kubernetes:core/v1:ResourceQuota",
     "kubernetes:core/v1:LimitRange",
 ]
 NODE_POOL = "gcp:container/nodePool:NodePool"
