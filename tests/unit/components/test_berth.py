@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+import pulumi
 import pytest
 
 from components.berth import Berth, BerthInputs
@@ -48,6 +49,25 @@ def test_another_version_of_the_api_restarts_nobody() -> None:
     (old,) = registered(BY_NETWORKS, {}, "v1beta1").of_type(RAY_CLUSTER)
     (new,) = registered(BY_NETWORKS, {}, "v1").of_type(RAY_CLUSTER)
     assert old.inputs == new.inputs
+
+
+@pytest.mark.parametrize("api", get_args(ResourceApi))
+def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: ResourceApi) -> None:
+    """Otherwise Pulumi would make it anew, and then delete by its old type the one object that is both."""
+    cluster, pools = complete(BY_NETWORKS, "clusters", {})
+    known: set[str] = set()
+
+    def look(args: pulumi.ResourceTransformationArgs) -> None:
+        if args.type_.endswith(":ResourceClaimTemplate"):
+            aliases = [each for each in args.opts.aliases or [] if isinstance(each, pulumi.Alias)]
+            known.update([args.type_, *(str(alias.type_) for alias in aliases)])
+
+    async def program() -> None:
+        inputs = BerthInputs(cluster, pools, environment="lab", stack="lab", kind="cluster", resource_api=api)
+        Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
+
+    run(program, "lab")
+    assert known == {f"kubernetes:resource.k8s.io/{each}:ResourceClaimTemplate" for each in get_args(ResourceApi)}
 
 
 def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:

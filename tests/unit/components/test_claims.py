@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from kubernetes import client
 
 from components.fabric.claims import Claim, claim_of, claim_template
 from components.fabric.names import PCIE_ROOT
@@ -49,6 +50,28 @@ def test_template(golden: Callable[[str, Any], None], shape: str, api: ResourceA
     found = SHAPES[shape]
     assert found is not None
     golden(f"fabric/{shape}-{api}", claim_template(found, api, "berth-x", {"berth/engineer": "x"}))
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_field_is_one_of_its_version(shape: str, api: ResourceApi) -> None:
+    """By Kubernetes' own client, which is made of its API's description."""
+    found = SHAPES[shape]
+    assert found is not None
+    model = f"V{api.removeprefix('v')}"
+    requested = f"{model}DeviceRequest" if api == "v1beta1" else f"{model}ExactDeviceRequest"
+    for request in found.spec(api)["devices"]["requests"]:
+        assert request.keys() <= fields(f"{model}DeviceRequest")
+        exactly = request if api == "v1beta1" else request["exactly"]
+        assert exactly.keys() <= fields(requested)
+        for selector in exactly.get("selectors", []):
+            assert selector.keys() <= fields(f"{model}DeviceSelector")
+    for constraint in found.spec(api)["devices"].get("constraints", []):
+        assert constraint.keys() <= fields(f"{model}DeviceConstraint")
+
+
+def fields(model: str) -> set[str]:
+    return set(getattr(client, model).attribute_map.values())
 
 
 @pytest.mark.parametrize("shape", SHAPES)
