@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.fabric.claims import claim_of, claim_template
+from components.berth import Berth, BerthInputs
 from components.fabric.device_classes import dranet_class
-from components.ray.manifest import ray_cluster
 from lab.home import CLONE
 from stacks.settings.fabric import ResourceApi
 from tests.unit.components.fabric import BY_NETWORKS, complete
+from tests.unit.recording import run
 
 NAME = "a4-ray-cluster"
 SETTINGS = """
@@ -54,10 +54,12 @@ CHANGED: dict[str, dict[str, str]] = {
 ADDED: dict[str, dict[str, str]] = {
     "DeviceClass": {"metadata.labels": "what berth makes is marked as such"},
     "ResourceClaimTemplate": {
+        "metadata.annotations": "Pulumi's own: in whose name it sets fields",
         "metadata.labels": "whose it is",
         "metadata.namespace": "each RayCluster has a namespace of its own",
     },
     "RayCluster": {
+        "metadata.annotations": "Pulumi's own: in whose name it sets fields",
         "metadata.labels": "whose it is",
         "metadata.namespace": "each RayCluster has a namespace of its own",
         f"{_HEAD}.metadata": "whose the pods are",
@@ -71,6 +73,9 @@ ADDED: dict[str, dict[str, str]] = {
         f"{_HEAD}.spec.tolerations": "an empty list: the head's pool has no taints",
         f"{_HEAD_CONTAINER}.resources": "a head without requests is the first to be evicted, and all its jobs with it",
         f"{_HEAD_CONTAINER}.env": "NVIDIA_VISIBLE_DEVICES=void: a head on a node with GPUs would see all of them",
+        f"{_HEAD}.spec.priorityClassName": "production goes before engineers' berths where nodes are short",
+        f"{_WORKER}.spec.priorityClassName": "the same",
+        f"{_WORKER}.spec.automountServiceAccountToken": "workers ask the API server for nothing",
         f"{_WORKER}.spec.nodeSelector": "the workers have their pool, by name",
         f"{_WORKER_CONTAINER}.resources.claims": "only containers that name a claim get its devices",
     },
@@ -99,20 +104,16 @@ def facts(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def made(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
-    """What berth makes of the settings, by kind."""
-    pool = BY_NETWORKS | {"nodes": 4}
-    cluster, pools = complete(pool, "clusters", yaml.safe_load(SETTINGS), NAME)
-    claim = claim_of(cluster.worker, pools["train"])
-    assert claim is not None
-    labels = {"berth/cluster": NAME}
-    manifests = (
-        dranet_class(api),
-        claim_template(claim, api, f"berth-{NAME}", labels),
-        ray_cluster(cluster, pools, f"berth-{NAME}", labels),
-    )
-    return {
-        manifest["kind"]: facts({key: manifest[key] for key in manifest if key != "kind"}) for manifest in manifests
-    }
+    """What berth registers for the settings, by kind."""
+    cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
+
+    async def program() -> None:
+        inputs = BerthInputs(cluster, pools, environment="lab", stack="lab", kind="cluster", resource_api=api)
+        Berth(NAME, inputs)
+
+    manifests = [dranet_class(api), *(each.inputs for each in run(program, "lab").registrations)]
+    found = {str(manifest.get("kind")): manifest for manifest in manifests}
+    return {kind: facts({key: found[kind][key] for key in found[kind] if key != "kind"}) for kind in FACTS}
 
 
 def below(path: str, prefix: str) -> bool:
@@ -157,10 +158,14 @@ def test_in_the_documents_version_class_and_template_are_the_documents() -> None
 
 
 def test_variables_and_volumes_are_in_the_documents_order() -> None:
-    for part in (".env[", ".volumes[", ".volumeMounts["):
-        theirs = [path for path in FACTS["RayCluster"] if part in path and "ray-head" not in path]
-        ours = [path for path in made()["RayCluster"] if part in path and "ray-head" not in path]
+    for part in ("env", "volumes", "volumeMounts"):
+        entry = re.compile(rf"^{re.escape(_WORKER)}.*\.{part}\[([^]]+)\]")
+        ours, theirs = (
+            list(dict.fromkeys(found[1] for path in each if (found := entry.match(path))))
+            for each in (made()["RayCluster"], FACTS["RayCluster"])
+        )
         assert ours == theirs
+        assert len(ours) > 1
 
 
 @pytest.mark.parametrize(
