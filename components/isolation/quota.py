@@ -54,7 +54,11 @@ def resource_quota(
                 asked = _sum(asked, {GPU: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
-            claims += count * len(template["spec"].get("resourceClaims") or [])
+            if its_claims := len(template["spec"].get("resourceClaims") or []):
+                # Where NVIDIA's class stands for nvidia.com/gpu, the scheduler makes a claim of its own, without devices, for a pod that
+                # counts GPUs beside what it claims (kubernetes v1.36, dynamicresources/extendeddynamicresources.go).
+                counts = GPU in _asked(template["spec"], "requests", {})
+                claims += count * (its_claims + counts)
     requests = _sum(requests, _BESIDE)
     balancers = [each["spec"] for each in given if each["kind"] == "Service" and each["spec"]["type"] == "LoadBalancer"]
     hard = {
@@ -102,7 +106,7 @@ def limit_range(namespace: str, labels: dict[str, str]) -> Manifest:
 
 def _asked(pod: Object, kind: str, beside: Amounts) -> Amounts:
     """What a pod asks for: the sum of its containers, or the most of one that runs before them."""
-    most = beside
+    most = dict(beside)
     for container in pod["containers"]:
         most = _sum(most, _amounts(container, kind))
     for before in (_WAITING, *(_amounts(container, kind) for container in pod.get("initContainers") or [])):
