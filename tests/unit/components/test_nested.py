@@ -114,16 +114,20 @@ def test_a_pool_without_nvidias_runtime_is_refused() -> None:
     with pytest.raises(SettingsError) as caught:
         resolved("nvidia-runtime")
     assert caught.value.lines == [
-        "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, so its nodes have no RuntimeClass"
-        " nvidia and the API server would refuse the workers' pods; use `nestedContainers: cdi-per-pod`, or `gpuManagement:"
-        " operator` for the pool"
+        (
+            "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, so its nodes have no RuntimeClass"
+            " nvidia and the API server would refuse the workers' pods; use `nestedContainers: cdi-per-pod`, or `gpuManagement:"
+            " operator` for the pool"
+        )
     ]
 
 
 def test_what_podmans_way_costs_is_said_in_the_plan() -> None:
     said = [f"{each.where}: {each.message}" for each in resolved("cdi-per-pod").warnings if "nested" in each.where]
     assert said == [
-        "environment.engineers.x.nestedContainers: podman in its pods needs system calls that seccomp and AppArmor profiles"
-        " forbid, so they run without either, though not privileged and without any capability; their namespace admits pods of"
-        " level privileged (docs/nested-containers.md)"
+        (
+            "environment.engineers.x.nestedContainers: podman in its pods needs system calls that seccomp and AppArmor profiles"
+            " forbid, so they run without either, though not privileged and without any capability; their namespace admits pods of"
+            " level privileged (docs/nested-containers.md)"
+        )
     ]

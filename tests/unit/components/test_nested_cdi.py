@@ -121,6 +121,11 @@ def test_a_share_of_mps_comes_with_its_pipes(tmp_path: Path) -> None:
     assert mount["options"][0] == "rw"
 
 
+def put(reference: Any, value: int) -> None:
+    """What a C function does with ctypes.byref(variable)."""
+    reference._obj.value = value  # noqa: SLF001
+
+
 class Nvml:
     """NVIDIA's library for one GPU with two parts, whose device file is nvidia2."""
 
@@ -139,33 +144,33 @@ class Nvml:
         return 0
 
     def nvmlDeviceGetCount_v2(self, count: Any) -> int:  # noqa: N802
-        count._obj.value = 1
+        put(count, 1)
         return 0
 
     def nvmlDeviceGetHandleByIndex_v2(self, index: int, handle: Any) -> int:  # noqa: N802
-        handle._obj.value = 100 + index
+        put(handle, 100 + index)
         return 0
 
     def nvmlDeviceGetMinorNumber(self, _handle: Any, number: Any) -> int:  # noqa: N802
-        number._obj.value = 2
+        put(number, 2)
         return 0
 
     def nvmlDeviceGetMaxMigDeviceCount(self, _handle: Any, number: Any) -> int:  # noqa: N802
-        number._obj.value = 7
+        put(number, 7)
         return 0
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, _handle: Any, index: int, part: Any) -> int:  # noqa: N802
         if index >= len(self.PARTS):
             return 6
-        part._obj.value = 1 + index
+        put(part, 1 + index)
         return 0
 
     def nvmlDeviceGetGpuInstanceId(self, part: Any, number: Any) -> int:  # noqa: N802
-        number._obj.value = self.PARTS[part.value - 1][0]
+        put(number, self.PARTS[part.value - 1][0])
         return 0
 
     def nvmlDeviceGetComputeInstanceId(self, part: Any, number: Any) -> int:  # noqa: N802
-        number._obj.value = self.PARTS[part.value - 1][1]
+        put(number, self.PARTS[part.value - 1][1])
         return 0
 
     def nvmlDeviceGetUUID(self, handle: Any, buffer: ctypes.Array[ctypes.c_char], _size: int) -> int:  # noqa: N802

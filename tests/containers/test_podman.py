@@ -1,0 +1,147 @@
+"""Podman, in a pod's container as berth makes it, as Ray calls it: it sees exactly the devices of its pod.
+
+The device files are harmless: each is the null device under a GPU's name.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components.ray import nested
+from tests.containers import container
+from tests.containers.container import Container
+from tests.containers.pods import LOADER, PODS, UNPRIVILEGED, Pod
+from tests.unit.components.test_nested import cluster as ray_cluster
+from tests.unit.components.test_nested import pods, resolved
+
+IMAGE = "localhost/ray:1"
+
+# As ray 2.60.0 calls it (https://github.com/ray-project/ray, python/ray/_private/runtime_env/image_uri.py): first a look for the
+# worker's program, then the worker, whose command line a shell reads (context.py beside it).
+LOOK = f"podman run --rm -v /tmp/look:/shared:Z {IMAGE} python -c look"
+WORKER = (
+    "podman run -v /tmp/ray:/tmp/ray --cgroup-manager=cgroupfs --network=host --pid=host --ipc=host --userns=keep-id"
+    f" --env RAY_RAYLET_PID='17' --env RAY_JOB_ID=$RAY_JOB_ID %s--entrypoint python {IMAGE} /default_worker.py --device=x"
+)
+
+# What stands for Python in the image: it tells what it sees.
+PYTHON = f"""#!/bin/busybox sh
+cd /dev
+for file in nvidia* nvidia-caps/*; do [ -c $file ] && [ $file != nvidia-caps ] && echo device $file; done
+echo user $(id -u):$(id -g) job $RAY_JOB_ID visible $NVIDIA_VISIBLE_DEVICES
+[ -e {LOADER}/libcuda.so.1 ] && echo library $(cat {LOADER}/libcuda.so.1)
+for file in /dev/nvidia[0-9]*; do [ -c $file ] && echo >$file; done
+[ -d /tmp/ray ] && touch /tmp/ray/made
+[ -d /shared ] && echo /default_worker.py >/shared/worker_path.txt
+exit 0
+"""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    obstacle = container.obstacle()
+    if obstacle is not None:
+        pytest.skip(obstacle)
+    return container.packages(tmp_path_factory.mktemp("podman") / "packages")
+
+
+@pytest.fixture(scope="module")
+def image(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An image's file system: a shell, and what stands for Python. Files of root's, as images have them."""
+    archive = tmp_path_factory.mktemp("image") / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        for folder in ("bin", "etc", "tmp", "home", "home/ray"):
+            member = tarfile.TarInfo(folder)
+            member.type, member.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(member)
+        tar.add(packages / "usr/bin/busybox", "bin/busybox")
+        for name in ("sh", "id", "touch", "cat"):
+            member = tarfile.TarInfo(f"bin/{name}")
+            member.type, member.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(member)
+        for name, text in {"bin/python": PYTHON, "etc/passwd": "ray:x:1000:100::/home/ray:/bin/sh\n"}.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode, member.uid, member.gid = len(text), 0o755, 0, 42
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return archive
+
+
+@pytest.fixture
+def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], list[str]]:
+    """Run a script in the container of a berth's worker that has a pod's devices; its output's lines."""
+
+    def run(pod: Pod, script: str) -> list[str]:
+        files, scratch = tmp_path / "files", tmp_path / "scratch"
+        pod.write(files, status=UNPRIVILEGED)
+        pod.make_device_files(files)
+        scratch.mkdir()
+        settings = resolved("cdi-per-pod").berths[0]
+        config_map = nested.config_map(settings, "berth-x", {})
+        assert config_map is not None
+        data = {config_map["metadata"]["name"]: config_map["data"]}
+        worker = Container(pods(ray_cluster("cdi-per-pod"))[1], data, files, packages, scratch, {"/image.tar": image})
+        # Ray's images say USER ray.
+        before = f"podman import --quiet --change USER=1000 /image.tar {IMAGE} >/dev/null && mkdir /tmp/ray /tmp/look"
+        done = worker.run(f"{before} && {script}", {**pod.env, "RAY_JOB_ID": "07000000"})
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def seen(lines: list[str]) -> set[str]:
+    return {line.removeprefix("device ") for line in lines if line.startswith("device ")}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
+    inside: Callable[[Pod, str], list[str]], name: str
+) -> None:
+    pod = PODS[name]
+    look, worker, *made = "\n".join(
+        inside(
+            pod,
+            f"{LOOK} && cat /tmp/look/worker_path.txt && echo === && {WORKER % ''} && echo === && stat -c %u /tmp/ray/made",
+        )
+    ).split("\n===\n")
+    assert look.splitlines()[-1] == "/default_worker.py"
+    for said in (look.splitlines(), worker.splitlines()):
+        assert seen(said) == set(pod.devices)
+        assert ("library libcuda of the node" in said) == bool(pod.files)
+    assert "user 1000:100 job 07000000 visible void" in worker.splitlines()
+    assert made == ["1000"]
+
+
+@pytest.mark.parametrize("name", ["two GPUs of eight, by NVIDIA's device plugin", "two parts of a GPU, by MIG"])
+def test_a_device_that_is_asked_for_by_its_name_is_the_only_one(
+    inside: Callable[[Pod, str], list[str]], name: str
+) -> None:
+    pod = PODS[name]
+    control = set(pod.devices) - pod.expected["all"]
+    names = list(pod.expected)
+    # As Ray's deprecated `container` passes it on: {"run_options": ["--device=nvidia.com/gpu=1"]}.
+    script = " && echo === && ".join(WORKER % f"--device=nvidia.com/gpu={each} " for each in names)
+    told = [seen(part.splitlines()) for part in "\n".join(inside(pod, script)).split("\n===\n")]
+    assert dict(zip(names, told, strict=True)) == {each: pod.expected[each] | control for each in names}
+
+
+def test_without_the_program_before_it_podman_gives_no_gpu(inside: Callable[[Pod, str], list[str]]) -> None:
+    pod = PODS["one GPU of eight, by GKE's device plugin"]
+    plain = f"/usr/bin/podman run --rm --user 0 {IMAGE} python"
+    wrapped = f"podman run --rm --user 0 {IMAGE} python"
+    first, second = "\n".join(inside(pod, f"{plain} && echo === && {wrapped}")).split("\n===\n")
+    assert seen(first.splitlines()) == set()
+    assert seen(second.splitlines()) == set(pod.devices)
+
+
+def test_podman_reads_what_is_broken_as_no_device(inside: Callable[[Pod, str], list[str]]) -> None:
+    """The specification that is there is podman's own affair: what it refuses, it refuses here too."""
+    pod = PODS["no GPU"]
+    broken = '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}'
+    script = f"echo '{broken}' >/etc/cdi/nvidia.com-gpu.json; /usr/bin/podman run --device nvidia.com/gpu=all {IMAGE} || echo refused"
+    assert inside(pod, script) == ["refused"]
