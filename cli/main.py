@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli import lab, lab_real, verify
+from cli import engineer, lab, lab_real, verbs, verify
 from cli.console import BAD_INPUT, err, fail, out, print_json
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 lab.app.add_typer(lab_real.app, name="real")
+app.add_typer(engineer.app, name="engineer")
 app.add_typer(lab.app, name="lab")
 app.add_typer(verify.app, name="verify")
 
@@ -80,13 +81,22 @@ def schema() -> None:
 @app.command()
 def status(
     stack: Annotated[str, typer.Option("--stack", "-s", help="Stack of the environment, or an engineer's on it.")],
+    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --watch.")] = 2.0,
     *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show what waits for what.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what is there: node pools, berths, clusters, with state and counts from the API server.
 
-    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a wrong stack.
+    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a wrong stack; with --watch 0.
     """
+    if watch:
+        with verbs.plain_errors():
+            from cli import watch as watching  # noqa: PLC0415
+
+            raise typer.Exit(watching.watch(stack, interval, as_json=as_json))
     from cli import status as verb  # noqa: PLC0415
     from cli.environment import NoSuchStackError, StatusError  # noqa: PLC0415
 
@@ -160,6 +170,10 @@ def preview(
         expect_no_changes=expect_no_changes,
     )
     raise typer.Exit(run(stack, options))
+
+
+for verb in verbs.ALL:
+    app.command()(verb)
 
 
 def main() -> None:

@@ -179,12 +179,18 @@ def failure(stack: str, events: Sequence[Event], complaint: str, otherwise: str)
     return EngineError(said if len(said) <= _LONGEST_ERROR else f"{said[:_LONGEST_ERROR]}…")
 
 
-def outputs(stack: str) -> dict[str, Any]:
-    """A stack's outputs, secrets shown; none where it was never brought up or they can't be had."""
-    command = [program(), "stack", "output", "--json", "--show-secrets", "--stack", stack, "--non-interactive"]
+def outputs(stack: str, *, secrets: bool = True) -> dict[str, Any]:
+    """A stack's outputs; none where it was never brought up or they can't be had.
+
+    Args:
+        stack: the stack.
+        secrets: secret ones are shown; else they are left out.
+    """
+    show = ["--show-secrets"] if secrets else []
+    command = [program(), "stack", "output", "--json", *show, "--stack", stack, "--non-interactive"]
     environment = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}
     with _started(command, environment, subprocess.DEVNULL) as process:
         text, _ = process.communicate()
     if process.returncode != 0:
         return {}
-    return dict(json.loads(text))
+    return {name: value for name, value in json.loads(text).items() if secrets or value != "[secret]"}

@@ -1,0 +1,348 @@
+"""`berth connect`: a berth's dashboard and client on this machine, for as long as it runs."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+import shlex
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from cli.berths import BadInputError, Berth, find
+from cli.console import err, out, print_json
+from cli.environment import StatusError
+from cli.kubectl import Kubectl, private_folder, write_private
+from components.cluster_api import RAY_CLUSTERS, ClusterError, Object, within
+from components.pods import why_not_ready
+from components.ray.condition import condition_of
+from components.ray.readiness import reasons_of
+from components.ray.suspension import is_suspended
+
+DASHBOARD, CLIENT = 8265, 10001
+"""Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
+
+SECRETS = "/api/v1/secrets"
+TOKEN_KEY = "auth_token"  # noqa: S105 - KubeRay's name of the key (ray-operator/controllers/ray/utils/constant.go)
+
+_LOOPBACK = "127.0.0.1"
+_LOOK_SECONDS = 2.0
+_RETRY_SECONDS = 1.0
+_FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
+
+
+class NotReadyError(StatusError):
+    """There is nothing to connect to; the text says why, and what mends it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What was asked for.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to it.
+        dashboard: local port of the dashboard; None for Ray's own or a free one.
+        client: local port of Ray Client; None for the same.
+        as_json: the addresses are for a program.
+    """
+
+    name: str | None
+    stack: str | None
+    dashboard: int | None
+    client: int | None
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where a berth is reached.
+
+    Attributes:
+        dashboard: port of the dashboard on this machine.
+        client: port of Ray Client on this machine.
+        token: the file that Ray's token is in; None for a berth without.
+    """
+
+    dashboard: int
+    client: int
+    token: Path | None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What Ray's programs need to know of the token (https://docs.ray.io/en/latest/ray-security/token-auth.html)."""
+        if self.token is None:
+            return {}
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
+
+    @property
+    def submit(self) -> str:
+        """A line that submits a job."""
+        url = f"http://{_LOOPBACK}:{self.dashboard}"
+        return f"{_assignments(self.variables)}ray job submit --address {url} --working-dir . -- python your_script.py"
+
+    def as_json(self) -> dict[str, str | None]:
+        """For programs."""
+        return {
+            "dashboard": f"http://{_LOOPBACK}:{self.dashboard}",
+            "client": f"ray://{_LOOPBACK}:{self.client}",
+            "tokenFile": str(self.token) if self.token else None,
+            "submit": self.submit,
+        }
+
+
+def _assignments(variables: Mapping[str, str]) -> str:
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
+
+
+def connect(wanted: Wanted) -> int:
+    """Forward ports until Ctrl-C; the exit code.
+
+    Raises:
+        BadInputError: no such berth, or a port that is taken.
+        NotReadyError: there is nothing to connect to.
+        StatusError: the environment can't be asked.
+        ClusterError: the API server can't be asked.
+        KubectlError: kubectl is missing, or can't forward.
+    """
+    berth = find(wanted.name, wanted.stack)
+    head = ready_head(berth)
+    ports = {DASHBOARD: _port(wanted.dashboard, DASHBOARD), CLIENT: _port(wanted.client, CLIENT)}
+    with private_folder() as folder:
+        addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
+        program = Kubectl(berth.environment.kubeconfig, folder)
+        with contextlib.suppress(KeyboardInterrupt):
+            _forward(berth, head, program, addresses, as_json=wanted.as_json)
+    err.print(f"disconnected from {berth.name}", markup=False)
+    return 0
+
+
+def ready_head(berth: Berth) -> Object:
+    """The head pod of a berth that can be connected to.
+
+    Raises:
+        NotReadyError: there is none; the text says why.
+        ClusterError: the API server can't be asked.
+    """
+    condition = condition_of(berth.cluster)
+    if is_suspended(berth.cluster):
+        raise NotReadyError(f"{berth.name} is suspended; bring it back with: berth wake {berth.name}")
+    heads = berth.pods("head")
+    if not heads or why_not_ready(heads[0], "head"):
+        reasons = reasons_of(berth.api, berth.key) or [str(condition)]
+        raise NotReadyError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
+    if berth.is_simulated(heads[0]):
+        raise NotReadyError(
+            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
+            f" (berth connect {berth.name} --print shows what it would do)"
+        )
+    if not condition.ready:
+        err.print(f"note: {berth.name} has its head, but not all workers: {condition}", markup=False)
+    return heads[0]
+
+
+def _port(given: int | None, usual: int) -> int:
+    """A port of this machine's loopback that is free.
+
+    Raises:
+        BadInputError: the given one is taken.
+    """
+    for port in (given or usual, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_LOOPBACK, port))
+            except OSError as error:
+                if given is not None:
+                    raise BadInputError(f"port {given} of this machine cannot be used: {error.strerror}") from None
+                continue
+            return int(probe.getsockname()[1])
+    raise BadInputError("this machine has no free port")
+
+
+def token_secret(cluster: Object) -> str | None:
+    """Name of the Secret that has a RayCluster's token; None where it has none."""
+    options = cluster["spec"].get("authOptions") or {}
+    if options.get("mode") != "token":
+        return None
+    return str(options.get("secretName") or cluster["metadata"]["name"])
+
+
+def read_token(berth: Berth) -> str | None:
+    """Ray's token of a berth; None for one without.
+
+    Raises:
+        NotReadyError: KubeRay has not made it yet.
+        ClusterError: it may not be read.
+    """
+    name = token_secret(berth.cluster)
+    if name is None:
+        return None
+    secret = berth.api.get(f"{within(berth.namespace, SECRETS)}/{name}")
+    if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
+        raise NotReadyError(
+            f"the operator has not made the token of {berth.name} yet (Secret {berth.namespace}/{name})"
+        )
+    return base64.b64decode(secret["data"][TOKEN_KEY]).decode()
+
+
+def _token_file(berth: Berth, folder: Path) -> Path | None:
+    token = read_token(berth)
+    if token is None:
+        return None
+    path = folder / "token"
+    write_private(path, token)
+    return path
+
+
+def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
+    """Forward to the head, and to the next one whenever it is replaced; only an interrupt ends it."""
+    told = False
+    while True:
+        began = time.monotonic()
+        with forwarding(program, berth.namespace, head, addresses) as process:
+            if process is None:
+                err.print("trying again", markup=False)
+            elif told:
+                err.print(f"connected again, to {head['metadata']['name']}", markup=False)
+            else:
+                _tell(berth, addresses, as_json=as_json)
+                told = True
+            if process is not None:
+                _watch(berth, head, process)
+        # A connection that breaks at once would otherwise be tried without end, and without rest.
+        time.sleep(max(0.0, _RETRY_SECONDS - (time.monotonic() - began)))
+        head = _next_head(berth)
+
+
+def _tell(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": berth.name, "namespace": berth.namespace, **addresses.as_json()})
+        return
+    lines = [
+        f"dashboard  http://{_LOOPBACK}:{addresses.dashboard}",
+        f"client     ray://{_LOOPBACK}:{addresses.client}",
+    ]
+    if addresses.token:
+        lines.append(f"token      in {addresses.token}, until this ends; the dashboard asks for it")
+    out.print("\n".join([*lines, "", "In another terminal:", "", f"  {addresses.submit}", ""]), markup=False)
+    err.print(f"connected to {berth.name}; Ctrl-C ends it", markup=False)
+
+
+@contextlib.contextmanager
+def forwarding(
+    program: Kubectl, namespace: str, head: Object, addresses: Addresses
+) -> Iterator[subprocess.Popen[str] | None]:
+    """kubectl, forwarding both ports; None where it could not begin, of which it has said why."""
+    ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
+    arguments = [f"{local}:{remote}" for remote, local in ports.items()]
+    where = ["--namespace", namespace, "--address", _LOOPBACK, f"pod/{head['metadata']['name']}"]
+    with program.started("port-forward", *where, *arguments) as process:
+        if process.stderr:
+            threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True).start()
+        missing = set(ports)
+        for line in process.stdout or ():
+            if found := _FORWARDED.match(line.strip()):
+                missing.discard(int(found[2]))
+            if not missing:
+                break
+        if process.stdout:
+            # One line a connection: nobody reads them, and a full pipe would stop kubectl.
+            threading.Thread(target=_drain, args=(process.stdout,), daemon=True).start()
+        yield None if missing else process
+
+
+def _drain(stream: IO[str]) -> None:
+    with contextlib.suppress(ValueError):
+        for _ in stream:
+            pass
+
+
+def _pass_on(stream: IO[str]) -> None:
+    with contextlib.suppress(ValueError):
+        for line in stream:
+            err.print(line.rstrip(), markup=False, style="dim")
+
+
+def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
+    """Return when the connection is lost, or the head is not there any more: kubectl itself may notice that much later."""
+    while True:
+        try:
+            process.wait(_LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            try:
+                now = {pod["metadata"]["uid"] for pod in berth.pods("head")}
+            except ClusterError:
+                continue
+            if head["metadata"]["uid"] in now:
+                continue
+        err.print(f"lost the head of {berth.name}; waiting for the next one", markup=False)
+        return
+
+
+def _next_head(berth: Berth) -> Object:
+    """The head, once there is one that is ready; why there is none is said whenever that changes.
+
+    Raises:
+        NotReadyError: the berth is suspended or gone: nothing comes by itself.
+    """
+    told = ""
+    namespace, name = berth.key
+    while True:
+        try:
+            clusters, _ = berth.api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+            heads = berth.pods("head")
+        except ClusterError as error:
+            clusters, heads, why = [{"spec": {}}], [], str(error)
+        else:
+            if not clusters:
+                raise NotReadyError(f"{berth.name} is gone")
+            if is_suspended(clusters[0]):
+                raise NotReadyError(f"{berth.name} was suspended; bring it back with: berth wake {berth.name}")
+            why = (why_not_ready(heads[0], "head") or "") if heads else "there is no head pod yet"
+            if heads and not why:
+                return heads[0]
+        if why != told:
+            err.print(f"{berth.name}: {why}", markup=False)
+            told = why
+        time.sleep(_RETRY_SECONDS)
+
+
+def print_by_hand(wanted: Wanted) -> int:
+    """Print the commands that do the same; the exit code.
+
+    Raises:
+        BadInputError: no such berth.
+        StatusError: the environment can't be asked.
+        ClusterError: the API server can't be asked.
+    """
+    berth = find(wanted.name, wanted.stack)
+    addresses = Addresses(wanted.dashboard or DASHBOARD, wanted.client or CLIENT, None)
+    secret = token_secret(berth.cluster)
+    lines = [
+        "umask 077",
+        f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(berth.environment.stack)} > kubeconfig",
+        "export KUBECONFIG=kubeconfig",
+    ]
+    if secret:
+        addresses = Addresses(addresses.dashboard, addresses.client, Path("token"))
+        template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
+        lines.append(
+            f"kubectl get secret {secret} --namespace {berth.namespace} --output go-template={template} > token"
+        )
+    ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
+    lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
+    lines.append(addresses.submit)
+    if wanted.as_json:
+        print_json({"name": berth.name, "namespace": berth.namespace, "commands": lines})
+    else:
+        out.print("\n".join(lines), markup=False)
+    if condition_of(berth.cluster).state == "suspended":
+        err.print(f"note: {berth.name} is suspended; first: berth wake {berth.name}", markup=False)
+    return 0

@@ -1,0 +1,252 @@
+"""What a diagnosis has in it: parts, each of which may fail without the others."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+import yaml
+
+from cli.berths import Berth
+from cli.diagnose.secrets import without_secrets
+from cli.environment import StatusError
+from cli.kubectl import KubectlError, kubectl
+from cli.operator_log import operator_lines
+from cli.preview.document import document
+from cli.preview.verb import planned
+from cli.running import running_on
+from cli.status import fleet_of
+from components.cluster_api import EVENTS, NODES, PODS, ClusterApi, ClusterError, Object, within
+from components.ray.condition import condition_of
+from components.ray.readiness import reasons_of
+from stacks import stack_file
+
+LOG_LINES = 400
+"""Of each log so many of its last lines."""
+
+_CLAIMS = (
+    "/apis/resource.k8s.io/v1/resourceclaims",
+    "/apis/resource.k8s.io/v1beta2/resourceclaims",
+    "/apis/resource.k8s.io/v1beta1/resourceclaims",
+)
+_IN_NAMESPACE = (
+    "/api/v1/services",
+    "/api/v1/resourcequotas",
+    "/api/v1/limitranges",
+    "/api/v1/persistentvolumeclaims",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/batch/v1/jobs",
+)
+_PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
+_PROGRAMS = (("pulumi", ("version",)), ("kubectl", ("version", "--client", "--output=json")))
+_PROGRAM_SECONDS = 20
+
+# What one part may fail with; anything else is a mistake of ours and shall be seen as such.
+_FAILURES = (ClusterError, StatusError, KubectlError, OSError, ValueError, subprocess.SubprocessError)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part.
+
+    Attributes:
+        title: what it is.
+        text: what was found; why it could not be had, where `missing`.
+        language: of the text, for readers that colour it.
+        missing: it could not be had.
+    """
+
+    title: str
+    text: str
+    language: str = ""
+    missing: bool = False
+
+
+def part(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
+    """Gather one part; what prevents it is said in its place."""
+    try:
+        found = gather()
+    except _FAILURES as error:
+        return Part(title, str(error) or type(error).__name__, missing=True)
+    except click.exceptions.Exit:
+        return Part(title, "refused; `berth check` and `berth preview` say why", missing=True)
+    if isinstance(found, str):
+        return Part(title, found, language if language != "yaml" else "")
+    return Part(
+        title, yaml.safe_dump(without_secrets(found), sort_keys=False, allow_unicode=True, width=10_000), language
+    )
+
+
+def versions(api: ClusterApi | None) -> dict[str, Any]:
+    """Versions of all that takes part."""
+    found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    for name, arguments in _PROGRAMS:
+        found[f"{name} (program)"] = _program(name, arguments)
+    if api is not None:
+        try:
+            found["Kubernetes (server)"] = (api.get("/version") or {}).get("gitVersion", "?")
+        except ClusterError as error:
+            found["Kubernetes (server)"] = str(error)
+    return found
+
+
+def _program(name: str, arguments: Iterable[str]) -> str:
+    path = shutil.which(name)
+    if path is None:
+        return "not on PATH"
+    done = subprocess.run(
+        [path, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=_PROGRAM_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    text = done.stdout.strip() or done.stderr.strip()
+    if name == "kubectl" and done.returncode == 0:
+        return str(json.loads(text)["clientVersion"]["gitVersion"])
+    return text.splitlines()[0] if text else f"ended with {done.returncode}"
+
+
+def settings_of(stack: str) -> Any:
+    """A stack's settings as they are written, comments left out."""
+    file = stack_file.read(stack_file.stack_path(stack))
+    # Through JSON: the reader's own kinds of strings and numbers are none that YAML's plain writer knows.
+    return json.loads(
+        json.dumps({f"{stack_file.NAMESPACE}:{key}": value for key, value in file.settings.items()}, default=str)
+    )
+
+
+def plan_of(stack: str) -> Any:
+    """What `pulumi up` would do."""
+    return document(planned(stack))
+
+
+def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
+    """All that is known of a berth that is up."""
+    api, namespace = berth.api, berth.namespace
+    pods: list[Object] = []
+
+    def its_pods() -> list[Object]:
+        pods.extend(berth.pods())
+        return [_object(pod) for pod in pods]
+
+    found = [
+        part(
+            "What stands in the way",
+            lambda: "\n".join(reasons_of(api, berth.key)) or "nothing: it is ready",
+            language="",
+        ),
+        part("Status", lambda: fleet_of(berth.environment.stack).as_json()),
+        part("What runs on it", lambda: _running(berth)),
+    ]
+    if plan:
+        found.append(part(f"Plan of stack {berth.stack}", lambda: plan_of(berth.stack)))
+    found += [
+        part("RayCluster", lambda: _object(berth.cluster)),
+        part("Pods", its_pods),
+        part("Events", lambda: [_event(event) for event in _events(api, namespace)]),
+        part("Nodes of its pods", lambda: _nodes(api, pods)),
+        part("Resource claims", lambda: _claims(api, namespace)),
+        *(part(_title(path), partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
+        part("The operator's log, lines about it", lambda: _operator(berth), language="text"),
+    ]
+    return found + [
+        part(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
+    ]
+
+
+def _title(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _object(item: Object) -> Object:
+    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind")}
+
+
+def _list(api: ClusterApi, path: str) -> list[Object]:
+    found, _ = api.list(path)
+    return [_object(item) for item in found]
+
+
+def _events(api: ClusterApi, namespace: str) -> list[Object]:
+    found, _ = api.list(within(namespace, EVENTS))
+    return sorted(found, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+
+
+def _event(event: Object) -> str:
+    about = event.get("involvedObject") or {}
+    times = event.get("count") or 1
+    when = event.get("lastTimestamp") or event.get("eventTime") or "?"
+    what = f"{event.get('type')} {about.get('kind')}/{about.get('name')} {event.get('reason')}: {event.get('message')}"
+    return f"{when} {what}{f' ({times} times)' if times > 1 else ''}"
+
+
+def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
+    names = {pod["spec"].get("nodeName") for pod in pods}
+    found, _ = api.list(NODES)
+    return [
+        {
+            "name": node["metadata"]["name"],
+            "labels": node["metadata"].get("labels"),
+            "taints": node["spec"].get("taints"),
+            "unschedulable": node["spec"].get("unschedulable", False),
+            "allocatable": node["status"].get("allocatable"),
+            "conditions": [
+                f"{each['type']}={each['status']}: {each.get('message', '')}"
+                for each in node["status"].get("conditions") or []
+            ],
+            "versions": {
+                key: (node["status"].get("nodeInfo") or {}).get(key)
+                for key in ("kubeletVersion", "kernelVersion", "osImage")
+            },
+        }
+        for node in found
+        if node["metadata"]["name"] in names
+    ]
+
+
+def _claims(api: ClusterApi, namespace: str) -> list[Object]:
+    for path in _CLAIMS:
+        if found := _list(api, within(namespace, path)):
+            return found
+    return []
+
+
+def _running(berth: Berth) -> dict[str, Any]:
+    with kubectl(berth.environment.kubeconfig) as program:
+        running = running_on(berth, program)
+    return {
+        "state": condition_of(berth.cluster).state,
+        "pods": running.pods,
+        "jobs": [str(job) for job in running.jobs],
+        "unknown": running.unknown,
+        "note": running.note,
+    }
+
+
+def _operator(berth: Berth) -> str:
+    lines = list(operator_lines(berth, {"tailLines": str(50 * LOG_LINES)}))
+    return "\n".join(lines[-LOG_LINES:]) or "nothing about it"
+
+
+def _log(berth: Berth, pod: Object) -> str:
+    if berth.is_simulated(pod):
+        return "on a simulated node: its containers never run and have no log"
+    container = pod["spec"]["containers"][0]["name"]
+    path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
+    return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"{container} has said nothing"

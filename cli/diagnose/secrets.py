@@ -1,0 +1,123 @@
+"""Taking secrets out of what is gathered. Pure.
+
+Twice: out of structures, where a name tells what is secret, and out of the text as a whole, where known values and the shapes of
+well-known credentials do. What is never asked for in the first place (Secrets, the kubeconfig) needs neither.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+REMOVED = "[removed]"
+
+_SECRET_NAME = re.compile(
+    r"(?i)(passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|auth.?key|encryption.?key|client.?key|\bkey$|_key$"
+    r"|_pat$|cookie|connection.?string|dsn$|salt|signature|webhook)"
+)
+# Names that say "token" or "key" and mean something else.
+_HARMLESS_NAME = re.compile(
+    r"(?i)^(automountServiceAccountToken|secretName|secretKeyRef|secretRef|imagePullSecrets|key|tokenFile|enableK8sTokenAuth"
+    r"|RAY_AUTH_MODE|topologyKey|labelKey|.*tokenExpirationSeconds|.*_PATH|.*_FILE|.*PublicKey|hasToken|keys?|matchLabelKeys"
+    r"|podTemplateHash|encryptionConfig)$"
+)
+_SHORTEST_KNOWN = 6
+
+_SHAPES = (
+    # Whole blocks first, so that what is left of them has no lines.
+    re.compile(r"-----BEGIN [A-Z ]*(?:PRIVATE KEY|CERTIFICATE)-----.*?-----END [A-Z ]*-----", re.DOTALL),
+    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),  # JSON Web Tokens, service accounts' among them
+    re.compile(r"\bya29\.[\w.-]+"),  # Google's access tokens
+    re.compile(r"\bAIza[\w-]{30,}"),  # Google's API keys
+    re.compile(r"\b(?:ghp|gho|ghs|ghu|github_pat|glpat|hf|sk|xox[abprs]|pul|dckr_pat|nvapi)[_-][\w-]{16,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
+    re.compile(
+        r"\bv1:[A-Za-z0-9+/]{6,}={0,2}:[A-Za-z0-9+/=]+(?::[A-Za-z0-9+/=]+)*"
+    ),  # what Pulumi encrypted, and its salt
+    re.compile(r"(?i)(?<=bearer )[\w.~+/-]{8,}=*"),
+    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user and password of a URL
+)
+# `--api-key=x`, `password: x`, `"authToken": "x"`, in logs and arguments.
+_ASSIGNED = re.compile(
+    r"""(?ix)
+    (?P<name>[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)[\w.-]*)
+    (?P<between>["']?\s*[=:]\s*["']?)
+    (?P<value>[^\s"',;&}\]]{4,})
+    """
+)
+_NO_VALUES = {"null", "true", "false", "none", REMOVED, "{}", "token", "disabled"}
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has this name is likely a secret."""
+    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.match(name)
+
+
+def without_secrets(value: Any) -> Any:
+    """A structure, with the values of secret names taken out: those of mappings, and of Kubernetes' environment variables."""
+    if isinstance(value, Mapping):
+        if "name" in value and "value" in value and is_secret_name(str(value["name"])):
+            return {**value, "value": REMOVED}
+        return {
+            key: REMOVED if _taken_out(str(key), inner) else without_secrets(inner)
+            for key, inner in value.items()
+            if key != "managedFields"
+        }
+    if isinstance(value, list):
+        return [without_secrets(inner) for inner in value]
+    return value
+
+
+def _taken_out(key: str, inner: Any) -> bool:
+    """A scalar of a secret name; Pulumi's `secure:`; what kubectl repeats of a whole object in an annotation."""
+    if key in ("secure", "kubectl.kubernetes.io/last-applied-configuration"):
+        return True
+    return isinstance(inner, str | int | float) and not isinstance(inner, bool) and is_secret_name(key)
+
+
+def scrubbed(text: str, known: Iterable[str] = ()) -> str:
+    """A text, without known secrets and without what has the shape of one.
+
+    Args:
+        text: the text.
+        known: secrets; each is taken out as it is, and as base64.
+    """
+    values = {value.strip() for value in known}
+    values |= {base64.b64encode(value.encode()).decode() for value in values}
+    # The longest first: one may be part of another.
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _SHORTEST_KNOWN:
+            text = text.replace(value, REMOVED)
+    for shape in _SHAPES:
+        text = shape.sub(REMOVED, text)
+    return _ASSIGNED.sub(_assigned, text)
+
+
+def _assigned(found: re.Match[str]) -> str:
+    name = found["name"].rsplit(".", 1)[-1]
+    if not is_secret_name(name) or found["value"].lower() in _NO_VALUES:
+        return found[0]
+    return f"{found['name']}{found['between']}{REMOVED}"
+
+
+def secrets_of_kubeconfig(document: Any) -> list[str]:
+    """The credentials in a kubeconfig: whatever its users have, but names of programs and files."""
+    users = (document or {}).get("users") or []
+    found: list[str] = []
+    for user in users:
+        its = user.get("user") or {}
+        found += [
+            str(its[key]) for key in ("token", "password", "client-key-data", "client-certificate-data") if its.get(key)
+        ]
+        config = (its.get("auth-provider") or {}).get("config") or {}
+        found += [str(value) for key, value in config.items() if is_secret_name(key)]
+        variables = (its.get("exec") or {}).get("env") or []
+        found += [str(each.get("value")) for each in variables if is_secret_name(str(each.get("name")))]
+    return found
+
+
+def secrets_of_environment(variables: Mapping[str, str]) -> list[str]:
+    """Values of environment variables that are likely secrets."""
+    return [value for name, value in variables.items() if is_secret_name(name) and value]

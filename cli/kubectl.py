@@ -1,0 +1,116 @@
+"""kubectl as a child process, with an environment's kubeconfig in a file that nobody else can read.
+
+It does what the API server streams over one connection in several directions: `exec` and `port-forward`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_END_SECONDS = 5
+_EXEC_SECONDS = 30
+
+
+class KubectlError(Exception):
+    """kubectl is missing, or ends with an error; the text is its own."""
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder for credentials that only this user can enter; in memory where the system has such a place, and gone at the end."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    where = runtime if runtime and os.access(runtime, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="berth-", dir=where) as folder:
+        yield Path(folder)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this user can read, from its first byte on."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+class Kubectl:
+    """kubectl on one cluster."""
+
+    def __init__(self, kubeconfig: str, folder: Path) -> None:
+        """Lay the kubeconfig down.
+
+        Args:
+            kubeconfig: as text.
+            folder: a private one, which lives as long as this.
+
+        Raises:
+            KubectlError: kubectl is not installed.
+        """
+        found = shutil.which("kubectl")
+        if found is None:
+            raise KubectlError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")
+        file = folder / "kubeconfig"
+        write_private(file, kubeconfig)
+        self._command = [found, "--kubeconfig", str(file)]
+
+    def execute(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> str:
+        """Run a command in a container; what it prints.
+
+        Raises:
+            KubectlError: it can't be run, or fails, or takes too long.
+        """
+        where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
+        try:
+            done = subprocess.run(
+                [*self._command, *where, *command],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_EXEC_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise KubectlError(f"no answer from {namespace}/{pod} within {_EXEC_SECONDS} s") from None
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or [f"kubectl exec ended with {done.returncode}"]
+            raise KubectlError(lines[-1].removeprefix("error: "))
+        return done.stdout
+
+    @contextlib.contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Kubectl as a process that goes on; it is ended when this is left.
+
+        It has a session of its own, so that Ctrl-C reaches it from here alone.
+        """
+        with subprocess.Popen(
+            [*self._command, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                    try:
+                        process.wait(_END_SECONDS)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+
+
+@contextlib.contextmanager
+def kubectl(kubeconfig: str) -> Iterator[Kubectl]:
+    """Kubectl on a cluster, its credentials gone when this is left.
+
+    Raises:
+        KubectlError: kubectl is not installed.
+    """
+    with private_folder() as folder:
+        yield Kubectl(kubeconfig, folder)

@@ -1,0 +1,103 @@
+"""`berth logs`: the log of one of a berth's pods, or the operator's lines about it."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cli.berths import BadInputError, Berth, find
+from cli.console import err
+from cli.environment import StatusError
+from cli.operator_log import operator_lines
+from cli.running import HEAD_CONTAINER
+from components.cluster_api import PODS, Object, within
+from components.pods import why_not_ready
+from components.ray.suspension import is_suspended
+
+WORKER_CONTAINER = "ray-worker"
+
+
+class NoLogError(StatusError):
+    """There is no log; the text says why."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which log, and how much of it.
+
+    Attributes:
+        worker: the worker, counted from 1 by name; None for the head.
+        operator: the operator's lines instead.
+        tail: so many of the last lines; None for all.
+        previous: of the container before this one.
+        follow: go on as lines come.
+    """
+
+    worker: int | None = None
+    operator: bool = False
+    tail: int | None = None
+    previous: bool = False
+    follow: bool = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        """How the API server is asked for it."""
+        asked = {"follow": self.follow, "previous": self.previous}
+        return {key: "true" for key, value in asked.items() if value}
+
+
+def logs(name: str | None, stack: str | None, wanted: Wanted) -> int:
+    """Print a log; the exit code.
+
+    Raises:
+        BadInputError: no such berth or worker.
+        NoLogError: there is no log.
+        StatusError: its environment can't be asked.
+        ClusterError: the API server can't be asked.
+    """
+    berth = find(name, stack)
+    if wanted.operator:
+        lines: Iterable[str] = operator_lines(berth, wanted.query)
+        if wanted.tail is not None and not wanted.follow:
+            lines = deque(lines, maxlen=wanted.tail)
+        return _print(lines)
+    pod = choose(berth, wanted.worker)
+    name = pod["metadata"]["name"]
+    if berth.is_simulated(pod):
+        raise NoLogError(f"pod {name} is on a simulated node: its containers never run and have no log")
+    container = HEAD_CONTAINER if wanted.worker is None else WORKER_CONTAINER
+    if reason := why_not_ready(pod):
+        err.print(f"note: {name}: {reason}", markup=False)
+    query = {"container": container, **wanted.query}
+    if wanted.tail is not None:
+        query["tailLines"] = str(wanted.tail)
+    return _print(berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query))
+
+
+def choose(berth: Berth, worker: int | None) -> Object:
+    """The head's pod, or a worker's.
+
+    Raises:
+        BadInputError: there is no such worker.
+        NoLogError: there is no head.
+        ClusterError: the API server can't be asked.
+    """
+    pods = berth.pods("worker" if worker else "head")
+    if not pods and is_suspended(berth.cluster):
+        raise NoLogError(f"{berth.name} is suspended and has no pods; bring it back with: berth wake {berth.name}")
+    if worker is None:
+        if not pods:
+            raise NoLogError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")
+        return pods[0]
+    if worker > len(pods):
+        raise BadInputError(f"{berth.name} has {len(pods)} workers; there is no worker {worker}")
+    return pods[worker - 1]
+
+
+def _print(lines: Iterable[str]) -> int:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    return 0

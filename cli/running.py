@@ -1,0 +1,57 @@
+"""What runs on a berth: asked of Ray itself, in the head's container."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cli.berths import Berth
+from cli.kubectl import Kubectl, KubectlError
+from components.pods import why_not_ready
+from components.ray.jobs import QUESTION, RunningJob, running_jobs
+
+HEAD_CONTAINER = "ray-head"
+SIMULATED = "its nodes are simulated: they run no containers, so nothing can run on it"
+
+
+@dataclass(frozen=True)
+class Running:
+    """What runs on one berth.
+
+    Attributes:
+        jobs: jobs and attached sessions.
+        pods: pods that it has.
+        unknown: why Ray could not be asked, "" where it was or where nothing can run.
+        note: what else is to be said, "" for nothing.
+    """
+
+    jobs: Sequence[RunningJob] = field(default_factory=tuple)
+    pods: int = 0
+    unknown: str = ""
+    note: str = ""
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Something runs, or it can't be told."""
+        return bool(self.jobs or self.unknown)
+
+
+def running_on(berth: Berth, program: Kubectl) -> Running:
+    """What runs on a berth.
+
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    pods = berth.pods()
+    head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
+    if head is None:
+        return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
+    if berth.is_simulated(head):
+        return Running(pods=len(pods), note=SIMULATED)
+    if reason := why_not_ready(head, "head"):
+        return Running(pods=len(pods), unknown=reason)
+    try:
+        answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, ["python", "-c", QUESTION])
+        return Running(running_jobs(answer), len(pods))
+    except (KubectlError, ValueError) as error:
+        return Running(pods=len(pods), unknown=str(error))

@@ -1,0 +1,199 @@
+"""Edits of a stack's file that leave all the rest of it as it is, byte for byte: text in, text out.
+
+A YAML library that loads and writes a file keeps its comments, but not its indentation and its line breaks. Here it only tells where
+things stand; the edit is one of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
+
+Keys = Sequence[str]
+
+
+class EditError(Exception):
+    """The file is written in a way that this can't edit; the text says which."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A key with its value, as offsets into the text.
+
+    Attributes:
+        key: its node.
+        value: its value's node.
+    """
+
+    key: Node
+    value: Node
+
+    @property
+    def start(self) -> int:
+        """Where the key begins."""
+        return int(self.key.start_mark.index)
+
+
+def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
+    """The text with an entry added at the end of a mapping.
+
+    Args:
+        text: YAML.
+        keys: way to the mapping; its last key is made where it is missing.
+        name: the entry's key.
+        entry: its value, written on one line.
+
+    Raises:
+        EditError: the way leads nowhere, or the entry is there already.
+    """
+    *above, last = keys
+    parent = _mapping(text, above)
+    found = _entry(parent, last)
+    line = f"{_inline(name)}: {_inline(entry)}"
+    if found is None:
+        if parent.flow_style:
+            raise EditError(f"{'.'.join(above)} is written in braces; give it a line of its own for each key")
+        return _after(text, parent, f"{last}:", line)
+    mapping = found.value
+    if isinstance(mapping, ScalarNode) and str(mapping.tag).endswith("null"):
+        return _in_place_of(text, found, line)
+    if not isinstance(mapping, MappingNode):
+        raise EditError(f"{'.'.join(keys)} is no mapping")
+    if _entry(mapping, name):
+        raise EditError(f"{'.'.join(keys)}.{name} is there already")
+    if not mapping.value:
+        return _in_place_of(text, found, line)
+    if mapping.flow_style:
+        end = _content_end(mapping.value[-1][1], mapping.value[-1][0])
+        return f"{text[:end]}, {line}{text[end:]}"
+    return _after(text, mapping, line)
+
+
+def without_entry(text: str, keys: Keys, name: str) -> str:
+    """The text without an entry of a mapping; the mapping stays, empty where it was the last one.
+
+    Raises:
+        EditError: there is no such entry.
+    """
+    *above, last = keys
+    holder = _entry(_mapping(text, above), last)
+    if holder is None or not isinstance(holder.value, MappingNode):
+        raise EditError(f"{'.'.join(keys)} is no mapping")
+    entries = [_Entry(key, value) for key, value in holder.value.value]
+    number = next((at for at, each in enumerate(entries) if each.key.value == name), None)
+    if number is None:
+        raise EditError(f"there is no {'.'.join(keys)}.{name}")
+    gone = entries[number]
+    if len(entries) == 1:
+        return _emptied(text, holder)
+    if holder.value.flow_style:
+        if number + 1 < len(entries):
+            return text[: gone.start] + text[entries[number + 1].start :]
+        before = entries[number - 1]
+        return text[: _content_end(before.value, before.key)] + text[_content_end(gone.value, gone.key) :]
+    return text[: _line_start(text, gone.start)] + text[_line_end(text, _content_end(gone.value, gone.key)) :]
+
+
+def _mapping(text: str, keys: Keys) -> MappingNode:
+    """The mapping that a way leads to.
+
+    Raises:
+        EditError: it leads to none.
+    """
+    node = YAML(typ="rt", pure=True).compose(StringIO(text))
+    for key in keys:
+        found = _entry(node, key) if isinstance(node, MappingNode) else None
+        if found is None:
+            raise EditError(f"there is no {'.'.join(keys)}")
+        node = found.value
+    if not isinstance(node, MappingNode):
+        raise EditError(f"{'.'.join(keys)} is no mapping")
+    return node
+
+
+def _entry(mapping: MappingNode, name: str) -> _Entry | None:
+    return next((_Entry(key, value) for key, value in mapping.value if key.value == name), None)
+
+
+def _content_end(node: Node, key: Node | None = None) -> int:
+    """Where a value's own text ends: a block's end mark lies behind the comments that follow it."""
+    if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
+        # An empty value has no text: then its key and the colon are all.
+        end = int(node.end_mark.index)
+        return max(end, int(key.end_mark.index) + 1) if key is not None else end
+    last = node.value[-1]
+    return _content_end(last[1], last[0]) if isinstance(last, tuple) else _content_end(last)
+
+
+def _line_start(text: str, index: int) -> int:
+    return text.rfind("\n", 0, index) + 1
+
+
+def _line_end(text: str, index: int) -> int:
+    """Behind the line break of the line that an offset is in; a block scalar ends behind it already."""
+    if index and text[index - 1] == "\n":
+        return index
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found + 1
+
+
+def _after(text: str, mapping: MappingNode, *lines: str) -> str:
+    """Lines behind a mapping's last entry, each deeper than the one before."""
+    key, value = mapping.value[-1]
+    end = _line_end(text, _content_end(value, key))
+    column = int(mapping.value[0][0].start_mark.column)
+    break_ = "" if not end or text[end - 1] == "\n" else "\n"
+    added = "".join(f"{' ' * (column + _step(mapping, column) * depth)}{line}\n" for depth, line in enumerate(lines))
+    return f"{text[:end]}{break_}{added}{text[end:]}"
+
+
+def _step(mapping: MappingNode, column: int) -> int:
+    """By how much the file indents, as far as a mapping's own entries show."""
+    for _, value in mapping.value:
+        if isinstance(value, MappingNode) and not value.flow_style and value.value:
+            return int(value.value[0][0].start_mark.column) - column
+    return 2
+
+
+def _in_place_of(text: str, holder: _Entry, line: str) -> str:
+    """An entry below a key whose value is empty: `engineers:` or `engineers: {}`. A comment behind it stays."""
+    key_end = int(holder.key.end_mark.index) + 1
+    value_end = max(_content_end(holder.value, holder.key), key_end)
+    rest_end = _line_end(text, value_end)
+    behind = text[value_end:rest_end].rstrip("\n")
+    column = int(holder.key.start_mark.column) + 2
+    return f"{text[:key_end]}{behind}\n{' ' * column}{line}\n{text[rest_end:]}"
+
+
+def _emptied(text: str, holder: _Entry) -> str:
+    """Without its only entry: `engineers: {}`."""
+    key_end = int(holder.key.end_mark.index) + 1
+    end = _content_end(holder.value, holder.key)
+    if not isinstance(holder.value, MappingNode) or holder.value.flow_style:
+        return f"{text[:key_end]} {{}}{text[end:]}"
+    key, value = holder.value.value[0]
+    first, last = _line_start(text, int(key.start_mark.index)), _line_end(text, _content_end(value, key))
+    return f"{text[:key_end]} {{}}{text[key_end:first]}{text[last:]}"
+
+
+def _inline(value: Any) -> str:
+    """A value on one line, as the shipped files write them: `{workers: 2, worker: {gpus: 1}}`."""
+    yaml = YAML(typ="rt", pure=True)
+    yaml.width = 10_000
+    stream = StringIO()
+    yaml.dump(_flow(value), stream)
+    return stream.getvalue().removesuffix("...\n").strip()
+
+
+def _flow(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    mapping = CommentedMap({key: _flow(inner) for key, inner in value.items()})
+    mapping.fa.set_flow_style()
+    return mapping

@@ -1,0 +1,110 @@
+"""`berth suspend` and `berth wake`: a berth's pods go and come, its settings stay."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+
+from cli.berths import Berth, find
+from cli.console import err, out, print_json
+from cli.kubectl import kubectl
+from cli.running import Running, running_on
+from components.ray import suspension
+from components.ray.condition import condition_of
+from stacks.settings.types import parse_duration
+
+LOST = 3
+"""Exit code where work would be lost and nobody said that it may be; nothing was done."""
+
+FAILED = 1
+
+
+def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
+    """Suspend a berth and wait until its pods are gone; the exit code.
+
+    Raises:
+        StatusError: the berth can't be found.
+        ClusterError: the API server can't be asked.
+        KubectlError: kubectl is missing.
+        ValueError: the timeout is no duration.
+    """
+    seconds = parse_duration(timeout)
+    berth = find(name, stack)
+    if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
+        return _done(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
+    with kubectl(berth.environment.kubeconfig) as program:
+        running = running_on(berth, program)
+    if running.note:
+        err.print(f"note: {berth.name}: {running.note}", markup=False)
+    if running.may_be_lost and not yes and not _agreed(berth, running):
+        return LOST
+    suspension.suspend(berth.api, berth.key)
+    return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
+
+
+def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
+    """Wake a berth and wait until it is ready; the exit code.
+
+    Raises:
+        StatusError: the berth can't be found.
+        ClusterError: the API server can't be asked.
+        ValueError: the timeout is no duration.
+    """
+    seconds = parse_duration(timeout)
+    berth = find(name, stack)
+    condition = condition_of(berth.cluster)
+    if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
+        state = "is awake already" if condition.ready else f"is not suspended ({condition})"
+        return _done(berth, state, suspended=False, changed=False, as_json=as_json)
+    if condition.state != "waking":
+        suspension.wake(berth.api, berth.key)
+    return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
+
+
+def _agreed(berth: Berth, running: Running) -> bool:
+    """Whether someone at the terminal agrees to lose what runs; elsewhere it is said how to."""
+    if running.unknown:
+        err.print(f"it can't be told whether anything runs on {berth.name}: {running.unknown}", markup=False)
+    for job in running.jobs:
+        err.print(f"runs on {berth.name}, and would be lost: {job}", markup=False)
+    if not sys.stdin.isatty():
+        err.print(f"nothing was done; where that is meant: berth suspend {berth.name} --yes", markup=False)
+        return False
+    return typer.confirm(f"Suspend {berth.name} all the same?", err=True)
+
+
+def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:
+    doing, done = ("suspending", "suspended") if suspended else ("waking", "ready")
+    reasons = suspension.wait(
+        berth.api,
+        berth.key,
+        suspended=suspended,
+        seconds=seconds,
+        report=lambda text: err.print(f"{doing} {berth.name}: {text}", markup=False),
+    )
+    if reasons:
+        why = "; ".join(reasons)
+        err.print(f"[bold red]error:[/] {berth.name} is not {done} after {seconds:.0f} s: ", end="")
+        err.print(why, markup=False)
+        if as_json:
+            print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
+        return FAILED
+    back = f"; back with: berth wake {berth.name}" if suspended else ""
+    return _done(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
+
+
+def _done(
+    berth: Berth, text: str, *, suspended: bool, changed: bool, as_json: bool, lost: Running | None = None
+) -> int:
+    if as_json:
+        state = {"state": "suspended" if suspended else "awake", "changed": changed}
+        print_json({**_facts(berth), **state, "lost": [str(job) for job in lost.jobs] if lost else []})
+    else:
+        out.print(f"{berth.name} {text}", markup=False)
+    return 0
+
+
+def _facts(berth: Berth) -> dict[str, Any]:
+    return {"name": berth.name, "namespace": berth.namespace, "rayCluster": berth.key[1], "stack": berth.stack}

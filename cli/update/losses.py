@@ -1,0 +1,123 @@
+"""Whose berths a destruction takes, and what runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cli.berths import Berth, names_of
+from cli.environment import Environment, NotUpError, StatusError, brought_up
+from cli.kubectl import KubectlError, kubectl
+from cli.running import Running, running_on
+from components.berth import ENVIRONMENT_LABEL, STACK_LABEL
+from components.cluster_api import RAY_CLUSTERS, ClusterApi, ClusterError
+from components.ray.condition import condition_of
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A berth that goes.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        namespace: where it is.
+        stack: the stack that made it.
+        state: KubeRay's state.
+        running: what runs on it.
+    """
+
+    name: str
+    namespace: str
+    stack: str
+    state: str
+    running: Running
+
+    @property
+    def empty(self) -> bool:
+        """Nobody notices when it goes: it has no pods."""
+        return not self.running.pods
+
+    def __str__(self) -> str:
+        pods = f"{self.running.pods} pod{'' if self.running.pods == 1 else 's'}"
+        what = [f"{self.state}, {pods}, of stack {self.stack}", *map(str, self.running.jobs)]
+        if self.running.unknown:
+            what.append(f"what runs on it can't be told: {self.running.unknown}")
+        if self.running.note:
+            what.append(self.running.note)
+        return f"{self.name}: {'; '.join(what)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "stack": self.stack,
+            "state": self.state,
+            "pods": self.running.pods,
+            "jobs": [str(job) for job in self.running.jobs],
+            "unknown": self.running.unknown,
+        }
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a destruction takes.
+
+    Attributes:
+        berths: the berths, those of other stacks among them.
+        not_asked: why the cluster could not be asked, "" where it was or where there is none.
+    """
+
+    berths: Sequence[Loss] = field(default_factory=tuple)
+    not_asked: str = ""
+
+    @property
+    def felt(self) -> bool:
+        """Somebody loses something, or it can't be told."""
+        return bool(self.not_asked) or any(not loss.empty for loss in self.berths)
+
+    def stacks_left(self, stack: str) -> list[str]:
+        """Other stacks whose berths go with the cluster, and whose state does not."""
+        return sorted({loss.stack for loss in self.berths} - {stack})
+
+
+def losses_of(stack: str, *, of_environment: bool) -> Losses:
+    """What goes with a stack.
+
+    Args:
+        stack: the stack.
+        of_environment: it is an environment's, and all that is on its cluster goes.
+    """
+    try:
+        environment = brought_up(stack)
+        return _losses(environment, None if of_environment else stack)
+    except NotUpError:
+        return Losses()
+    except (StatusError, ClusterError) as error:
+        return Losses(not_asked=str(error))
+
+
+def _losses(environment: Environment, stack: str | None) -> Losses:
+    """Those on an environment, of one stack or of all.
+
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    api = ClusterApi(environment.kubeconfig)
+    selector = f"{ENVIRONMENT_LABEL}={environment.contract.name}" + (f",{STACK_LABEL}={stack}" if stack else "")
+    found, _ = api.list(RAY_CLUSTERS, labelSelector=selector)
+    losses = []
+    for cluster in found:
+        name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
+        berth = Berth(name, environment, api, cluster)
+        losses.append(Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth)))
+    return Losses(sorted(losses, key=lambda loss: loss.name))
+
+
+def _running(berth: Berth) -> Running:
+    try:
+        with kubectl(berth.environment.kubeconfig) as program:
+            return running_on(berth, program)
+    except KubectlError as error:
+        return Running(pods=len(berth.pods()), unknown=str(error))

@@ -1,0 +1,103 @@
+"""An update's progress: on a terminal a table that moves, elsewhere a line for each component that is done."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Self
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from cli.console import err
+from cli.preview.engine import Event
+from cli.update.tracker import Component, Tracker
+
+_REFRESHES = 8
+
+
+class Progress:
+    """Shows a tracker's components."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._spinner = Spinner("dots")
+        self._live = Live(self, console=err, refresh_per_second=_REFRESHES) if err.is_terminal else None
+        self._told: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Leave the last picture standing."""
+        if self._live:
+            self._live.stop()
+
+    def see(self, event: Event) -> None:
+        """Take an event in, and show what it changes."""
+        completed = self._tracker.see(event)
+        if self._live:
+            return
+        for component in completed:
+            err.print(line(component))
+        for name, text in self._tracker.waiting.items():
+            if self._told.get(name) != text:
+                self._told[name] = text
+                err.print(f"  … {name}: {text}", markup=False)
+
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
+        """The table as it is now."""
+        yield Group(*self._rows())
+
+    def _rows(self) -> Iterator[Table | Text]:
+        grid = Table.grid(padding=(0, 1))
+        for component in self._tracker.components.values():
+            if component.complete or component.failed or component.began is None:
+                grid.add_row(_sign(component), *_cells(component))
+            else:
+                grid.add_row(self._spinner, *_cells(component))
+        yield grid
+        done = all(component.complete for component in self._tracker.components.values())
+        if done and self._tracker.waiting:
+            for name, text in self._tracker.waiting.items():
+                yield Text(f"… {name}: {text}", style="dim")
+
+
+def line(component: Component) -> Text:
+    """A component on a line: `✓ KubeRay operator  2 created  12 s`."""
+    return Text("  ").join([Text.assemble("  ", _sign(component), " ", component.title), *_cells(component)[1:]])
+
+
+def _sign(component: Component) -> Text:
+    if component.failed:
+        return Text("✗", style="bold red")
+    if component.complete:
+        return Text("✓", style="green")
+    return Text("·", style="dim")
+
+
+def _cells(component: Component) -> list[Text]:
+    counts: dict[str, int] = {}
+    for done in component.done.values():
+        counts[done] = counts.get(done, 0) + 1
+    if component.complete:
+        what = ", ".join(f"{count} {done}" for done, count in counts.items())
+    else:
+        what = f"{len(component.done)} of {component.planned}"
+    now = component.ended if component.complete or component.failed else time.monotonic()
+    seconds = "" if component.began is None or now is None else f"{now - component.began:.0f} s"
+    return [Text(component.title), Text(what, style="dim"), Text(seconds, style="dim")]
+
+
+@contextlib.contextmanager
+def shown(tracker: Tracker) -> Iterator[Progress]:
+    """Progress, for as long as an update goes on."""
+    with Progress(tracker) as progress:
+        yield progress

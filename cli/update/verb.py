@@ -1,0 +1,207 @@
+"""`berth up` and `berth destroy`: say what would be lost, ask, run the engine, sum up."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from cli.console import BAD_INPUT, err, out, print_json
+from cli.preview import engine
+from cli.preview.effects.effect import Level
+from cli.preview.report import Report
+from cli.preview.tree import tree
+from cli.preview.verb import Exit, planned
+from cli.update.engine import Ended, Verb, update
+from cli.update.losses import Losses, losses_of
+from cli.update.progress import shown
+from cli.update.tracker import Tracker
+
+INTERRUPTED = 130
+_NO_LIMIT = 10_000
+
+_WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for.
+
+    Attributes:
+        yes: don't ask where nothing is lost.
+        allow_destroy: don't ask where something is lost either.
+        as_json: the summary is for a program.
+    """
+
+    yes: bool = False
+    allow_destroy: bool = False
+    as_json: bool = False
+
+
+def up(stack: str, options: Options) -> int:
+    """Bring a stack up; the exit code.
+
+    Raises:
+        Exit: wrong settings, an unknown stack, an engine that fails before it does anything.
+        EngineError: the engine is missing.
+    """
+    report = planned(stack)
+    for warning in report.warnings:
+        err.print(f"warning: {warning}", markup=False, style="yellow")
+    if report.verdict != "nothing":
+        # A tree is wrapped at its console's width; a log has none.
+        Console(stderr=True, highlight=False, width=None if err.is_terminal else _NO_LIMIT).print(tree(report))
+    if report.against_policies:
+        err.print("this plan is against a policy; nothing was done", markup=False)
+        return BAD_INPUT
+    refused = _may(f"berth up -s {stack}", report.verdict != "nothing", report.level == Level.DESTROYS, options)
+    if refused is not None:
+        return refused
+    return _run(stack, "up", report, options, {})
+
+
+def destroy(stack: str, options: Options) -> int:
+    """Take a stack down; the exit code.
+
+    Raises:
+        Exit: an unknown stack, an engine that fails before it does anything.
+        EngineError: the engine is missing.
+    """
+    report = planned(stack, destroy=True)
+    if report.verdict == "nothing":
+        err.print(f"stack {stack} has nothing that could be destroyed", markup=False)
+        return _summed_up(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}})
+    losses = losses_of(stack, of_environment=report.known.kind == "environment")
+    _say_losses(stack, report, losses)
+    refused = _may(f"berth destroy -s {stack}", True, losses.felt, options)  # noqa: FBT003
+    if refused is not None:
+        return refused
+    return _run(stack, "destroy", report, options, {"lost": [loss.as_json() for loss in losses.berths]})
+
+
+def _say_losses(stack: str, report: Report, losses: Losses) -> None:
+    parts = ", ".join(part.title for part in report.parts)
+    err.print(f"destroys {len(report.changes)} things of stack {stack}: {parts}", markup=False)
+    if losses.berths:
+        err.print("[bold]Whose berths go, with what runs on them:[/]")
+    for loss in losses.berths:
+        err.print(f"  {loss}", markup=False, style="" if loss.empty else "red")
+    if losses.not_asked:
+        err.print(f"whose berths go can't be told: {losses.not_asked}", markup=False, style="yellow")
+    if left := losses.stacks_left(stack):
+        names = ", ".join(left)
+        first = f"; first, for each: berth destroy -s {left[0]}"
+        err.print(
+            f"Pulumi goes on believing in the berths of other stacks: {names}{first}", markup=False, style="yellow"
+        )
+
+
+def _may(command: str, changes: bool, loses: bool, options: Options) -> int | None:  # noqa: FBT001
+    """None where it may be done; else the exit code, the reason said."""
+    if not changes or (options.yes and (not loses or options.allow_destroy)):
+        return None
+    if options.allow_destroy and loses:
+        return None
+    if sys.stdin.isatty() and not (options.yes and not loses):
+        agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
+        return None if agreed else int(Exit.DESTRUCTIVE if loses else Exit.FAILED)
+    if loses:
+        err.print(f"nothing was done; where that is meant: {command} --yes --allow-destroy", markup=False)
+        return int(Exit.DESTRUCTIVE)
+    err.print(f"nothing was done, since nobody can be asked here; say: {command} --yes", markup=False)
+    return BAD_INPUT
+
+
+def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any]) -> int:
+    tracker = Tracker(report, time.monotonic)
+    began = time.monotonic()
+    with shown(tracker) as progress:
+        ended = update(stack, verb, progress.see, _say_interrupted)
+    seconds = round(time.monotonic() - began, 1)
+    for warning in tracker.warnings:
+        if warning not in report.warnings:
+            err.print(f"warning: {warning}", markup=False, style="yellow")
+    facts = {"result": _result(ended), "seconds": seconds, "changes": _changes(tracker.counts), **more}
+    if ended.code == 0:
+        return _summed_up(stack, verb, options, facts, tracker)
+    _say_failure(stack, verb, tracker, ended)
+    if options.as_json:
+        print_json({"stack": stack, "verb": verb, **facts, "errors": _errors(tracker, ended)})
+    return INTERRUPTED if ended.interrupted else int(Exit.FAILED)
+
+
+def _say_interrupted(times: int) -> None:
+    if times == 1:
+        err.print("\ninterrupted: Pulumi ends what it is doing; once more ends it at once", markup=False)
+
+
+def _result(ended: Ended) -> str:
+    if ended.interrupted:
+        return "interrupted"
+    return "failed" if ended.code else "succeeded"
+
+
+def _changes(counts: Mapping[str, int]) -> dict[str, int]:
+    return {operation: count for operation, count in sorted(counts.items()) if count}
+
+
+def _errors(tracker: Tracker, ended: Ended) -> list[str]:
+    """Each error once, with the component that it is about."""
+    told = [
+        f"{title}: {text}" if title else text
+        for title, texts in tracker.errors.items()
+        for text in dict.fromkeys(texts)
+        if text not in {"update failed", "destroy failed", "preview failed"}
+    ]
+    return told or [ended.error]
+
+
+def _say_failure(stack: str, verb: Verb, tracker: Tracker, ended: Ended) -> None:
+    for text in _errors(tracker, ended):
+        err.print(Text.assemble(("error: ", "bold red"), text))
+    if ended.interrupted:
+        err.print(f"stack {stack} was interrupted; what was done is in Pulumi's state", markup=False)
+    err.print(f"go on with: berth {verb} -s {stack}", markup=False)
+
+
+def _summed_up(
+    stack: str, verb: Verb, options: Options, facts: Mapping[str, Any], tracker: Tracker | None = None
+) -> int:
+    outputs = engine.outputs(stack, secrets=False) if verb == "up" else {}
+    if options.as_json:
+        components = [
+            {"title": each.title, "done": len(each.done), "seconds": round(each.seconds, 1)}
+            for each in (tracker.components.values() if tracker else ())
+        ]
+        print_json({"stack": stack, "verb": verb, **facts, "components": components, "outputs": outputs})
+        return 0
+    counts = ", ".join(f"{count} {_WORDS.get(operation, operation)}" for operation, count in facts["changes"].items())
+    done = {"up": "is up", "destroy": "is down"}[verb]
+    out.print(f"[green]✓[/] {stack} {done}: {counts or 'nothing to do'}, {facts['seconds']:.0f} s")
+    for name, value in outputs.items():
+        if value:
+            out.print(f"  {name}: {value}", markup=False)
+    for command, meaning in _next(stack, verb, outputs):
+        out.print(f"  [bold]{command:<36}[/] {meaning}")
+    return 0
+
+
+def _next(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """What to do next."""
+    if verb == "destroy":
+        return [(f"pulumi stack rm {stack}", "forget the stack too; its file stays with --preserve-config")]
+    if "rayCluster" in outputs:
+        name = outputs["rayCluster"]
+        return [
+            (f"berth connect {name}", "its dashboard and client here, and a line to submit a job with"),
+            (f"berth status -s {stack}", "how it stands"),
+        ]
+    berths = str(outputs.get("berths") or "").split(", ")
+    connect = [(f"berth connect {berths[0]}", "an engineer's dashboard and client here")] if berths[0] else []
+    return [(f"berth status -s {stack}", "pools and berths"), *connect]
