@@ -36,7 +36,7 @@ def test_the_template_is_there_before_the_cluster_that_names_it(api: ResourceApi
     kinds = [each.type.rpartition(":")[2] for each in recorder.registrations]
     assert kinds[:2] == ["Berth", "Namespace"]
     # What keeps it apart is there before it too, in any order.
-    assert kinds[:3] == ["Berth", "Namespace", "ResourceClaimTemplate"]
+    assert "ResourceClaimTemplate" in kinds
     assert kinds[-1] == "RayCluster"
     (template,) = recorder.of_type(f"kubernetes:resource.k8s.io/{api}:ResourceClaimTemplate")
     metadata = template.inputs["metadata"]
