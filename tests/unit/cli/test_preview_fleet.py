@@ -1,0 +1,19 @@
+"""Whose pods are on which pool, as a plan has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.preview.fleet import Usage, occupant_of
+from components.ray.manifest import ray_cluster
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, PAIRED, complete
+
+
+@pytest.mark.parametrize("pool", [A4, BY_NETWORKS, CLAIMED, PAIRED])
+def test_gpus_are_whole_ones_be_they_counted_or_claimed(pool: dict[str, Any]) -> None:
+    cluster, pools = complete(pool, "clusters", {"workers": 2})
+    occupant = occupant_of(ray_cluster(cluster, pools, "berth-x", {"berth/cluster": "x"}))
+    assert occupant.on["train"] == Usage(pods=2, gpus=16, shares=False)
+    assert occupant.on["cpu"] == Usage(pods=1)
