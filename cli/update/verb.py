@@ -148,7 +148,8 @@ def _result(ended: Ended) -> str:
 
 
 def _changes(counts: Mapping[str, int]) -> dict[str, int]:
-    return {operation: count for operation, count in sorted(counts.items()) if count}
+    """Without what is only forgotten, such as the reference to another stack."""
+    return {operation: count for operation, count in sorted(counts.items()) if count and operation != "discard"}
 
 
 def _errors(tracker: Tracker, ended: Ended) -> list[str]:
@@ -195,7 +196,7 @@ def _summed_up(
 def _next(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """What to do next."""
     if verb == "destroy":
-        return [(f"pulumi stack rm {stack}", "forget the stack too; its file stays with --preserve-config")]
+        return [(f"pulumi stack rm {stack} --preserve-config", "forgets the stack too, but not its file")]
     if "rayCluster" in outputs:
         name = outputs["rayCluster"]
         return [
