@@ -123,10 +123,11 @@ def _entry(mapping: MappingNode, name: str) -> _Entry | None:
 
 def _content_end(node: Node, key: Node | None = None) -> int:
     """Where a value's own text ends: a block's end mark lies behind the comments that follow it."""
+    if key is not None and node.start_mark.index == node.end_mark.index:
+        # No value at all, whose marks stand wherever the next one begins.
+        return int(key.end_mark.index) + 1
     if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
-        # An empty value has no text: then its key and the colon are all.
-        end = int(node.end_mark.index)
-        return max(end, int(key.end_mark.index) + 1) if key is not None else end
+        return int(node.end_mark.index)
     last = node.value[-1]
     return _content_end(last[1], last[0]) if isinstance(last, tuple) else _content_end(last)
 
@@ -164,7 +165,7 @@ def _step(mapping: MappingNode, column: int) -> int:
 def _in_place_of(text: str, holder: _Entry, line: str) -> str:
     """An entry below a key whose value is empty: `engineers:` or `engineers: {}`. A comment behind it stays."""
     key_end = int(holder.key.end_mark.index) + 1
-    value_end = max(_content_end(holder.value, holder.key), key_end)
+    value_end = _content_end(holder.value, holder.key)
     rest_end = _line_end(text, value_end)
     behind = text[value_end:rest_end].rstrip("\n")
     column = int(holder.key.start_mark.column) + 2

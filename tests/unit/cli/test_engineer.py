@@ -1,0 +1,123 @@
+"""`berth engineer` as a user runs it: what it writes, what it refuses, its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+ENVIRONMENT = """\
+# yaml-language-server: $schema=schema.json
+config:
+  berth:environment:
+    project: berth-lab
+    zone: us-central1-b
+    pools:
+      cpu: {machineType: n2-standard-16, nodes: 1}
+      dev: {machineType: a4-highgpu-8g, nodes: 1, capacity: spot} # one node
+    engineers:
+      bob:
+        workers: 2 # two
+      carol: {}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.env.yaml").write_text(ENVIRONMENT)
+    # No engine: what would need one says so, and does not fail.
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def engineer(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["engineer", *arguments])
+
+
+def text(project: Path, stack: str = "env") -> str:
+    return (project / "stacks" / f"Pulumi.{stack}.yaml").read_text()
+
+
+def test_an_engineer_is_added_in_a_line(project: Path) -> None:
+    done = engineer("add", "dave", "-s", "env", "--workers", "0..2", "--gpus", "2", "--pool", "dev")
+    assert done.exit_code == 0, done.stderr
+    assert text(project) == ENVIRONMENT + "      dave: {workers: {min: 0, max: 2}, worker: {pool: dev, gpus: 2}}\n"
+    assert "berth up -s env" in done.stdout
+
+
+def test_adding_again_changes_nothing_and_other_settings_are_refused(project: Path) -> None:
+    engineer("add", "dave", "-s", "env", "--workers", "2")
+    once = text(project)
+    again = engineer("add", "dave", "-s", "env", "--workers", "2", "--json")
+    assert (again.exit_code, json.loads(again.stdout)["changed"]) == (0, False)
+    other = engineer("add", "dave", "-s", "env", "--workers", "3")
+    assert other.exit_code == 2
+    assert "stacks/Pulumi.env.yaml:13: dave has a berth with other settings already" in other.stderr
+    assert text(project) == once
+
+
+def test_what_check_would_refuse_is_not_written(project: Path) -> None:
+    done = engineer("add", "dave", "-s", "env", "--workers", "20", "--pool", "devv")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "stacks/Pulumi.env.yaml:13: environment.engineers.dave.worker.pool: there is no pool 'devv'" in done.stderr
+    assert text(project) == ENVIRONMENT
+    crowded = engineer("add", "dave", "-s", "env", "--workers", "20", "--json")
+    assert crowded.exit_code == 2
+    told = json.loads(crowded.stdout)
+    assert not told["changed"]
+    assert any("environment.engineers.dave.workers: 20 workers of 1 GPU are 20" in line for line in told["problems"])
+    assert text(project) == ENVIRONMENT
+
+
+def test_a_dry_run_shows_the_difference(project: Path) -> None:
+    done = engineer("add", "dave", "-s", "env", "--dry-run")
+    assert done.exit_code == 0
+    assert "+      dave: {}\n" in done.stdout
+    assert text(project) == ENVIRONMENT
+
+
+def test_an_engineer_is_removed_and_it_is_said_what_goes(project: Path) -> None:
+    done = engineer("remove", "bob", "-s", "env")
+    assert done.exit_code == 0, done.stderr
+    assert text(project) == ENVIRONMENT.replace("      bob:\n        workers: 2 # two\n", "")
+    assert "removes namespace berth-bob with all that is in it" in done.stdout
+    assert "could not be asked: pulumi is not on PATH" in done.stdout
+    unknown = engineer("remove", "bobb", "-s", "env")
+    assert unknown.exit_code == 2
+    assert "has no engineer 'bobb'" in unknown.stderr
+
+
+def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
+    done = engineer("init", "erin", "-e", "env", "--gpus", "2")
+    assert done.exit_code == 0, done.stderr
+    assert text(project, "erin").endswith("config:\n  berth:engineer:\n    environment: env\n    worker: {gpus: 2}\n")
+    assert "pulumi stack init erin" in done.stdout
+    assert engineer("init", "erin", "-e", "env").exit_code == 2
+    assert engineer("init", "bob", "-e", "env").exit_code == 2
+    twice = engineer("add", "erin", "-s", "env")
+    assert twice.exit_code == 2
+    assert "by a stack of their own, erin" in twice.stderr
+    listed = json.loads(engineer("list", "-s", "env", "--json").stdout)
+    assert [(each["name"], each["stack"], each["workers"]) for each in listed] == [
+        ("bob", "env", 2),
+        ("carol", "env", 1),
+        ("erin", "erin", None),
+    ]
+
+
+def test_a_stack_that_is_no_environment(project: Path) -> None:
+    engineer("init", "erin", "-e", "env")
+    for command in (["add", "x", "-s", "erin"], ["remove", "x", "-s", "erin"], ["list", "-s", "erin"]):
+        done = engineer(*command)
+        assert done.exit_code == 2
+        assert "is no environment" in done.stderr
+    missing = engineer("list", "-s", "evn")
+    assert (missing.exit_code, "did you mean 'env'?" in missing.stderr) == (2, True)
+    assert project.is_dir()

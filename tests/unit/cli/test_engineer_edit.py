@@ -1,0 +1,102 @@
+"""Edits of a stack's file: the entry changes, and no other byte."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.stack_edit import EditError, with_entry, without_entry
+from stacks import stack_file
+
+KEYS = ("config", "berth:environment", "engineers")
+
+FILE = """\
+# yaml-language-server: $schema=schema.json
+# ours
+config:
+    berth:environment: # four columns
+        zone: "us-central1-b"   # quoted
+        engineers: # who
+            bob:
+                workers: 2 # two
+
+            # carol's
+            carol: {}
+            # the end
+        clusters: {train: {workers: 2}}
+    gcp:project:   'x'
+encryptionsalt: v1:abc
+"""
+
+
+def test_an_entry_is_added_behind_the_last_one() -> None:
+    edited = with_entry(FILE, KEYS, "dave", {"workers": {"min": 0, "max": 2}, "worker": {"pool": "dev"}})
+    line = "            dave: {workers: {min: 0, max: 2}, worker: {pool: dev}}\n"
+    assert edited == FILE.replace("            carol: {}\n", "            carol: {}\n" + line)
+    assert without_entry(edited, KEYS, "dave") == FILE
+
+
+def test_an_entry_goes_with_its_own_lines_and_nobody_elses_comment() -> None:
+    edited = without_entry(FILE, KEYS, "bob")
+    assert edited == FILE.replace("            bob:\n                workers: 2 # two\n", "")
+    assert "# carol's" in edited
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    zone: a\n# end\n", "    zone: a\n    engineers:\n      dave: {}\n# end\n"),
+        (
+            "    pools:\n      a:\n        n: 1\n",
+            "    pools:\n      a:\n        n: 1\n    engineers:\n      dave: {}\n",
+        ),
+        ("    engineers: {} # nobody\n    z: 1\n", "    engineers: # nobody\n      dave: {}\n    z: 1\n"),
+        ("    engineers:\n    z: 1\n", "    engineers:\n      dave: {}\n    z: 1\n"),
+        (
+            "    engineers: {bob: {workers: 2}} # in braces\n",
+            "    engineers: {bob: {workers: 2}, dave: {}} # in braces\n",
+        ),
+        ("    engineers:\n      bob:", "    engineers:\n      bob:\n      dave: {}\n"),
+    ],
+)
+def test_wherever_the_engineers_are(before: str, after: str) -> None:
+    head = "config:\n  berth:environment:\n"
+    edited = with_entry(head + before, KEYS, "dave", {})
+    assert edited == head + after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    engineers:\n      bob: {}\n    z: 1\n", "    engineers: {}\n    z: 1\n"),
+        ("    engineers: # who\n      bob:\n        workers: 1\n", "    engineers: {} # who\n"),
+        ("    engineers: {bob: {}}\n", "    engineers: {}\n"),
+        ("    engineers: {bob: {}, carol: {}}\n", "    engineers: {carol: {}}\n"),
+        ("    engineers: {carol: {}, bob: {}}\n", "    engineers: {carol: {}}\n"),
+    ],
+)
+def test_the_last_entry_leaves_an_empty_mapping(before: str, after: str) -> None:
+    head = "config:\n  berth:environment:\n"
+    assert without_entry(head + before, KEYS, "bob") == head + after
+
+
+def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
+    edited = with_entry(FILE, KEYS, "null", {})
+    assert list(stack_file.parse(stack_file.stack_path("x"), edited).settings["environment"]["engineers"]) == [
+        "bob",
+        "carol",
+        "null",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (FILE, "config.berth:environment.engineers.bob is there already"),
+        ("config:\n  other: 1\n", "there is no config.berth:environment"),
+        ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is no mapping"),
+        ("config:\n  berth:environment: {zone: a}\n", "is written in braces"),
+    ],
+)
+def test_what_cannot_be_edited(text: str, message: str) -> None:
+    with pytest.raises(EditError, match=message):
+        with_entry(text, KEYS, "bob", {})
