@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import click
+import typer
 import yaml
 
 from cli.berths import Berth
@@ -77,7 +77,7 @@ def part(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Pa
         found = gather()
     except _FAILURES as error:
         return Part(title, str(error) or type(error).__name__, missing=True)
-    except click.exceptions.Exit:
+    except typer.Exit:
         return Part(title, "refused; `berth check` and `berth preview` say why", missing=True)
     if isinstance(found, str):
         return Part(title, found, language if language != "yaml" else "")

@@ -1,0 +1,185 @@
+"""Which berth a command means, and forwarding: with a program in kubectl's place that forwards nothing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import sys
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli import connect
+from cli.berths import BadInputError, Berth, Named, which
+from cli.connect import Addresses, NotReadyError, token_secret
+from cli.environment import Environment
+from cli.kubectl import Kubectl, private_folder, write_private
+from cli.main import app
+from components.cluster_api import ClusterApi
+
+KUBECTL = """#!{python}
+import os, sys, time
+folder = {folder!r}
+with open(os.path.join(folder, "asked"), "a") as log:
+    log.write(" ".join(sys.argv[3:]) + "\\n")
+for ports in sys.argv[-2:]:
+    local, remote = ports.split(":")
+    print(f"Forwarding from 127.0.0.1:{{local}} -> {{remote}}", flush=True)
+if "head-1" in " ".join(sys.argv):
+    print("error: lost connection to pod", file=sys.stderr)
+    sys.exit(1)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "lab", environment={"engineers": {"bob": {}, "carol": None}, "clusters": {"train": {}}})
+    write(tmp_path, "prod", environment={"engineers": {"bob": {}}})
+    write(tmp_path, "alice", engineer={"environment": "lab"})
+    write(tmp_path, "erins-stack", engineer={"environment": "lab", "name": "erin"})
+    (tmp_path / "stacks" / "Pulumi.broken.yaml").write_text("config: [")
+    return tmp_path
+
+
+def write(project: Path, stack: str, **config: Any) -> None:
+    text = yaml.safe_dump({"config": {f"berth:{key}": value for key, value in config.items()}})
+    (project / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("name", "stack", "expected"),
+    [
+        ("carol", None, Named("carol", "lab")),
+        ("train", None, Named("train", "lab")),
+        ("alice", None, Named("alice", "alice")),
+        ("erin", None, Named("erin", "erins-stack")),
+        (None, "erins-stack", Named("erin", "erins-stack")),
+        ("bob", "prod", Named("bob", "prod")),
+        ("elsewhere", "lab", Named("elsewhere", "lab")),
+    ],
+)
+def test_which_berth_is_meant(name: str | None, stack: str | None, expected: Named) -> None:
+    assert which(name, stack) == expected
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("name", "stack", "message"),
+    [
+        ("bob", None, "more than one stack has a berth 'bob'; say which: --stack lab or --stack prod"),
+        ("caro", None, "no stack of stacks/ has a berth 'caro'; did you mean 'carol'?"),
+        (None, "lab", "stack lab is an environment; say whose berth on it: bob, carol, train"),
+        (None, None, "say whose berth"),
+    ],
+)
+def test_it_cannot_be_told_which_berth_is_meant(name: str | None, stack: str | None, message: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        which(name, stack)
+    assert message in str(caught.value)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("verb", ["connect", "logs", "suspend", "wake", "diagnose"])
+def test_a_wrong_name_is_bad_input(verb: str) -> None:
+    done = CliRunner().invoke(app, [verb, "nobody"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no stack of stacks/ has a berth 'nobody'" in done.stderr
+
+
+def test_the_line_that_submits_a_job() -> None:
+    with_token = Addresses(8265, 10001, Path("/run/x y/token"))
+    assert with_token.submit == (
+        "RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH='/run/x y/token' ray job submit --address http://127.0.0.1:8265"
+        " --working-dir . -- python your_script.py"
+    )
+    assert Addresses(1234, 1, None).submit.startswith("ray job submit --address http://127.0.0.1:1234 ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"mode": "token"}, "alice"),
+        ({"mode": "token", "secretName": "own"}, "own"),
+        ({"mode": "disabled"}, None),
+        (None, None),
+    ],
+)
+def test_where_the_token_is(options: Any, expected: str | None) -> None:
+    assert token_secret({"metadata": {"name": "alice"}, "spec": {"authOptions": options}}) == expected
+
+
+def test_a_taken_port_is_avoided_or_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert connect._port(None, port) != port  # noqa: SLF001
+        with pytest.raises(BadInputError, match=f"port {port} of this machine cannot be used"):
+            connect._port(port, 8265)  # noqa: SLF001
+
+
+def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:
+    with private_folder() as folder:
+        write_private(folder / "token", "canary")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / "token").stat().st_mode) == 0o600
+        with pytest.raises(FileExistsError):
+            write_private(folder / "token", "again")
+    assert not folder.exists()
+
+
+class Heads:
+    """A cluster whose head is replaced: pods by name, the last of them for good; then the berth is suspended."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+        self.asked = threading.Event()
+
+    def list(self, path: str, **_query: str) -> tuple[list[Any], str]:
+        if path.endswith("rayclusters"):
+            suspended = not self.names
+            return [{"metadata": {}, "spec": {"suspend": suspended}}], "1"
+        found = [head(name) for name in self.names[:1]]
+        self.names = self.names[1:]
+        self.asked.set()
+        return found, "1"
+
+
+def head(name: str) -> dict[str, Any]:
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": {"name": name, "uid": name, "labels": {}}, "spec": {}, "status": ready}
+
+
+def test_ports_are_forwarded_to_the_next_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(KUBECTL.format(python=sys.executable, folder=str(tmp_path)))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(connect, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(connect, "_RETRY_SECONDS", 0.05)
+    cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
+    api = cast("ClusterApi", Heads("head-2"))
+    berth = Berth("alice", cast("Environment", None), api, cluster)
+    addresses = Addresses(18265, 10002, tmp_path / "token")
+    # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is suspended.
+    with private_folder() as folder, pytest.raises(NotReadyError, match="alice was suspended"):
+        connect._forward(berth, head("head-1"), Kubectl("{}", folder), addresses, as_json=False)  # noqa: SLF001
+    asked = (tmp_path / "asked").read_text().splitlines()
+    ports = "18265:8265 10002:10001"
+    assert asked == [
+        f"port-forward --namespace berth-alice --address 127.0.0.1 pod/{name} {ports}" for name in ("head-1", "head-2")
+    ]
+    told = capsys.readouterr()
+    assert told.out.count("ray job submit") == 1
+    assert "connected again, to head-2" in told.err

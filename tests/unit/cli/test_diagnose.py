@@ -1,0 +1,152 @@
+"""`berth diagnose`: no secret that was planted anywhere comes through, and what is no secret does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.berths import Named
+from cli.diagnose.gather import Part, part
+from cli.diagnose.secrets import (
+    REMOVED,
+    scrubbed,
+    secrets_of_environment,
+    secrets_of_kubeconfig,
+    without_secrets,
+)
+from cli.diagnose.verb import rendered
+from cli.environment import StatusError
+from cli.main import app
+
+CANARY = "canary-8f3a1c"
+
+POD = {
+    "metadata": {
+        "name": "alice-head-x",
+        "managedFields": [{"manager": CANARY}],
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": CANARY})},
+    },
+    "spec": {
+        "automountServiceAccountToken": False,
+        "containers": [
+            {
+                "env": [
+                    {"name": "HF_TOKEN", "value": CANARY},
+                    {"name": "AWS_SECRET_ACCESS_KEY", "value": CANARY},
+                    {"name": "WANDB_API_KEY", "value": CANARY},
+                    {"name": "NCCL_DEBUG", "value": "INFO"},
+                    {"name": "RAY_AUTH_TOKEN", "valueFrom": {"secretKeyRef": {"name": "alice", "key": "auth_token"}}},
+                ],
+                "args": [f"--password={CANARY}", f"ray start --dashboard-token {CANARY}x"],
+            }
+        ],
+    },
+}
+
+
+def test_structures_lose_what_a_name_tells_is_secret() -> None:
+    settings = {"engineers": {"bob": {"env": {"MY_PASSWORD": CANARY, "LEVEL": "3"}}}, "gcp:key": {"secure": CANARY}}
+    told = yaml.safe_dump(without_secrets({"pod": POD, "settings": settings}))
+    assert CANARY not in told.replace(f"--password={CANARY}", "").replace(f"--dashboard-token {CANARY}x", "")
+    for kept in (
+        "NCCL_DEBUG",
+        "INFO",
+        "secretKeyRef",
+        "auth_token",
+        "automountServiceAccountToken: false",
+        "LEVEL: '3'",
+    ):
+        assert kept in told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Authorization: Bearer sQx81.aaBBcc-dd_ee11",
+        f"started with --api-key={CANARY}",
+        f'"authToken": "{CANARY}"',
+        f"password: {CANARY}",
+        f"WANDB_API_KEY={CANARY} python train.py",
+        "git clone https://alice:hunter22@example.com/x.git",
+        "token eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl",
+        "key ya29.a0AfH6SMBcanary",
+        "hf_abcdefghijklmnopqrstuvwxyz",
+        "ghp_0123456789abcdefghijklmnop",
+        "AKIAIOSFODNN7EXAMPLE",
+        "secure: v1:pWllqAc8yEc=:v1:Ru+Zh53rdpbmFBre:/tuB5fMrhEmRzIMR3AoYFCI6gAQVKw==",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIcanary\nabc\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_lines_lose_what_looks_like_a_credential(line: str) -> None:
+    told = scrubbed(f"before\n{line}\nafter")
+    assert REMOVED in told
+    for secret in (CANARY, "sQx81", "hunter22", "c2lnbmF0dXJl", "AfH6", "klmnop", "IOSFODNN", "Ru+Zh", "MIIcanary"):
+        assert secret not in told
+    assert told.startswith("before\n")
+    assert told.endswith("\nafter")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0/5 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        "secretKeyRef: {name: alice, key: auth_token}",
+        "authOptions: {mode: token}",
+        "image: rayproject/ray:2.60.0-py311-cu128",
+        "https://pulumi.com/docs/x:y",
+        "automountServiceAccountToken: false",
+        "RAY_AUTH_MODE=token",
+    ],
+)
+def test_what_is_no_secret_stays(line: str) -> None:
+    assert scrubbed(line) == line
+
+
+def test_known_values_go_wherever_they_stand() -> None:
+    encoded = base64.b64encode(CANARY.encode()).decode()
+    assert scrubbed(f"a {CANARY} b {encoded} c", [CANARY, "lab"]) == f"a {REMOVED} b {REMOVED} c"
+    # A short one would take out half of the text.
+    assert scrubbed("label", ["lab"]) == "label"
+
+
+def test_credentials_of_the_kubeconfig_and_of_this_process_are_known() -> None:
+    users = [
+        {"user": {"token": "one", "client-key-data": "two", "exec": {"env": [{"name": "API_KEY", "value": "three"}]}}},
+        {"user": {"auth-provider": {"config": {"access-token": "four", "cmd-path": "gcloud"}}, "password": "five"}},
+    ]
+    assert sorted(secrets_of_kubeconfig({"users": users})) == ["five", "four", "one", "three", "two"]
+    assert secrets_of_environment({"PULUMI_CONFIG_PASSPHRASE": "six", "HOME": "/root"}) == ["six"]
+
+
+def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
+    def refuses() -> str:
+        raise StatusError("the state is locked")
+
+    parts = [Part("Pods", "name: x", "yaml"), part("Plan", refuses)]
+    told = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))
+    assert "Could not be had:\n\n- Plan: the state is locked\n" in told
+    assert "## Pods\n\n````yaml\nname: x\n````\n" in told
+
+
+def test_a_berth_that_cannot_be_asked_gives_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    settings = {"engineers": {"bob": {"env": {"DB_PASSWORD": CANARY}}}, "zone": "us-central1-b"}
+    text = yaml.safe_dump({"config": {"berth:environment": settings}, "encryptionsalt": CANARY})
+    (tmp_path / "stacks" / "Pulumi.env.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    done = CliRunner().invoke(app, ["diagnose", "bob", "--output", "told.md"])
+    assert done.exit_code == 1
+    assert "could not be had: The berth: pulumi is not on PATH" in done.stderr
+    told = (tmp_path / "told.md").read_text()
+    assert "zone: us-central1-b" in told
+    assert "pydantic:" in told
+    assert CANARY not in told
+    assert (tmp_path / "told.md").stat().st_mode & 0o077 == 0

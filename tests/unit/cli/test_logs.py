@@ -1,0 +1,91 @@
+"""`berth logs` and what waits, from objects as the API server gives them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.berths import BadInputError, Berth
+from cli.environment import Environment
+from cli.logs import NoLogError, choose
+from cli.main import app
+from cli.operator_log import about
+from cli.watch import Waiting, age, queue_of
+from components.cluster_api import ClusterApi
+
+
+class Pods:
+    """A cluster that has some pods."""
+
+    def __init__(self, *pods: dict[str, Any]) -> None:
+        self.pods = pods
+
+    def list(self, path: str, **query: str) -> tuple[list[Any], str]:
+        if not path.endswith("/pods"):
+            return [], "1"
+        kind = query["labelSelector"].rpartition("node-type=")[2]
+        return [pod for pod in self.pods if pod["metadata"]["labels"]["ray.io/node-type"] == kind], "1"
+
+
+def berth(*pods: dict[str, Any], suspend: bool = False) -> Berth:
+    cluster = {"metadata": {"name": "bob", "namespace": "berth-bob"}, "spec": {"suspend": suspend}}
+    return Berth("bob", cast("Environment", None), cast("ClusterApi", Pods(*pods)), cluster)
+
+
+def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
+    labels = {"ray.io/node-type": kind, "berth/engineer": "bob"}
+    made = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": {"name": name, "namespace": "berth-bob", "labels": labels, "creationTimestamp": made},
+        "spec": {},
+        "status": {"phase": "Pending"} | status,
+    }
+
+
+def test_which_pods_log() -> None:
+    its = berth(pod("w-2", "worker"), pod("w-1", "worker"), pod("h", "head"))
+    assert choose(its, None)["metadata"]["name"] == "h"
+    assert [choose(its, number)["metadata"]["name"] for number in (1, 2)] == ["w-1", "w-2"]
+    with pytest.raises(BadInputError, match="bob has 2 workers; there is no worker 3"):
+        choose(its, 3)
+    with pytest.raises(NoLogError, match="berth wake bob"):
+        choose(berth(suspend=True), None)
+    with pytest.raises(NoLogError, match="no head pod yet"):
+        choose(berth(), None)
+
+
+def test_three_logs_are_not_one() -> None:
+    done = CliRunner().invoke(app, ["logs", "bob", "--head", "--operator"])
+    assert (done.exit_code, "choose one" in done.stderr) == (2, True)
+
+
+def test_the_operators_lines_are_of_this_berth_alone() -> None:
+    lines = [
+        '{"RayCluster":{"name":"bob","namespace":"berth-bob"}}',
+        '{"RayCluster":{"name":"bobby","namespace":"berth-bobby"}}',
+        "reconciling berth-bob/bob",
+        "starting",
+    ]
+    assert list(about(berth(), lines)) == [lines[0], lines[2]]
+
+
+def test_what_waits_for_what() -> None:
+    unschedulable = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available."}
+    pods = [pod(f"w-{number}", "worker", conditions=[unschedulable]) for number in range(2)]
+    ready = pod("h", "head", conditions=[{"type": "Ready", "status": "True"}])
+    assert queue_of([*pods, ready], []) == [
+        Waiting("bob", "worker", 2, "cannot be scheduled: 0/2 nodes are available.", "2026-01-01T00:00:00Z")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [("00:00:40", "40 s"), ("00:05:01", "5 m"), ("02:59:59", "2 h")],
+)
+def test_age(now: str, expected: str) -> None:
+    at = datetime.fromisoformat(f"2026-01-01T{now}+00:00").astimezone(UTC)
+    assert age("2026-01-01T00:00:00Z", at) == expected
+    assert age("", at) == ""

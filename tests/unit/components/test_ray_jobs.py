@@ -1,0 +1,40 @@
+"""What runs on a RayCluster, by the shapes that Ray's own list of jobs has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from components.ray.jobs import running_jobs
+
+
+def job(**facts: Any) -> dict[str, Any]:
+    usual = {"type": "SUBMISSION", "job_id": None, "submission_id": "raysubmit_1", "status": "RUNNING"}
+    return usual | {"entrypoint": "python train.py", "start_time": 1_700_000_000_000} | facts
+
+
+def test_jobs_and_attached_sessions_run_and_what_ended_does_not() -> None:
+    session = job(type="DRIVER", job_id="02000000", submission_id=None, entrypoint="", start_time=1_600_000_000_000)
+    ended = [job(submission_id=f"raysubmit_{state}", status=state) for state in ("SUCCEEDED", "FAILED", "STOPPED")]
+    waiting = job(submission_id="raysubmit_2", status="PENDING", start_time=None)
+    found = running_jobs("a warning of the container\n" + json.dumps([job(), session, waiting, *ended]))
+    assert [str(each) for each in found] == [
+        "job raysubmit_2 (pending): python train.py",
+        "session 02000000 (running)",
+        "job raysubmit_1 (running): python train.py",
+    ]
+    assert found[-1].since == 1_700_000_000
+
+
+def test_a_long_entrypoint_is_cut_and_on_one_line() -> None:
+    (found,) = running_jobs(json.dumps([job(entrypoint="python -c '\n" + "x" * 100)]))
+    assert len(found.entrypoint) == 80
+    assert "\n" not in found.entrypoint
+
+
+@pytest.mark.parametrize("answer", ["", "Internal Server Error", "[1"])
+def test_an_answer_that_is_none(answer: str) -> None:
+    with pytest.raises(ValueError, match="no list of jobs"):
+        running_jobs(answer)
