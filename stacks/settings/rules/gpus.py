@@ -16,6 +16,7 @@ from stacks.settings.sharing import Profiles
 
 def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     """What is wrong with the GPUs of pools, by themselves and together."""
+    yield from _counted_beside_claims(settings)
     strategies: dict[str, str] = {}
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
@@ -39,6 +40,23 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
                     f"pools {' and '.join(sorted(strategies.values()))} use MIG with different strategies, which is one setting"
                     " for the cluster; make both single or both mixed",
                 )
+
+
+def _counted_beside_claims(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Counted GPUs and claimed NICs in one pod, where other pods claim GPUs.
+
+    The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since 1.36 the scheduler goes by that, and
+    fails to bind a pod with a claim of its own whose counted GPUs a device plugin has ("nil or empty request mappings": kubernetes
+    v1.36.3, pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go).
+    """
+    claimed = [name for name, pool in settings.pools.items() if pool.by_dra]
+    for name, pool in settings.pools.items():
+        if claimed and pool.machine.gpus and not pool.by_dra and pool.rdma != "none":
+            yield Problem(
+                ("environment", "pools", name, "gpuAllocation"),
+                f"GPUs of pool {claimed[0]!r} are claimed, and with NVIDIA's DRA driver in the cluster Kubernetes 1.36 starts no pod that"
+                " counts its GPUs and claims its NICs, as workers do here; write `gpuAllocation: dra` for both pools, or for none",
+            )
 
 
 def _own_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:

@@ -23,7 +23,7 @@ UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
 POOLS: dict[str, Any] = {
-    "train": A4 | {"rdma": "networks"},
+    "train": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
     "small": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
     "solo": A4 | {"gpuAllocation": "dra"},
     "dev": A4,
@@ -92,8 +92,10 @@ def test_manifests(golden: Callable[[str, Any], None]) -> None:
 def test_each_is_for_its_own_pools_only() -> None:
     _, pools = fleet()
     assert set(dranet.served(pools)) == {"train", "small"}
-    assert set(gpu_dra.served(pools)) == {"small", "solo"}
+    assert set(gpu_dra.served(pools)) == {"train", "small", "solo"}
     assert gib.with_rdma(pools) == ["small", "train"]
+    counted = fleet({"train": A4 | {"rdma": "networks"}, "dev": A4})[1]
+    assert (set(dranet.served(counted)), set(gpu_dra.served(counted))) == ({"train"}, set())
     managed = fleet({"train": A4 | {"rdma": "managed"}})[1]
     assert dranet.served(managed) == {}, "GKE brings the driver"
     assert gib.with_rdma(managed) == ["train"]

@@ -83,7 +83,7 @@ CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
         ({"dev": CLAIMED}, {}, {"dra-driver-nvidia-gpu"}, {INSTALLER}, set()),
         ({"dev": CLAIMED | {"driver": "preinstalled"}}, {}, {"dra-driver-nvidia-gpu"}, set(), set()),
         (
-            {"train": NETWORKS, "dev": CLAIMED, "own": A4 | {"gpuManagement": "operator"}},
+            {"train": NETWORKS | CLAIMED, "dev": CLAIMED, "own": A4 | {"gpuManagement": "operator"}},
             {},
             {"dranet", "dra-driver-nvidia-gpu", "gpu-operator"},
             {INSTALLER, GIB},
