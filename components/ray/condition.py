@@ -66,6 +66,34 @@ def condition_of(cluster: Object) -> Condition:
     )
 
 
+def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
+    """What a RayCluster lacks whose status says that it is ready, by the pods themselves; "" where it lacks nothing.
+
+    After an edit of its pods KubeRay 1.6 deletes them all, and then writes a status that has seen the edit and still counts them
+    (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then calculateStatus from a cache). They are deleted before that
+    status is written, so that pods which are there and not going are those of the edit.
+
+    Args:
+        cluster: the RayCluster.
+        pods: its pods, listed after it.
+    """
+    condition = condition_of(cluster)
+    if condition.state == "suspended":
+        return ""
+    ready: Counter[str] = Counter()
+    going = 0
+    for pod in pods:
+        kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "")
+        if "deletionTimestamp" in pod["metadata"]:
+            going += 1
+        elif why_not_ready(pod) is None:
+            ready[kind] += 1
+    if ready["head"] >= 1 and ready["worker"] >= condition.workers_desired:
+        return ""
+    counted = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
+    return f"its pods are made anew: {f'{going} are going, ' if going else ''}{counted}"
+
+
 def reasons_not_ready(
     cluster: Object,
     pods: Iterable[Object],
@@ -82,12 +110,16 @@ def reasons_not_ready(
         scaling: what the cluster's autoscaler said of pods, as events.
         devices: why pods have not got the devices that they claim, by name of the pod.
     """
-    condition = condition_of(cluster)
-    if condition.ready:
+    condition, found = condition_of(cluster), list(pods)
+    missing = pods_missing(cluster, found) if condition.ready else ""
+    if condition.ready and not missing:
         return []
     said = list(scaling)
-    counted = Counter(reason for pod in pods if (reason := _why_pod_not_ready(pod, said, devices or {})))
+    staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    counted = Counter(reason for pod in staying if (reason := _why_pod_not_ready(pod, said, devices or {})))
     reasons = [f"{count} pods: {reason}" if count > 1 else reason for reason, count in counted.items()]
+    if not reasons and missing:
+        reasons = [missing]
     if not reasons:
         reasons = list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
     if not reasons and (reason := (cluster.get("status") or {}).get("reason")):

@@ -15,7 +15,7 @@ from components.cluster_api import EVENTS, NODES, PODS, RAY_CLUSTERS, ClusterApi
 from components.device_inventory import inventory_of
 from components.devices import why_without_devices
 from components.placement import POOL_LABEL
-from components.ray.condition import Condition, condition_of, reasons_not_ready
+from components.ray.condition import Condition, condition_of, pods_missing, reasons_not_ready
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster."""
@@ -64,11 +64,11 @@ class Wait:
         while waiting and not self.stop.is_set():
             try:
                 clusters, version = api.list(RAY_CLUSTERS, labelSelector=self.selector)
-                self._sort_out(clusters, waiting, seen)
+                self._sort_out(api, clusters, waiting, seen)
                 if waiting:
                     seconds = min(_WATCH_SECONDS, max(1, min(waiting.values()) - time.monotonic()))
                     for cluster in api.watch(RAY_CLUSTERS, version, int(seconds), labelSelector=self.selector):
-                        self._sort_out([cluster], waiting, seen)
+                        self._sort_out(api, [cluster], waiting, seen)
                         if not waiting or self.stop.is_set():
                             break
             except ClusterError:
@@ -101,7 +101,9 @@ class Wait:
                 # It moved since the last look: one more round before it counts as standing still.
                 told[key] = (seen.get(key), reasons)
 
-    def _sort_out(self, clusters: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Condition]) -> None:
+    def _sort_out(
+        self, api: ClusterApi, clusters: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Condition]
+    ) -> None:
         for cluster in clusters:
             key = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
             if key not in waiting:
@@ -110,7 +112,7 @@ class Wait:
             if condition != seen.get(key):
                 seen[key] = condition
                 self.report(key, str(condition))
-            if condition.ready:
+            if condition.ready and not pods_missing(cluster, _pods(api, key)):
                 del waiting[key]
 
 
@@ -131,12 +133,17 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
     clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
     if not clusters:
         return ["it is gone"]
-    pods, _ = api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+    pods = _pods(api, key)
     about = f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning"
     events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
     # Where machines have run out, the scheduler only sees that there is no node; the autoscaler says why none comes.
     said, _ = api.list(within(namespace, EVENTS), fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
     return reasons_not_ready(clusters[0], pods, events, said, _without_devices(api, namespace, pods))
+
+
+def _pods(api: ClusterApi, key: Key) -> list[Object]:
+    namespace, name = key
+    return api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
 
 
 def _without_devices(api: ClusterApi, namespace: str, pods: Iterable[Object]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.ray.condition import condition_of, gpus_of, reasons_not_ready
+from components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
 
 
 def cluster(
@@ -73,6 +73,48 @@ UNSCHEDULABLE = pod(
 def test_condition(given: dict[str, Any], ready: bool, text: str) -> None:  # noqa: FBT001
     condition = condition_of(given)
     assert (condition.ready, str(condition)) == (ready, text)
+
+
+UNSTARTED = pod("Pending")
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def pods(**counts: int) -> list[dict[str, Any]]:
+    return [pod(kind=kind, **READY) for kind, count in counts.items() for _ in range(count)]
+
+
+def going(of: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each | {"metadata": each["metadata"] | {"deletionTimestamp": "2026-11-21T10:00:00Z"}} for each in of]
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "missing"),
+    [
+        (cluster(), pods(head=1, worker=2), ""),
+        # Pods of the last edit that still count in the status, in the order in which they are seen after an edit.
+        (
+            cluster(),
+            going(pods(head=1, worker=2)),
+            "its pods are made anew: 3 are going, 0/1 heads and 0/2 workers are ready",
+        ),
+        (cluster(), [], "its pods are made anew: 0/1 heads and 0/2 workers are ready"),
+        (
+            cluster(),
+            [*pods(head=1, worker=1), UNSTARTED],
+            "its pods are made anew: 1/1 heads and 1/2 workers are ready",
+        ),
+        # Ray's autoscaler takes a worker away; nobody waits for that.
+        (cluster(), [*pods(head=1, worker=2), *going(pods(worker=1))], ""),
+        (cluster(state="suspended", ready=0, head="False", suspend=True), [], ""),
+    ],
+)
+def test_a_status_of_the_last_edits_pods_is_not_believed(
+    given: dict[str, Any], found: list[dict[str, Any]], missing: str
+) -> None:
+    assert condition_of(given).ready
+    assert pods_missing(given, found) == missing
+    pending = ["worker pod is not ready yet (phase Pending)"] if UNSTARTED in found else []
+    assert reasons_not_ready(given, found, []) == (pending or ([missing] if missing else []))
 
 
 def test_a_cluster_that_wakes_is_not_suspended_any_more() -> None:
@@ -159,7 +201,7 @@ def test_an_operator_that_does_not_look_is_suspected() -> None:
 
 
 def test_a_ready_cluster_has_no_reasons() -> None:
-    assert reasons_not_ready(cluster(), [UNSCHEDULABLE], []) == []
+    assert reasons_not_ready(cluster(), [*pods(head=1, worker=2), UNSCHEDULABLE], []) == []
 
 
 def test_gpus_are_those_of_all_workers() -> None:
