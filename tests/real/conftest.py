@@ -20,6 +20,7 @@ from tests.lab.project import Project, Settings
 
 POOL = "bench"
 NAMESPACE = "real-test"
+CHARTS = {"kuberay": "kuberay-operator", "dranet": "dranet"}
 DEADLINE_SECONDS = 240
 
 Object = dict[str, Any]
@@ -32,9 +33,14 @@ def environment(lab: Lab) -> Settings:
         "cluster": {"deletionProtection": False},
         "pools": {
             "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            POOL: {"machineType": "a4-highgpu-8g", "nodes": 2, "labels": {"lab-node": "real"}},
+            POOL: {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "labels": {"lab-node": "real"}},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "operators": {
+            **{name: {"chart": str(lab.home.charts / chart)} for name, chart in CHARTS.items()},
+            # Its image can't be had on a real node, and what it would write there is this machine's.
+            "gib": {"source": "present"},
+        },
+        "policies": {"waived": {"rdma-whole": "all pods share the one real node, and its NICs"}},
     }
 
 

@@ -11,16 +11,13 @@ from tests.real.conftest import NAMESPACE, Object, RealNode, eventually, pod
 
 pytestmark = pytest.mark.real
 
-CLASS: Object = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": {"name": "dranet"},
-    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}]},
-}
+# As berth's claims have it.
+RDMA = 'device.attributes["dra.net"].rdma == true'
 
 
 def template(count: int) -> Object:
-    request = {"name": "nics", "exactly": {"deviceClassName": "dranet", "count": count}}
+    nics = {"deviceClassName": "dranet", "count": count, "selectors": [{"cel": {"expression": RDMA}}]}
+    request = {"name": "nics", "exactly": nics}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
@@ -48,7 +45,7 @@ def test_a_claim_on_two_nics_brings_two_into_the_pod_and_they_return(real: RealN
     claim = {"name": "nics", "resourceClaimTemplateName": "nics-2"}
     container = {"resources": {"claims": [{"name": "nics"}]}}
     holder = pod("holder", ["sleep", "600"], resourceClaims=[claim], container=container)
-    real.apply(CLASS, template(2), holder)
+    real.apply(template(2), holder)
     real.kubectl("wait", "pod/holder", "--for=condition=Ready", "--timeout=120s")
     seen = in_pod(real, "holder")
     moved = seen & set(NICS)
