@@ -234,7 +234,19 @@ def why_without_devices(pod: Object, seen: Inventory, nodes: Iterable[Object], r
             reasons.append(f"its ResourceClaim could not be made: {refused}")
         elif claim is not None and not claim.allocated:
             reasons.append(_why_unallocated(claim, seen, there, pod))
-    return "; ".join(filter(None, reasons))
+    return "; ".join(filter(None, [*reasons, _why_unbound(pod)]))
+
+
+def _why_unbound(pod: Object) -> str:
+    """What is behind words of the scheduler's own that tell nobody anything."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    said = next((str(each.get("message")) for each in conditions if each["type"] == "PodScheduled"), "")
+    if "empty request mappings" not in said:
+        return ""
+    return (
+        "Kubernetes 1.36 and newer cannot bind a pod that counts nvidia.com/gpu and claims other devices while NVIDIA's DRA driver"
+        " is in the cluster: `gpuAllocation: dra` on its pool lets it claim its GPUs too"
+    )
 
 
 def _statuses(pod: Object) -> list[Object]:

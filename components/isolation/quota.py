@@ -54,11 +54,7 @@ def resource_quota(
                 asked = _sum(asked, {GPU: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
-            if its_claims := len(template["spec"].get("resourceClaims") or []):
-                # Where NVIDIA's class stands for nvidia.com/gpu, the scheduler makes a claim of its own, without devices, for a pod that
-                # counts GPUs beside what it claims (kubernetes v1.36, dynamicresources/extendeddynamicresources.go).
-                counts = GPU in _asked(template["spec"], "requests", {})
-                claims += count * (its_claims + counts)
+            claims += count * len(template["spec"].get("resourceClaims") or [])
     requests = _sum(requests, _BESIDE)
     balancers = [each["spec"] for each in given if each["kind"] == "Service" and each["spec"]["type"] == "LoadBalancer"]
     hard = {

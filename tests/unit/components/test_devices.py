@@ -163,3 +163,11 @@ def test_an_older_generation_of_a_pool_does_not_count_and_many_nodes_are_cut_sho
     told = why_without_devices(pod(), found, nodes)
     assert told.startswith("it wants 9 NICs; node n0: none of 8 held; node n1")
     assert told.endswith("; and 2 nodes more")
+
+
+def test_what_the_scheduler_cannot_bind_is_said_with_what_mends_it() -> None:
+    stuck = pod("one")
+    words = 'running PreBind plugin "DynamicResources": nil or empty request mappings, no update of pod'
+    stuck["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": words}]
+    told = why_without_devices(stuck, seen([nics("a")], [claim("one", held=("a", 8))]), [node("a")])
+    assert "`gpuAllocation: dra` on its pool lets it claim its GPUs too" in told

@@ -158,8 +158,7 @@ def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
 def test_claims_are_counted() -> None:
     _, apart = made("clusters", {"workers": 2, "worker": {"pool": "train"}})
     quota, _ = of_kind(apart, "ResourceQuota")
-    # One a worker, and one that the scheduler makes for its counted GPUs where NVIDIA's class stands for them.
-    assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "4"
+    assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
 
 
 def pod(**spec: Any) -> dict[str, Any]:
