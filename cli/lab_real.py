@@ -46,6 +46,7 @@ def up(
         if berth:
             berths.update(lab, progress)
             berths.run_job(lab)
+            progress.say(f"that its workers talk over their NICs is proven by `berth verify fabric -s {berths.STACK}`")
 
 
 @app.command()

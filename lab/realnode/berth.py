@@ -27,7 +27,8 @@ ray.init(logging_level="ERROR")
 def look():
     time.sleep(1)  # long enough that the other worker takes the other one
     gpus = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
-    return f"{socket.gethostname()} at {ray.util.get_node_ip_address()} has {', '.join(gpus)}"
+    nics = sorted(name for name in os.listdir("/sys/class/net") if "rdma" in name)
+    return f"{socket.gethostname()} at {ray.util.get_node_ip_address()} has {', '.join(gpus + nics)}"
 
 for line in sorted(ray.get([look.remote() for _ in range(2)])):
     print("worker", line)

@@ -42,6 +42,16 @@ def lab_settings() -> EnvironmentSettings:
     return settings
 
 
+def lab_with_managed_rdma() -> EnvironmentSettings:
+    """The lab, but its NICs are GKE's to hand out."""
+    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values["pools"]["bench"]["rdma"] = "managed"
+    del values["operators"]["dranet"]
+    settings = load("lab", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return settings
+
+
 def engineer_settings(**values: Any) -> EngineerSettings:
     settings = load("alice", {"engineer": {"environment": "lab"} | values}, None)
     assert isinstance(settings, EngineerSettings)
@@ -81,7 +91,7 @@ def test_an_environment_registers_all_its_parts() -> None:
         "kuberay-operator",
     }
     releases = {each.name: each for each in recorder.of_type("kubernetes:helm.sh/v3:Release")}
-    assert releases.keys() == {"kuberay-operator", "gpu-operator"}
+    assert releases.keys() == {"dranet", "gpu-operator", "kuberay-operator"}
     release = releases["kuberay-operator"]
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
     assert release.inputs["values"] == {"image": {"tag": "v1.6.2"}}
@@ -223,10 +233,7 @@ def test_the_shipped_environments_register_their_pools(stack: str) -> None:
 
 
 def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_any_pool() -> None:
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
-    values["pools"]["train"] |= {"rdma": "managed"}
-    settings = load("lab", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
+    settings = lab_with_managed_rdma()
     recorded: list[str] = []
 
     async def program() -> None:
@@ -265,12 +272,8 @@ def imported_by(statement: str) -> str:
 
 
 def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
-    values["pools"]["train"]["rdma"] = "managed"
-    settings = load("lab", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    recorder = run(lambda: environment("lab", settings), "lab")
-    pool = next(each.inputs for each in recorder.of_type(NODE_POOL) if each.name == "train")
+    recorder = run(lambda: environment("lab", lab_with_managed_rdma()), "lab")
+    pool = next(each.inputs for each in recorder.of_type(NODE_POOL) if each.name == "bench")
     assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto", "enablePrivateNodes": True}
     assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
 
