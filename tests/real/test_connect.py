@@ -1,0 +1,116 @@
+"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs that would be lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.conftest import RealNode, eventually
+
+pytestmark = pytest.mark.real
+
+_ANSWER_SECONDS = 10
+
+
+@pytest.fixture
+def connected(real: RealNode, alice: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """`berth connect` as it runs, and what it printed."""
+    with subprocess.Popen(
+        ["berth", "connect", alice, "--json"],
+        cwd=real.project.folder,
+        env=real.lab.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process, _document(process)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.wait(timeout=60)
+
+
+def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
+    text = ""
+    for line in process.stdout or ():
+        text += line
+        if line == "}\n":
+            return dict(json.loads(text))
+    raise AssertionError(process.stderr.read() if process.stderr else "")
+
+
+def ask(told: dict[str, Any], path: str, token: str = "") -> tuple[int, str]:
+    """Status and text of an answer of the forwarded dashboard; 0 while nothing answers."""
+    request = urllib.request.Request(told["dashboard"] + path)  # noqa: S310 - loopback
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+    except OSError:
+        return 0, ""
+
+
+def test_the_dashboard_answers_here_and_at_the_next_head_too(
+    real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
+) -> None:
+    process, told = connected
+    file = Path(told["tokenFile"])
+    token = file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert ask(told, "/api/version")[0] in {401, 403}
+    status, text = ask(told, "/api/version", token)
+    assert (status, json.loads(text)["ray_version"]) == (200, "2.60.0")
+    # Neither of berth nor of kubectl, which others on this machine can see.
+    arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    assert not any(token.encode() in each for each in arguments)
+    head = real.head(alice)
+    real.lab.run(["kubectl", "delete", "pod", head, "-n", f"berth-{alice}", "--wait=false"])
+    eventually(lambda: real.head(alice) != head and ask(told, "/api/version", token)[0] == 200, "the next head answers")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0
+    assert not file.exists()
+
+
+def test_logs_are_the_pods_own(real: RealNode, alice: str) -> None:
+    for options in ([], ["--worker", "1"]):
+        done = real.lab.run(["berth", "logs", alice, "--tail", "50", *options], cwd=real.project.folder)
+        assert "ray" in done.stdout.lower()
+
+
+def test_a_job_that_runs_is_not_lost_unasked(
+    real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
+) -> None:
+    _, told = connected
+    token = Path(told["tokenFile"]).read_text()
+    address = "--address=http://127.0.0.1:8265"
+    real.on_head(alice, "ray", "job", "submit", address, "--no-wait", "--submission-id=long", "--", "sleep", "600")
+
+    def runs() -> bool:
+        return bool(json.loads(ask(told, "/api/jobs/long", token)[1] or "{}").get("status") == "RUNNING")
+
+    eventually(runs, "the job runs")
+    for command in (["suspend", alice], ["destroy", "-s", "alice", "--yes"]):
+        refused = real.lab.run(["berth", *command], cwd=real.project.folder, check=False)
+        assert refused.returncode == 3, refused.stderr
+        assert "job long (running): sleep 600" in refused.stderr
+    assert runs()
+    real.on_head(alice, "ray", "job", "stop", address, "long")
+    eventually(lambda: not runs(), "the job has stopped")
+    real.lab.run(["berth", "suspend", alice], cwd=real.project.folder)
+    assert real.project.get("pods", "-n", f"berth-{alice}") == []
+    real.lab.run(["berth", "wake", alice], cwd=real.project.folder)
