@@ -19,6 +19,7 @@ pytestmark = pytest.mark.lab
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+QUOTA = "kubernetes:core/v1:ResourceQuota"
 BERTH = "berth:index:Berth"
 
 
@@ -120,7 +121,7 @@ def test_a_changed_worker_count_touches_that_raycluster_alone(fleet: Project, se
     before = fleet.versions()
     settings["engineers"]["bob"]["workers"] = 3
     fleet.write("env", environment=settings)
-    assert fleet.preview("env") == {f"{RAY_CLUSTER}::bob": "update"}
+    assert fleet.preview("env") == {f"{RAY_CLUSTER}::bob": "update", f"{QUOTA}::bob-berth": "update"}
     fleet.up("env")
     assert len(fleet.workers("bob")) == 3
     after = fleet.versions()

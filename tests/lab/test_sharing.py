@@ -28,6 +28,8 @@ def environment(lab: Lab) -> Settings:
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
         },
+        # So that one more worker than the settings give can be forced, past the quota.
+        "isolation": {"quotas": False},
         "operators": {
             "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
             "gpu": {"chart": str(lab.home.charts / "gpu-operator")},

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from components.isolation.pod_security import restricted
+from stacks.settings.isolation import DEVELOPMENT
 from stacks.settings.versions import RAY_IMAGE
 from tests.real.conftest import POOL, Object, RealNode, berth, eventually
 
@@ -51,13 +53,17 @@ def ray_job(name: str, owner: str, mode: str) -> Object:
 
 
 def on_the_node(container: Object, **spec: Any) -> Object:
-    return {
-        "restartPolicy": "Never",
-        "nodeSelector": {"cloud.google.com/gke-nodepool": POOL},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-        "containers": [container],
-        **spec,
-    }
+    """A pod as a berth admits it: docs/isolation.md."""
+    return restricted(
+        {
+            "restartPolicy": "Never",
+            "priorityClassName": DEVELOPMENT,
+            "nodeSelector": {"cloud.google.com/gke-nodepool": POOL},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "containers": [container],
+            **spec,
+        }
+    )
 
 
 def status(real: RealNode, kind: str, namespace: str, name: str) -> dict[str, Any]:

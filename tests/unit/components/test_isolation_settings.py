@@ -1,0 +1,107 @@
+"""What the settings of isolation accept, refuse, and hand on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.load import SettingsError, load
+from stacks.settings.engineer import EngineerSettings
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment
+
+BASE: dict[str, Any] = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+        "dev": {"machineType": "g2-standard-8", "nodes": 1},
+    },
+}
+
+
+def settings(**values: Any) -> EnvironmentSettings:
+    loaded = load("test", {"environment": BASE | values}, None)
+    assert isinstance(loaded, EnvironmentSettings)
+    return loaded
+
+
+def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resolved:
+    own = load("alice", {"engineer": {"environment": "test"} | values}, None)
+    assert isinstance(own, EngineerSettings)
+    return resolve_engineer(own, "alice", contract_of(environment, "test", resolve_environment(environment)))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"defaults": {"access": {"groups": ["system:authenticated"]}}},
+            (
+                "environment.defaults.access.groups[0]: 'system:authenticated' stands for more than the people of one berth; name"
+                " e-mail addresses of users, or groups of your own"
+            ),
+        ),
+        (
+            {"engineers": {"alice": {"access": {"users": ["system:anonymous"]}}}},
+            (
+                "environment.engineers.alice.access.users[0]: 'system:anonymous' stands for more than the people of one berth; name"
+                " e-mail addresses of users, or groups of your own"
+            ),
+        ),
+        (
+            {"engineers": {"alice": {"access": {"serviceAccounts": ["runner"]}}}},
+            (
+                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is no service account of the cluster; write its"
+                " namespace and name: ci/runner"
+            ),
+        ),
+        (
+            {"engineers": {"alice": {"priority": "system-node-critical"}}},
+            (
+                "environment.engineers.alice.priority: 'system-node-critical' is for what the cluster itself runs; take berth-production"
+                " or a class of your own"
+            ),
+        ),
+        (
+            {"isolation": {"podSecurity": "privileged"}},
+            "environment.isolation.podSecurity: 'privileged' is not one of 'restricted' or 'baseline'",
+        ),
+        (
+            {"isolation": {"reachable": ["10.0.0.0"]}, "engineers": {"alice": {"access": {"user": ["a@example.com"]}}}},
+            "environment.engineers.alice.access.user: unknown key 'user'; did you mean 'users'?",
+        ),
+    ],
+)
+def test_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(**given)
+    assert caught.value.lines == [said]
+
+
+def test_an_engineers_own_stack_cannot_go_before_others() -> None:
+    (problem,) = of_engineers_stack(settings(), priority="berth-production").problems
+    assert f"{problem.where}: {problem.message}" == (
+        "engineer.priority: which berths go first is for environment 'test' to say, not for an engineer's own stack; take it out"
+    )
+
+
+def test_an_engineers_own_stack_has_the_environments_priority_and_access() -> None:
+    environment = settings(defaults={"priority": "of-the-house", "access": {"groups": ["ml@example.com"]}})
+    (berth,) = of_engineers_stack(environment, access={"users": ["alice@example.com"]}).berths
+    assert berth.priority == "of-the-house"
+    assert (berth.access.users, berth.access.groups) == (["alice@example.com"], ["ml@example.com"])
+
+
+def test_nobody_has_access_unasked() -> None:
+    (berth,) = of_engineers_stack(settings()).berths
+    assert not berth.access.anyone
+    assert berth.priority == "berth-development"
+
+
+def test_the_contract_tells_what_is_loosened() -> None:
+    environment = settings(isolation={"podSecurity": "baseline"}, operators={"kuberay": {"namespace": "ray-system"}})
+    contract = contract_of(environment, "test", resolve_environment(environment))
+    assert contract.isolation == environment.isolation
+    assert contract.kuberay.namespace == "ray-system"
