@@ -180,22 +180,17 @@ def corefile(layout: Layout, kubeconfig: Path) -> str:
 """
 
 
-def devices(count: int, folder: Path) -> str:
-    """The description (CDI) of stand-in GPUs: each is a harmless file under the name that a GPU's device has.
+def devices(count: int) -> str:
+    """The description (CDI) of stand-in GPUs: each is the null device under the name that a GPU's device has.
 
     Args:
         count: how many there are.
-        folder: where the files are.
     """
-
-    def mount(number: int) -> dict[str, Any]:
-        return {
-            "hostPath": str(folder / f"nvidia{number}"),
-            "containerPath": f"/dev/nvidia{number}",
-            "options": ["ro", "bind"],
-        }
-
-    found = [{"name": str(number), "containerEdits": {"mounts": [mount(number)]}} for number in range(count)]
+    null = {"type": "c", "major": 1, "minor": 3, "fileMode": 0o666, "permissions": "rw"}
+    found = [
+        {"name": str(number), "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{number}", **null}]}}
+        for number in range(count)
+    ]
     return json.dumps({"cdiVersion": "0.6.0", "kind": GPU_KIND, "devices": found}, indent=1)
 
 

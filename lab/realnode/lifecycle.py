@@ -121,10 +121,9 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
         etc / "Corefile": configuration.corefile(node, kubeconfig),
         etc / "resolv.conf": f"nameserver {node.dns_address}\n",
         kubeconfig: configuration.kubeconfig(plane.kubeconfig(), relay),
-        node.devices / "gpus.json": configuration.devices(described.gpus, node.devices),
+        node.devices / "gpus.json": configuration.devices(described.gpus),
         node.enter: processes.enter_script(node, found),
     }
-    texts |= {node.devices / f"nvidia{number}": "a stand-in for a GPU\n" for number in range(described.gpus)}
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
