@@ -9,6 +9,7 @@ import pulumi
 
 from components.fabric.claims import claim_of, claim_template
 from components.isolation.berth import isolated, isolation
+from components.lifecycle.manifest import in_berth, kept
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest, resource_type
 from components.ray import nested
 from components.ray.manifest import dashboard_service, ray_cluster
@@ -72,7 +73,7 @@ class Berth(pulumi.ComponentResource):
         self.settings = inputs.settings
         self.namespace = namespace_of(inputs.settings.name)
         labels = berth_labels(inputs)
-        cluster = ray_cluster(inputs.settings, inputs.pools, self.namespace, labels)
+        cluster = kept(ray_cluster(inputs.settings, inputs.pools, self.namespace, labels), inputs.settings)
         dashboard = dashboard_service(inputs.settings, self.namespace, labels)
         apart = isolation(
             inputs.settings,
@@ -89,6 +90,10 @@ class Berth(pulumi.ComponentResource):
         in_namespace = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
         needed: list[pulumi.Resource] = [namespace, *self._claim_template(name, inputs, labels, namespace)]
         needed += [KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace) for each in apart.objects]
+        for each in in_berth(
+            inputs.settings, self.namespace, labels, network_policies=inputs.isolation.network_policies
+        ):
+            needed.append(KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace))
         if programs := nested.config_map(inputs.settings, self.namespace, labels):
             needed.append(KubernetesObject(f"{name}-{programs['metadata']['name']}", programs, in_namespace))
         self.ray_cluster = KubernetesObject(

@@ -11,6 +11,7 @@ import pulumi
 from components.berth import Berth, BerthInputs
 from components.isolation.priority import priority_classes
 from components.kubernetes_provider import kubernetes_provider
+from components.lifecycle.component import Keeper, KeeperInputs
 from components.manifest import KubernetesObject
 from stacks.claims_api import claims_api
 from stacks.existing import existing
@@ -19,8 +20,9 @@ from stacks.notices import say
 from stacks.platforms import Platform
 from stacks.policies.settings import judge_environment
 from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import Resolved, contract_of, resolve_environment
+from stacks.settings.lifecycle import KeeperSettings
+from stacks.settings.ray import BUILT_IN, RayClusterSettings
+from stacks.settings.resolve import Resolved, contract_of, has_keeper, resolve_environment
 from stacks.stack_file import StackFile
 from stacks.waiting import wait_until_ready
 
@@ -72,6 +74,8 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
         for kind, of_it in kinds
         for its in of_it
     ]
+    if has_keeper(settings, resolved):
+        Keeper("keeper", _keeper(stack, settings, resolved), on_cluster)
     berths = [Berth(each.settings.name, each, on_cluster) for each in wanted]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(each.name for each in resolved.clusters))
@@ -82,6 +86,16 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.kubeconfig)
     await wait_until_ready(stack, platform.kubeconfig, berths)
+
+
+def _keeper(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> KeeperInputs:
+    """It runs where heads run; where there are none yet, on any pool without GPUs, or on any at all."""
+    its = settings.keeper or KeeperSettings()
+    pools = resolved.pools
+    heads = {each.head.pool for each in (*resolved.berths, *resolved.clusters)}
+    without_gpus = {name for name, pool in pools.items() if not pool.per_node}
+    image = its.image or settings.defaults.image or BUILT_IN.image or ""
+    return KeeperInputs(stack, its, image, heads or without_gpus or set(pools), pools)
 
 
 async def _platform(

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from stacks.settings.base import Settings
 from stacks.settings.cluster import ClusterSettings
 from stacks.settings.isolation import IsolationSettings
+from stacks.settings.lifecycle import KeeperSettings
 from stacks.settings.network import NetworkSettings
 from stacks.settings.operators import OperatorsSettings
 from stacks.settings.policy import PolicySettings
@@ -43,6 +44,8 @@ class EnvironmentSettings(Settings):
     network: NetworkSettings = NetworkSettings()
     operators: OperatorsSettings = OperatorsSettings()
     isolation: IsolationSettings = IsolationSettings()
+    keeper: KeeperSettings | None = None
+    """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
     policies: PolicySettings = PolicySettings()
     sharing: dict[Name, SharingProfile] = {}
     """Ways to share GPUs, by name, for the pools' `sharing`. The one named `any` is the device plugin's default."""

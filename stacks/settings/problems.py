@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 """Keys and list positions from the top of a stack's settings down to a value."""
 
 # Parts of pydantic's locations that are no keys of the settings: names of union members, and the mark of a dict's key.
-_NOT_IN_YAML = {"count", "bounds", "[key]"}
+_NOT_IN_YAML = {"count", "bounds", "working", "always", "[key]"}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from stacks.settings import versions
 from stacks.settings.base import Settings
 from stacks.settings.bounds import WorkerBounds, WorkerCount, at_most
 from stacks.settings.isolation import Access, AccessShape, PriorityClass
+from stacks.settings.lifecycle import Lifecycle, LifecycleShape
 from stacks.settings.types import Duration, Name, NonEmpty, Quantity
 
 NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
@@ -109,6 +110,8 @@ class RayShape(Settings):
     """Who may use it by kubectl and Ray."""
     priority: PriorityClass | None = None
     """PriorityClass of its pods. Default: berth-development; for a named cluster berth-production, which preempts it."""
+    lifecycle: LifecycleShape = LifecycleShape()
+    """When it is suspended by itself, and how long it lives. A named cluster takes none of `defaults`."""
     wait: Wait = Wait()
     """What `pulumi up` waits for."""
 
@@ -122,11 +125,11 @@ def _written(shape: RayShape) -> dict[str, Any]:
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """`above` over `below`, key by key in nested models; `workers` is one value, replaced whole."""
+    """`above` over `below`, key by key in nested models; `workers`, and working hours, are one value, replaced whole."""
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)
-        nested = isinstance(value, dict) and isinstance(under, dict) and key != "workers"
+        nested = isinstance(value, dict) and isinstance(under, dict) and key not in ("workers", "hours")
         merged[key] = _merge(under, value) if nested and isinstance(under, dict) else value
     return merged
 
@@ -180,6 +183,7 @@ class RayClusterSettings(Settings):
     dashboard: Literal["private", "internal", "public"] = "private"
     access: Access = Access()
     priority: PriorityClass | None = None
+    lifecycle: Lifecycle = Lifecycle()
     wait_until: Literal["ready", "submitted"]
     wait_timeout: Duration
 

@@ -20,6 +20,7 @@ from stacks.settings.fit import (
     waiting_warning,
 )
 from stacks.settings.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
+from stacks.settings.lifecycle import LifecycleShape, complete, lifecycle_problems
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.nested import nested_problems, nested_warning
 from stacks.settings.operators import KubeRaySettings
@@ -63,6 +64,8 @@ class EnvironmentContract(Settings):
     """It is a production environment."""
     waived: dict[NonEmpty, NonEmpty] = {}
     """Policies that do not hold there, each with the reason: an engineer's own stack can waive none."""
+    keeper: bool = False
+    """It has a keeper, which suspends and wakes berths."""
 
 
 @dataclass
@@ -122,6 +125,12 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     cluster = _resolve(name, settings.shape, contract.defaults, path, resolved, whole_node=False)
     if cluster:
         resolved.berths.append(cluster)
+        if cluster.lifecycle.any and not contract.keeper:
+            message = (
+                f"environment {contract.name!r} has no keeper, so nobody would suspend or wake the berth; give it one there"
+                f" (`keeper: {{}}`; then pulumi up -s {contract.name}), or take this out"
+            )
+            resolved.problems.append(Problem((*path, "lifecycle"), message))
         resolved.problems += capacity_problems(resolved.pools, [*contract.demands, *resolved.demands], path)
     return resolved
 
@@ -145,10 +154,20 @@ def contract_of(
         isolation=settings.isolation,
         production=settings.is_production(stack),
         waived=settings.policies.waived,
+        keeper=has_keeper(settings, resolved),
     )
 
 
-RESERVED = {"verify": "`berth verify` runs its Jobs in namespace berth-verify"}
+def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
+    """Whether an environment has a keeper: one is asked for, or a berth of it, or one that takes its defaults, has a lifecycle."""
+    kept = [settings.keeper is not None, complete(settings.defaults.lifecycle).any]
+    return any([*kept, *(each.lifecycle.any for each in (*resolved.berths, *resolved.clusters))])
+
+
+RESERVED = {
+    "verify": "`berth verify` runs its Jobs in namespace berth-verify",
+    "keeper": "the keeper runs in namespace berth-keeper",
+}
 """Names that no engineer and no cluster can have, with the reason."""
 
 
@@ -170,6 +189,7 @@ def _resolve(
         return None
     base = BUILT_IN
     if whole_node:
+        defaults = defaults.model_copy(update={"lifecycle": LifecycleShape()})
         # A cluster takes the node whole unless it says otherwise itself: the defaults' worker is a berth's.
         wanted = shape.over(defaults.model_copy(update={"worker": defaults.worker.model_copy(update=_NO_SIZE)}))
         if worker_pool.shared and shape.worker.gpus is None:
@@ -206,6 +226,7 @@ def _resolve(
             "dashboard": full.dashboard,
             "access": full.access.model_dump(exclude_none=True),
             "priority": full.priority or (PRODUCTION if whole_node else DEVELOPMENT),
+            "lifecycle": complete(full.lifecycle).model_dump(),
             "wait_until": full.wait.until,
             "wait_timeout": full.wait.timeout,
         }
@@ -215,6 +236,7 @@ def _resolve(
     into.problems += version_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster)
     into.problems += nested_problems(cluster, into.pools, path)
+    into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
     for warn in (memory_warning, waiting_warning, alignment_warning, nested_warning):
         if warning := warn(cluster, into.pools, path):
             into.warnings.append(warning)

@@ -76,7 +76,7 @@ def test_condition(given: dict[str, Any], ready: bool, text: str) -> None:  # no
 
 
 UNSTARTED = pod("Pending")
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+READY: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def pods(**counts: int) -> list[dict[str, Any]]:
