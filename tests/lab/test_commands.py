@@ -1,0 +1,178 @@
+"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls `pulumi up` itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Done, Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+CANARY = "canary-5b1f9e"
+
+
+def environment(lab: Lab) -> Settings:
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "dev": {"machineType": "g2-standard-48", "nodes": 1},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "defaults": {
+            "head": {"cpu": 1, "memory": "2Gi"},
+            "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"},
+            "wait": {"timeout": "2m"},
+        },
+        "engineers": {"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's own commands."""
+    project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
+    project.write("day", environment=environment(lab))
+    project.run("pulumi", "stack", "init", "day", "--no-select")
+    told = json.loads(berth(project, "up", "-s", "day", "--yes", "--json").stdout)
+    assert told["result"] == "succeeded"
+    done = {each["title"]: each["done"] for each in told["components"]}
+    assert {"node pool dev", "KubeRay operator", "berth bob"} <= done.keys()
+    assert all(done.values())
+    assert "bob" in told["outputs"]["berths"]
+    assert "kubeconfig" not in told["outputs"]
+    berth(project, "engineer", "init", "amy", "--environment", "day")
+    project.run("pulumi", "stack", "init", "amy", "--no-select")
+    own = berth(project, "up", "-s", "amy", "--yes")
+    assert "✓ berth amy" in own.stderr
+    assert "berth connect amy" in own.stdout
+    yield project
+    berth(project, "destroy", "-s", "amy", "--yes", "--allow-destroy")
+    gone = berth(project, "destroy", "-s", "day", "--yes", "--allow-destroy", "--json")
+    assert json.loads(gone.stdout)["result"] == "succeeded"
+    assert project.resources("day") == []
+
+
+def berth(project: Project, *arguments: str, code: int = 0) -> Done:
+    done = project.run("berth", *arguments, check=False)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def started(day: Project, *command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        cwd=day.folder,
+        env=day.lab.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def pods(day: Project, name: str) -> list[dict[str, Any]]:
+    return day.get("pods", "-n", f"berth-{name}")
+
+
+def test_an_engineer_comes_and_goes(day: Project) -> None:
+    """She comes while there is no room for her, so that the update waits, is watched, and is interrupted."""
+    file = day.folder / "stacks" / "Pulumi.day.yaml"
+    before, text = day.versions(), file.read_text()
+    nodes = [node["metadata"]["name"] for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")]
+    day.run("kubectl", "cordon", *nodes)
+    berth(day, "engineer", "add", "carol", "-s", "day", "--gpus", "1")
+    with started(day, "berth", "up", "-s", "day", "--yes") as update:
+        with started(day, "berth", "status", "-s", "day", "--watch", "--interval", "0.5", "--json") as watch:
+            waiting = next(each for line in watch.stdout or () for each in json.loads(line)["waiting"])
+            watch.send_signal(signal.SIGINT)
+            assert watch.wait(timeout=60) == 0
+        assert (waiting["name"], waiting["kind"], waiting["pods"]) == ("carol", "worker", 1)
+        assert "cannot be scheduled" in waiting["reason"]
+        said = ""
+        for line in update.stderr or ():
+            said += line
+            if "carol: head ready, 0/1 workers ready" in line:
+                update.send_signal(signal.SIGINT)
+        assert update.wait(timeout=60) == 130, said
+        assert "go on with: berth up -s day" in said
+    day.run("kubectl", "uncordon", *nodes)
+    removed = berth(day, "engineer", "remove", "carol", "-s", "day")
+    assert "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost" in removed.stdout
+    assert yaml.safe_load(file.read_text()) == yaml.safe_load(text)
+    # No lock is left. What goes is said first, and goes only where that is meant.
+    refused = berth(day, "up", "-s", "day", "--yes", code=3)
+    assert "Whose work is lost: berth carol (2 pods, 1 GPU)" in refused.stderr
+    assert len(pods(day, "carol")) == 2
+    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    eventually(lambda: pods(day, "carol") == [], "carol's pods are gone")
+    assert day.versions() == before
+
+
+def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None:
+    told = berth(day, "suspend", "bob")
+    assert "bob is suspended; back with: berth wake bob" in told.stdout
+    assert "simulated" in told.stderr
+    assert pods(day, "bob") == []
+    assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
+    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it asleep.
+    day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
+    day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
+    day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
+    assert pods(day, "bob") == []
+    for verb in ("connect", "logs"):
+        assert "berth wake bob" in berth(day, verb, "bob", code=1).stderr
+    assert "bob is ready" in berth(day, "wake", "bob").stdout
+    assert len(pods(day, "bob")) == 3
+    assert "awake already" in berth(day, "wake", "bob").stdout
+    day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
+
+
+def test_connecting_and_logs_say_what_is_simulated(day: Project) -> None:
+    assert "bob runs on simulated nodes" in berth(day, "connect", "bob", code=1).stderr
+    by_hand = berth(day, "connect", "-s", "amy", "--print").stdout
+    assert "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001" in by_hand
+    assert "RAY_AUTH_TOKEN_PATH=token ray job submit --address http://127.0.0.1:8265" in by_hand
+    for options in ([], ["--worker", "2"]):
+        assert "simulated node: its containers never run" in berth(day, "logs", "bob", *options, code=1).stderr
+    assert "there is no worker 3" in berth(day, "logs", "bob", "--worker", "3", code=2).stderr
+    lines = berth(day, "logs", "bob", "--operator", "--tail", "5").stdout.splitlines()
+    assert len(lines) == 5
+    assert all("berth-bob" in line for line in lines)
+
+
+def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
+    secret = json.loads(day.run("kubectl", "get", "secret", "bob", "-n", "berth-bob", "-o", "json").stdout)
+    token = base64.b64decode(secret["data"]["auth_token"]).decode()
+    kubeconfig = yaml.safe_load(day.outputs("day")["kubeconfig"])
+    keys = [str(value) for user in kubeconfig["users"] for value in user["user"].values() if isinstance(value, str)]
+    told = json.loads(berth(day, "diagnose", "bob", "-o", "bob.md", "--json").stdout)
+    assert told["missing"] == []
+    text = (day.folder / "bob.md").read_text()
+    for title in ("Settings of stack day", "Plan of stack day", "RayCluster", "Pods", "Events", "The operator's log"):
+        assert f"## {title}" in text
+    assert "LEVEL" in text
+    assert "WANDB_API_KEY" in text
+    for planted in (CANARY, token, secret["data"]["auth_token"], *keys):
+        assert planted not in text
+
+
+def test_destroying_names_everybodys_berths_first(day: Project) -> None:
+    before = day.versions()
+    refused = berth(day, "destroy", "-s", "day", "--yes", code=3)
+    assert "amy: ready, 2 pods, of stack amy" in refused.stderr
+    assert "bob: ready, 3 pods, of stack day" in refused.stderr
+    assert "first, for each: berth destroy -s amy" in refused.stderr
+    assert day.versions() == before
