@@ -157,10 +157,11 @@ def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
             f" {settings.name!r}"
         )
     why = ""
-    if not settings.worker.nics:
-        why = f"pool {pool.name!r} has `rdma: none`" if not pool.settings.nics else "worker.nics is 0"
-        if pool.settings.nics and settings.worker.gpus and settings.worker.gpus < pool.per_node:
-            why = f"a worker takes {settings.worker.gpus} of a node's {pool.per_node} GPUs, and worker.nics says nothing else"
+    if not pool.settings.nics:
+        why = f"pool {pool.name!r} has `rdma: none`"
+    elif not settings.worker.nics:
+        partly = settings.worker.gpus < pool.per_node and not pool.settings.by_dra
+        why = "worker.nics is 0" + (", the default for workers that count some of a node's GPUs" if partly else "")
     claim = claim_of(settings.worker, pool)
     return Expected(
         cluster=settings.name,

@@ -39,6 +39,9 @@ SMALLEST = 1024
 LARGEST = {"nccl": 2**30, "gloo": 2**26}
 """Bytes of the largest one where nothing else is asked: CPUs reduce slowly, and their pods are small."""
 
+LONGEST_ERROR = 300
+"""Characters of an error: Ray adds advice for every case to its own."""
+
 MOST_ITERATIONS = 20
 SECONDS_A_SIZE = 2.0
 
@@ -526,9 +529,10 @@ def say(line: str) -> None:
 
 
 def shortened(error: BaseException) -> str:
-    """An error's last lines, which say what it was."""
+    """What an error says at its end, after all the calls that led to it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[-3:])[-600:] or type(error).__name__
+    text = lines[-1] if lines else type(error).__name__
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}…"
 
 
 def pieces(evidence: dict[str, Any]) -> list[str]:

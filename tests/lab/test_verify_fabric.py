@@ -1,0 +1,158 @@
+"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are real and proven, the rest is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+NOT_RUN = {"sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth", "NCCL versions"}
+
+
+def environment(lab: Lab) -> Settings:
+    charts = lab.home.charts
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "pairs": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": 2,
+                "rdma": "networks",
+                "gpuAllocation": "dra",
+            },
+            "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"},
+        },
+        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
+        "operators": {
+            "kuberay": {"chart": str(charts / "kuberay-operator")},
+            "gpu": {"chart": str(charts / "gpu-operator")},
+            "dranet": {"chart": str(charts / "dranet")},
+            "gpuDra": {"chart": str(charts / "dra-driver-nvidia-gpu")},
+        },
+        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
+        "engineers": {"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
+        "clusters": {"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """An environment that is up, named `reduced`; each test leaves it as it found it."""
+    project = Project.make(tmp_path_factory.mktemp("verify-fabric") / "project", lab)
+    project.write("reduced", environment=environment(lab))
+    project.up("reduced")
+    yield project
+    project.destroy("reduced")
+
+
+def verify(fleet: Project, *options: str, stack: str = "reduced") -> tuple[int, dict[str, Any], str]:
+    """Exit code, JSON and what else was said of a run."""
+    done = fleet.run("berth", "verify", "fabric", "-s", stack, "--json", *options, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.stdout, done.stderr
+    return done.returncode, dict(json.loads(done.stdout)), done.stderr
+
+
+def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {check["name"]: (check["verdict"], check["evidence"]) for check in proof["checks"]}
+
+
+def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fleet: Project) -> None:
+    before = fleet.versions()
+    code, proof, said = verify(fleet)
+    found = checks(proof)
+    assert code == 0
+    assert (proof["cluster"], proof["namespace"]) == ("train", "berth-train")
+    assert found["claims"] == ("pass", "4 NICs of class dranet in each of 2 workers")
+    assert found["pairs"] == ("pass", "each of 8 GPUs has the NIC of its PCIe root")
+    assert found["scheduling"][0] == "pass"
+    assert found["all-reduce"] == ("simulated", "simulated: this node runs no containers (KWOK)")
+    assert {name: found[name] for name in NOT_RUN} == dict.fromkeys(NOT_RUN, ("skipped", "the all-reduce was not run"))
+    assert proof["causes"] == []
+    assert proof["threshold"] == {
+        "bus": 140.0,
+        "source": "70% of 4 × 400 Gbit/s (a4-highgpu-8g)",
+        "always": False,
+    }
+    # No job is left waiting for containers that never run.
+    assert fleet.get("rayjobs", "-A") == []
+    assert fleet.versions() == before
+    evidence, report = (
+        fleet.folder / line.removeprefix("written: ") for line in said.splitlines() if "written" in line
+    )
+    assert json.loads(evidence.read_text()) == proof
+    assert "each of 8 GPUs has the NIC of its PCIe root" in report.read_text()
+
+
+def test_the_table_is_for_people_and_the_files_go_where_they_are_asked_for(fleet: Project) -> None:
+    done = fleet.run("berth", "verify", "fabric", "-s", "reduced", "--cluster", "train", "--output", "proof/here")
+    assert "4 NICs of class dranet" in done.stdout
+    assert done.stdout.strip().splitlines()[-1] == "3 pass, 0 fail, 1 simulated, 7 skipped"
+    assert sorted(path.name for path in (fleet.folder / "proof" / "here").iterdir()) == ["evidence.json", "report.html"]
+
+
+def test_a_cluster_that_claims_nothing_is_caught_with_the_cause(fleet: Project) -> None:
+    shape = {"worker": {"pool": "pairs", "gpus": 1, "nics": 0, "cpu": 1, "memory": "2Gi"}}
+    fleet.write("carol", engineer={"environment": "reduced", **shape})
+    fleet.up("carol")
+    code, proof, _ = verify(fleet, stack="carol")
+    fleet.destroy("carol")
+    verdict, evidence = checks(proof)["claims"]
+    assert (code, verdict) == (1, "fail")
+    assert evidence == "not using the fabric: its workers claim no NICs, since worker.nics is 0"
+    assert proof["causes"][0]["look"] == "berth check"
+
+
+def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet: Project) -> None:
+    nodes = [each["metadata"]["name"] for each in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
+    fleet.run("kubectl", "cordon", *nodes)
+    (worker, _) = fleet.workers("train")
+    fleet.run("kubectl", "delete", "pod", worker["metadata"]["name"], "-n", "berth-train", "--wait=true")
+    eventually(lambda: len(fleet.workers("train")) == 2, "KubeRay has made another worker")
+    code, proof, _ = verify(fleet)
+    fleet.run("kubectl", "uncordon", *nodes)
+    found = checks(proof)
+    assert code == 1
+    assert found["claims"][0] == "fail"
+    assert "nothing is allocated to its claim" in found["claims"][1]
+    assert found["scheduling"][0] == "fail"
+    assert "were unschedulable" in found["scheduling"][1]
+    assert found["all-reduce"] == ("skipped", "not all workers are ready")
+    assert [cause["text"] for cause in proof["causes"]][-1].startswith("a worker waits for a node")
+    eventually(lambda: verify(fleet)[0] == 0, "the worker runs again")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-s", "reducd"], "did you mean 'reduced'?"),
+        (
+            ["-s", "reduced", "--cluster", "trian"],
+            "environment reduced has no RayCluster 'trian'; did you mean 'train'?",
+        ),
+        (["-s", "reduced", "--cluster", "bob"], "pool 'shared' shares its GPUs"),
+        (["-s", "dave", "--cluster", "train"], "berth verify fabric -s reduced --cluster train"),
+        (["-s", "reduced", "--timeout", "5"], "--timeout: '5' is no duration"),
+        (["-s", "reduced", "--max-size", "1"], "--max-size: the smallest tensor has 1Ki"),
+        (["-s", "reduced", "--max-size", "much"], "--max-size: "),
+        (["-s", "reduced", "--output", "Pulumi.yaml"], "--output: "),
+        (["-s", "unborn"], "stack unborn has not been brought up"),
+    ],
+)
+def test_bad_input_says_what_mends_it(fleet: Project, options: list[str], told: str) -> None:
+    fleet.write("unborn", environment=environment(fleet.lab))
+    fleet.write("dave", engineer={"environment": "reduced", "worker": {"pool": "pairs", "gpus": 1}})
+    refused = fleet.run("berth", "verify", "fabric", *options, check=False)
+    assert refused.returncode == 2
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
