@@ -12,6 +12,7 @@ from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from components.proof.gpu_evidence import is_simulated
 from components.ray.readiness import Key
+from components.ray.suspension import is_suspended
 from stacks import stack_file
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.resolve import namespace_of
@@ -64,6 +65,16 @@ class Berth:
     def stack(self) -> str:
         """The stack that made it."""
         return str(self.cluster["metadata"]["labels"][STACK_LABEL])
+
+    def asleep(self, cluster: Object | None = None) -> str:
+        """That it is suspended, and what wakes it; "" where it is not.
+
+        Args:
+            cluster: its RayCluster as it is by now.
+        """
+        if not is_suspended(cluster or self.cluster):
+            return ""
+        return f"{self.name} is suspended; bring it back with: berth wake {self.name}"
 
     def pods(self, kind: str = "") -> list[Object]:
         """Its pods that are not going away, by name.

@@ -23,7 +23,6 @@ from components.cluster_api import RAY_CLUSTERS, ClusterError, Object, within
 from components.pods import why_not_ready
 from components.ray.condition import condition_of
 from components.ray.readiness import reasons_of
-from components.ray.suspension import is_suspended
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -131,8 +130,8 @@ def ready_head(berth: Berth) -> Object:
         ClusterError: the API server can't be asked.
     """
     condition = condition_of(berth.cluster)
-    if is_suspended(berth.cluster):
-        raise NotReadyError(f"{berth.name} is suspended; bring it back with: berth wake {berth.name}")
+    if asleep := berth.asleep():
+        raise NotReadyError(asleep)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(berth.api, berth.key) or [str(condition)]
@@ -303,8 +302,8 @@ def _next_head(berth: Berth) -> Object:
         else:
             if not clusters:
                 raise NotReadyError(f"{berth.name} is gone")
-            if is_suspended(clusters[0]):
-                raise NotReadyError(f"{berth.name} was suspended; bring it back with: berth wake {berth.name}")
+            if asleep := berth.asleep(clusters[0]):
+                raise NotReadyError(asleep)
             why = (why_not_ready(heads[0], "head") or "") if heads else "there is no head pod yet"
             if heads and not why:
                 return heads[0]

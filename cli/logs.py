@@ -14,7 +14,6 @@ from cli.operator_log import operator_lines
 from cli.running import HEAD_CONTAINER
 from components.cluster_api import PODS, Object, within
 from components.pods import why_not_ready
-from components.ray.suspension import is_suspended
 
 WORKER_CONTAINER = "ray-worker"
 
@@ -85,8 +84,8 @@ def choose(berth: Berth, worker: int | None) -> Object:
         ClusterError: the API server can't be asked.
     """
     pods = berth.pods("worker" if worker else "head")
-    if not pods and is_suspended(berth.cluster):
-        raise NoLogError(f"{berth.name} is suspended and has no pods; bring it back with: berth wake {berth.name}")
+    if not pods and (asleep := berth.asleep()):
+        raise NoLogError(asleep)
     if worker is None:
         if not pods:
             raise NoLogError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")

@@ -173,7 +173,10 @@ def test_ports_are_forwarded_to_the_next_head(
     berth = Berth("alice", cast("Environment", None), api, cluster)
     addresses = Addresses(18265, 10002, tmp_path / "token")
     # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is suspended.
-    with private_folder() as folder, pytest.raises(NotReadyError, match="alice was suspended"):
+    with (
+        private_folder() as folder,
+        pytest.raises(NotReadyError, match="alice is suspended; bring it back with: berth wake alice"),
+    ):
         connect._forward(berth, head("head-1"), Kubectl("{}", folder), addresses, as_json=False)  # noqa: SLF001
     asked = (tmp_path / "asked").read_text().splitlines()
     ports = "18265:8265 10002:10001"

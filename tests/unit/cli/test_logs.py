@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -13,7 +12,7 @@ from cli.environment import Environment
 from cli.logs import NoLogError, choose
 from cli.main import app
 from cli.operator_log import about
-from cli.watch import Waiting, age, queue_of
+from cli.watch import Waiting, queue_of
 from components.cluster_api import ClusterApi
 
 
@@ -79,13 +78,3 @@ def test_what_waits_for_what() -> None:
     assert queue_of([*pods, ready], []) == [
         Waiting("bob", "worker", 2, "cannot be scheduled: 0/2 nodes are available.", "2026-01-01T00:00:00Z")
     ]
-
-
-@pytest.mark.parametrize(
-    ("now", "expected"),
-    [("00:00:40", "40 s"), ("00:05:01", "5 m"), ("02:59:59", "2 h")],
-)
-def test_age(now: str, expected: str) -> None:
-    at = datetime.fromisoformat(f"2026-01-01T{now}+00:00").astimezone(UTC)
-    assert age("2026-01-01T00:00:00Z", at) == expected
-    assert age("", at) == ""
