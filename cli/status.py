@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from cli.console import err, out
 from cli.environment import StatusError, brought_up
+from cli.life import Life, age, life_of, moment, sentences
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.device_inventory import inventory_of
@@ -76,6 +78,7 @@ class Ray:
         gpus: GPUs that its workers ask for.
         nics: RDMA NICs that its workers hold.
         reasons: why it is not ready.
+        life: its age, when it expires, and why it is suspended.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Ray:
     gpus: int
     nics: int
     reasons: list[str]
+    life: Life
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str, seen: Inventory | N
         gpus=gpus_of(cluster),
         nics=sum(key in nics for key in held),
         reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
+        life=life_of(cluster),
     )
 
 
@@ -237,6 +242,8 @@ def table(fleet: Fleet) -> Group:
             parts.append(_rays(title, first, rays))
     parts += [Text(_lacks(pool), style="yellow") for pool in fleet.pools if pool.nodes < pool.nodes_at_least]
     parts += [Text(_lacks_nics(pool), style="yellow") for pool in fleet.pools if pool.nics < pool.nics_of_machines]
+    told = [said for ray in (*fleet.berths, *fleet.clusters) for said in sentences(ray.name, ray.life)]
+    parts += [Text(said, style="cyan") for said in told]
     waiting = [ray for ray in (*fleet.berths, *fleet.clusters) if not ray.ready]
     parts += [Text(f"{ray.name} is not ready: {'; '.join(ray.reasons)}", style="yellow") for ray in waiting]
     return Group(*parts)
@@ -262,6 +269,8 @@ def _lacks_nics(pool: Pool) -> str:
 def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
     shown = list(rays)
     with_nics = any(ray.nics for ray in shown)
+    expiring = any(ray.life.expires for ray in shown)
+    now = datetime.now(tz=UTC)
     grid = Table(
         first,
         "namespace",
@@ -271,6 +280,8 @@ def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
         *(["NICs"] if with_nics else []),
         "pool",
         "stack",
+        "age",
+        *(["expires"] if expiring else []),
         box=box.SIMPLE_HEAD,
         title=title,
         title_justify="left",
@@ -287,6 +298,8 @@ def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
             *([str(ray.nics)] if with_nics else []),
             ray.pool,
             ray.stack,
+            age(ray.life.created, now),
+            *([moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–"] if expiring else []),
         )
     return grid
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from cli.berths import Berth, find
 from cli.console import err, out, print_json
 from cli.kubectl import kubectl
+from cli.life import EXTEND, expired, life_of, moment
 from cli.running import Running, running_on
 from components.ray import suspension
 from components.ray.condition import condition_of
@@ -60,6 +62,11 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
         return _done(berth, state, suspended=False, changed=False, as_json=as_json)
     if condition.state != "waking":
         suspension.wake(berth.api, berth.key)
+    life = life_of(berth.cluster)
+    if expired(life, datetime.now(tz=UTC)):
+        since = moment(life.expires, life.zone)
+        note = f"{berth.name} expired on {since}, and is suspended again a day from now; to keep it, {EXTEND}"
+        err.print(f"note: {note}", markup=False)
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
 

@@ -21,6 +21,7 @@ from rich.text import Text
 from cli.berths import names_of
 from cli.console import err, out
 from cli.environment import Environment, brought_up
+from cli.life import age
 from cli.status import Fleet, observe, table
 from components.berth import ENVIRONMENT_LABEL, STACK_LABEL
 from components.cluster_api import EVENTS, PODS, ClusterApi, ClusterError, Object
@@ -131,23 +132,6 @@ def queue_table(queue: Iterable[Waiting], now: datetime) -> Table:
         pods = f"{each.pods} {each.kind}" if each.pods == 1 else f"{each.pods} {each.kind}s"
         grid.add_row(each.name, pods, age(each.since, now), Text(each.reason, style="yellow"))
     return grid
-
-
-def age(since: str, now: datetime) -> str:
-    """`3 d`, `2 h`, `5 m`, `40 s`; "" where it is not known.
-
-    Args:
-        since: a time as the API server writes it.
-        now: with its time zone.
-    """
-    try:
-        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
-    except ValueError:
-        return ""
-    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit}"
-    return f"{max(seconds, 0)} s"
 
 
 def _now() -> datetime:

@@ -104,7 +104,7 @@ def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -
         work: what runs on it; None for a suspended one, which is not asked.
         now: with a time zone.
     """
-    expires = lifetime.expiresmoment(known.created)
+    expires = lifetime.expires_at(known.created)
     expired = expires is not None and now >= expires
     due_for_deletion = expires + lifetime.delete_after if expires and lifetime.delete_after else None
     delete_due = due_for_deletion if due_for_deletion and now >= due_for_deletion else None

@@ -71,7 +71,7 @@ class Lifetime:
         """There is something that the keeper does."""
         return bool(self.expires or self.hours or self.idle)
 
-    def expiresmoment(self, created: datetime) -> datetime | None:
+    def expires_at(self, created: datetime) -> datetime | None:
         """When a berth that was made then expires: at the end of its last day, or when its time is over."""
         if isinstance(self.expires, timedelta):
             return created + self.expires
