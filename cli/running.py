@@ -48,6 +48,8 @@ def running_on(berth: Berth, program: Kubectl) -> Running:
         return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
     if berth.is_simulated(head):
         return Running(pods=len(pods), note=SIMULATED)
+    if (head.get("status") or {}).get("phase") == "Pending":
+        return Running(pods=len(pods), note="its head has not begun yet, so nothing runs on it")
     if reason := why_not_ready(head, "head"):
         return Running(pods=len(pods), unknown=reason)
     try:

@@ -69,7 +69,7 @@ def plain_errors() -> Iterator[None]:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         yield
-    except (BadInputError, NoSuchStackError, UnknownStackError, SettingsError, ValueError) as error:
+    except (BadInputError, NoSuchStackError, UnknownStackError, SettingsError) as error:
         fail(str(error), BAD_INPUT)
     except BrokenPipeError:
         raise  # the reader has what it wanted
@@ -80,6 +80,21 @@ def plain_errors() -> Iterator[None]:
 def _terminated(_signal: int, _frame: object) -> NoReturn:
     """As Ctrl-C: clean up, then end."""
     raise SystemExit(TERMINATED)
+
+
+def _check_duration(timeout: str) -> None:
+    """Refuse what is no duration.
+
+    Raises:
+        BadInputError: it is none.
+    """
+    from cli.berths import BadInputError  # noqa: PLC0415
+    from stacks.settings.types import parse_duration  # noqa: PLC0415
+
+    try:
+        parse_duration(timeout)
+    except ValueError as error:
+        raise BadInputError(f"--timeout: {error}") from None
 
 
 def suspend(
@@ -99,6 +114,7 @@ def suspend(
     with plain_errors():
         from cli import suspension as verb  # noqa: PLC0415
 
+        _check_duration(timeout)
         raise typer.Exit(verb.suspend(name, stack, timeout, yes=yes, as_json=as_json))
 
 
@@ -110,6 +126,7 @@ def wake(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, 
     with plain_errors():
         from cli import suspension as verb  # noqa: PLC0415
 
+        _check_duration(timeout)
         raise typer.Exit(verb.wake(name, stack, timeout, as_json=as_json))
 
 

@@ -62,7 +62,8 @@ def up(stack: str, options: Options) -> int:
         return BAD_INPUT
     refused = _may(f"berth up -s {stack}", report.verdict != "nothing", report.level == Level.DESTROYS, options)
     if refused is not None:
-        return refused
+        lost = [str(each) for each in report.sitting(Level.DESTROYS)]
+        return _refused(stack, "up", refused, options, lost)
     return _run(stack, "up", report, options, {})
 
 
@@ -80,9 +81,10 @@ def destroy(stack: str, options: Options) -> int:
     losses = losses_of(stack, of_environment=report.known.kind == "environment")
     _say_losses(stack, report, losses)
     refused = _may(f"berth destroy -s {stack}", True, losses.felt, options)  # noqa: FBT003
+    lost = [loss.as_json() for loss in losses.berths]
     if refused is not None:
-        return refused
-    return _run(stack, "destroy", report, options, {"lost": [loss.as_json() for loss in losses.berths]})
+        return _refused(stack, "destroy", refused, options, lost)
+    return _run(stack, "destroy", report, options, {"lost": lost})
 
 
 def _say_losses(stack: str, report: Report, losses: Losses) -> None:
@@ -116,6 +118,12 @@ def _may(command: str, changes: bool, loses: bool, options: Options) -> int | No
         return int(Exit.DESTRUCTIVE)
     err.print(f"nothing was done, since nobody can be asked here; say: {command} --yes", markup=False)
     return BAD_INPUT
+
+
+def _refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence[Any]) -> int:
+    if options.as_json:
+        print_json({"stack": stack, "verb": verb, "result": "refused", "lost": lost})
+    return code
 
 
 def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any]) -> int:

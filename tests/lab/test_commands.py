@@ -171,7 +171,9 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
 
 def test_destroying_names_everybodys_berths_first(day: Project) -> None:
     before = day.versions()
-    refused = berth(day, "destroy", "-s", "day", "--yes", code=3)
+    refused = berth(day, "destroy", "-s", "day", "--yes", "--json", code=3)
+    told = json.loads(refused.stdout)
+    assert (told["result"], [each["name"] for each in told["lost"]]) == ("refused", ["amy", "bob"])
     assert "amy: ready, 2 pods, of stack amy" in refused.stderr
     assert "bob: ready, 3 pods, of stack day" in refused.stderr
     assert "first, for each: berth destroy -s amy" in refused.stderr

@@ -96,6 +96,13 @@ def test_a_wrong_name_is_bad_input(verb: str) -> None:
     assert "no stack of stacks/ has a berth 'nobody'" in done.stderr
 
 
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("verb", ["suspend", "wake"])
+def test_a_timeout_that_is_none_is_bad_input(verb: str) -> None:
+    done = CliRunner().invoke(app, [verb, "carol", "--timeout", "soon"])
+    assert (done.exit_code, "--timeout: 'soon' is no duration" in done.stderr) == (2, True)
+
+
 def test_the_line_that_submits_a_job() -> None:
     with_token = Addresses(8265, 10001, Path("/run/x y/token"))
     assert with_token.submit == (
