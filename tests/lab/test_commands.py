@@ -96,7 +96,9 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     berth(day, "engineer", "add", "carol", "-s", "day", "--gpus", "1")
     with started(day, "berth", "up", "-s", "day", "--yes") as update:
         with started(day, "berth", "status", "-s", "day", "--watch", "--interval", "0.5", "--json") as watch:
-            waiting = next(each for line in watch.stdout or () for each in json.loads(line)["waiting"])
+            waits = (each for line in watch.stdout or () for each in json.loads(line)["waiting"])
+            waiting = next(waits, None)
+            assert waiting, watch.stderr.read() if watch.stderr else ""
             watch.send_signal(signal.SIGINT)
             assert watch.wait(timeout=60) == 0
         assert (waiting["name"], waiting["kind"], waiting["pods"]) == ("carol", "worker", 1)
