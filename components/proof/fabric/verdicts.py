@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -192,8 +193,13 @@ def _by_gloo(evidence: Evidence, expected: Expected) -> Check:
         claims = "" if expected.nics else ", since it claims none"
         return Check(name, "fail", f"not using the fabric: {bare}{claims}")
     worst = min(evidence.traffic, key=_share)
-    text = f"gloo, no GPUs: {_share(worst):.1%} of the traffic of pod {worst.pod} went over claimed NICs, the rest over {worst.main}"
+    text = f"gloo, no GPUs: {_percent(_share(worst))} of the traffic of pod {worst.pod} went over claimed NICs, the rest over {worst.main}"
     return Check(name, "pass" if _share(worst) >= _SHARE_OVER_NICS else "fail", text)
+
+
+def _percent(share: float) -> str:
+    """Rounded down: 100 % is said of all only."""
+    return f"{math.floor(share * 1000) / 10}%"
 
 
 def _share(traffic: Traffic) -> float:
