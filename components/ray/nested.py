@@ -54,6 +54,16 @@ rootless_storage_path = "{_STORAGE}/storage"
 ignore_chown_errors = "true"
 """
 
+# What `ray start` and all that it starts has. Ray hands its variables on to podman as arguments, which everyone in the pod can see
+# and Ray's logs keep, but mounts the token where it is a file (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py).
+_ENVIRONMENT = f"""\
+export PATH={FOLDER}/bin:$PATH
+if [ -n "$RAY_AUTH_TOKEN" ]; then
+  export RAY_AUTH_TOKEN_PATH=$HOME/.ray/auth_token
+  (umask 077 && mkdir -p "$HOME/.ray" && printf %s "$RAY_AUTH_TOKEN" >"$RAY_AUTH_TOKEN_PATH") && unset RAY_AUTH_TOKEN
+fi
+"""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -166,7 +176,7 @@ def _cdi_per_pod() -> Parts:
             "CONTAINERS_CONF": f"{FOLDER}/etc/containers.conf",
             "CONTAINERS_STORAGE_CONF": f"{FOLDER}/etc/storage.conf",
         },
-        command=[f"export PATH={FOLDER}/bin:$PATH"],
+        command=[f". {FOLDER}/etc/environment.sh"],
         security_context={
             **RESTRICTED_CONTAINER,
             "runAsNonRoot": True,
@@ -181,6 +191,7 @@ def _cdi_per_pod() -> Parts:
 _PATHS = {
     "podman": "bin/podman",
     "cdi.py": "bin/cdi.py",
+    "environment.sh": "etc/environment.sh",
     "containers.conf": "etc/containers.conf",
     "storage.conf": "etc/storage.conf",
     "subuid": "etc/subuid",
@@ -195,6 +206,7 @@ def _files() -> dict[str, str]:
     return {
         "podman": (programs / "podman.py").read_text(encoding="utf-8"),
         "cdi.py": (programs / "cdi.py").read_text(encoding="utf-8"),
+        "environment.sh": _ENVIRONMENT,
         "containers.conf": _CONTAINERS_CONF,
         "storage.conf": _STORAGE_CONF,
         "subuid": "",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from components.ray import nested
 from tests.containers import container
-from tests.containers.container import Container
+from tests.containers.container import HOME, Container
 from tests.containers.pods import LOADER, PODS, UNPRIVILEGED, Pod
 from tests.unit.components.test_nested import cluster as ray_cluster
 from tests.unit.components.test_nested import pods, resolved
@@ -145,3 +146,9 @@ def test_podman_reads_what_is_broken_as_no_device(inside: Callable[[Pod, str], l
     broken = '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}'
     script = f"echo '{broken}' >/etc/cdi/nvidia.com-gpu.json; /usr/bin/podman run --device nvidia.com/gpu=all {IMAGE} || echo refused"
     assert inside(pod, script) == ["refused"]
+
+
+def test_rays_token_is_a_file_that_podman_mounts_and_no_argument(inside: Callable[[Pod, str], list[str]]) -> None:
+    pod = replace(PODS["no GPU"], env={"RAY_AUTH_TOKEN": "canary", "HOME": HOME})
+    script = "env | grep -c canary; stat -c %a $RAY_AUTH_TOKEN_PATH; cat $RAY_AUTH_TOKEN_PATH"
+    assert inside(pod, script) == ["0", "600", "canary"]

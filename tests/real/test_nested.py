@@ -64,7 +64,7 @@ def archive(packages: Path) -> bytes:
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as tar:
         for folder in ("usr/bin", "usr/lib"):
-            tar.add(packages / folder, f"{PODMAN}/{folder}")
+            tar.add(packages / folder, f"{PODMAN}/{folder}".lstrip("/"))
         add(tar, f"{PROGRAMS}/podman", LAUNCHER)
         add(tar, "home/ray/.config/containers/policy.json", POLICY)
         add(tar, f"{PODMAN}/image.tar", image.getvalue().decode("latin-1"))
@@ -72,7 +72,7 @@ def archive(packages: Path) -> bytes:
 
 
 def add(tar: tarfile.TarFile, name: str, text: str) -> None:
-    member = tarfile.TarInfo(name)
+    member = tarfile.TarInfo(name.lstrip("/"))
     data = text.encode("latin-1")
     member.size, member.mode = len(data), 0o755
     tar.addfile(member, io.BytesIO(data))

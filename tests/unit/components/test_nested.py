@@ -81,7 +81,7 @@ def test_what_else_is_in_a_pod_stays() -> None:
         {"name": "mine"},
         {"name": "beside"},
     )
-    assert ray["command"] == ["source /mine", "&&", "export PATH=/opt/berth/nested/bin:$PATH"]
+    assert ray["command"] == ["source /mine", "&&", ". /opt/berth/nested/etc/environment.sh"]
     assert [each["value"] for each in ray["env"] if each["name"] == "CONTAINERS_CONF"] == ["/mine"]
     assert ray["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"], "drop": ["ALL"]}
 
