@@ -51,7 +51,7 @@ def registered(**given: Any) -> Recorder:
     return run(program, "lab")
 
 
-def annotations(**given: Any) -> dict[str, dict[str, str]]:
+def lifecycles(**given: Any) -> dict[str, dict[str, str]]:
     """Annotations of each RayCluster that say its lifecycle."""
     found = registered(**given).of_type("kubernetes:ray.io/v1:RayCluster")
     return {
@@ -87,7 +87,7 @@ def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
 def test_nothing_said_nothing_made() -> None:
     recorder = registered(engineers={"x": {}}, clusters={"train": TRAIN})
     assert not [each for each in recorder.registrations if "keeper" in each.name.lower() or "Keeper" in each.type]
-    assert annotations(engineers={"x": {}}) == {"x": {}}
+    assert lifecycles(engineers={"x": {}}) == {"x": {}}
 
 
 def test_berths_take_the_defaults_and_named_clusters_do_not() -> None:
@@ -101,9 +101,9 @@ def test_berths_take_the_defaults_and_named_clusters_do_not() -> None:
         "clusters": {"train": TRAIN},
     }
     shared = {"berth/expires": "14d", "berth/zone": "UTC", "berth/grace": "1h"}
-    assert annotations(**given) == {"x": shared | {"berth/idle": "2h"}, "y": shared, "z": {}, "train": {}}
+    assert lifecycles(**given) == {"x": shared | {"berth/idle": "2h"}, "y": shared, "z": {}, "train": {}}
     asking = {"clusters": {"train": TRAIN | {"lifecycle": {"idle": "1d"}}}}
-    assert annotations(**asking) == {"train": {"berth/idle": "1d"}}
+    assert lifecycles(**asking) == {"train": {"berth/idle": "1d"}}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,8 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
     own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None)
     assert isinstance(own, EngineerSettings)
     told = {}
-    for name, given in {"without": {}, "with": {"keeper": {}}}.items():
+    environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
+    for name, given in environments.items():
         there = settings(**given)
         contract = contract_of(there, "lab", resolve_environment(there))
         told[name] = [each.message for each in resolve_engineer(own, "alice", contract).problems]
