@@ -21,7 +21,6 @@ def priority_classes() -> list[Manifest]:
             "kind": "PriorityClass",
             "metadata": {"name": name, "labels": MANAGED_BY},
             "value": value,
-            "globalDefault": False,
             "preemptionPolicy": "PreemptLowerPriority" if name == PRODUCTION else "Never",
             "description": description,
         }
