@@ -77,12 +77,10 @@ def network_policies(
             {"from": _operator(kuberay), "ports": _tcp(DASHBOARD, SERVE)},
             *_from_load_balancers(given),
         ],
-        "egress": (
-            [{"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": _tcp(*_API_SERVER)}]
-            if any(autoscales(each) for each in given)
-            else []
-        ),
     }
+    # Without it no egress is let through either; an empty list the API server would forget, and each update bring back.
+    if any(autoscales(each) for each in given):
+        heads["egress"] = [{"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": _tcp(*_API_SERVER)}]
     return [_policy("pods", namespace, labels, all_pods), _policy("heads", namespace, labels, heads)]
 
 
