@@ -1,0 +1,511 @@
+"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas, traffic, rank, tokens.
+
+Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay. Nothing in the lab enforces
+NetworkPolicies on its nodes: cyclonus judges them as the API server has them.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.isolation.pod_security import needed_by, restricted
+from lab.progress import Progress
+from lab.toolchain.ensure import programs_of
+from lab.toolchain.tools import TEST_TOOLS
+from stacks.settings.isolation import DEVELOPMENT, PRODUCTION
+from tests.lab.bad_pods import BAD_PODS, good_pod, over
+from tests.lab.conftest import Lab
+from tests.lab.project import Project, Settings, eventually
+from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
+
+pytestmark = pytest.mark.lab
+
+STACK = "apart"
+OWNERS = [f"eng-{number}" for number in range(10)]
+FEWEST_BAD_PODS, FEWEST_MUTATIONS = 20, 10
+Object = dict[str, Any]
+
+
+def environment(lab: Lab) -> Settings:
+    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-32", "nodes": 1},
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "defaults": small | {"workers": {"min": 0, "max": 1}, "wait": {"timeout": "2m"}},
+        "engineers": {name: {"access": {"users": [user(name)]}} for name in OWNERS},
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project.make(tmp_path_factory.mktemp("isolation") / "project", lab)
+    project.write(STACK, environment=environment(lab))
+    project.up(STACK)
+    yield project
+    project.destroy(STACK)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Path:
+    return programs_of(TEST_TOOLS, Progress())["judge"]
+
+
+def user(owner: str) -> str:
+    return f"{owner}@example.com"
+
+
+def namespace(owner: str) -> str:
+    return f"berth-{owner}"
+
+
+def scale(fleet: Project, owner: str, workers: int) -> None:
+    """Ask for workers as Ray's autoscaler does."""
+    patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
+    where = ["-n", namespace(owner), "--type=json", "-p", json.dumps(patch)]
+    fleet.run("kubectl", "patch", "raycluster", owner, *where)
+
+
+def running(pods: list[Object]) -> list[Object]:
+    return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+
+def test_a_second_up_changes_nothing(fleet: Project) -> None:
+    fleet.up(STACK, "--expect-no-changes")
+
+
+def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
+    berths = [each for each in fleet.get("namespaces") if each["metadata"]["name"].startswith("berth-eng-")]
+    levels = {each["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for each in berths}
+    assert (len(berths), levels) == (10, {"restricted"})
+    clusters = fleet.get("rayclusters", "-A")
+    assert [each["status"]["state"] for each in clusters] == ["ready"] * 10
+    scale(fleet, OWNERS[0], 1)
+    eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs")
+    (worker,) = fleet.workers(OWNERS[0])
+    (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
+    # What KubeRay puts in itself keeps to it too.
+    assert [each["name"] for each in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
+    assert [each["name"] for each in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
+    assert not [each for each in fleet.get("services", "-A") if each["spec"]["type"] != "ClusterIP"]
+
+
+# What an engineer's day with a berth needs: verb, group, resource, subresource, name.
+DAY = [
+    ("list", "", "pods", "", ""),
+    ("get", "", "pods", "log", ""),
+    ("create", "", "pods", "exec", ""),
+    ("create", "", "pods", "portforward", ""),
+    ("get", "", "secrets", "", "{owner}"),
+    ("list", "", "events", "", ""),
+    ("patch", "ray.io", "rayclusters", "", "{owner}"),
+    ("create", "ray.io", "rayjobs", "", ""),
+]
+# What nobody may, in a berth of their own either.
+NOBODYS = [
+    ("list", "", "secrets", "", ""),
+    ("get", "", "secrets", "", "default-token"),
+    ("create", "", "pods", "", ""),
+    ("delete", "ray.io", "rayclusters", "", "{owner}"),
+    ("update", "", "resourcequotas", "", "berth"),
+    ("delete", "networking.k8s.io", "networkpolicies", "", "pods"),
+    ("create", "rbac.authorization.k8s.io", "rolebindings", "", ""),
+    ("patch", "", "namespaces", "", ""),
+]
+
+
+def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
+    """What the API server says of `user may in namespace`, each (user, owner of the namespace, right); "" for all namespaces."""
+    reviews = [
+        {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": name,
+                "groups": ["system:authenticated"],
+                "resourceAttributes": {
+                    "namespace": namespace(owner) if owner else "",
+                    **dict(
+                        zip(
+                            ("verb", "group", "resource", "subresource", "name"),
+                            (part.format(owner=owner) for part in right),
+                            strict=True,
+                        )
+                    ),
+                },
+            },
+        }
+        for name, owner, right in asked
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews})
+    done = fleet.lab.run(["kubectl", "create", "-f", "-", "-o", "jsonpath={.status.allowed}{'\\n'}"], stdin=text)
+    return [line == "true" for line in done.stdout.split()]
+
+
+def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet: Project) -> None:
+    assert all(rights(fleet, [(user(owner), owner, right) for owner in OWNERS[:3] for right in DAY]))
+    of_others = [
+        (user(one), other, right)
+        for one, other in itertools.permutations(OWNERS, 2)
+        for right in (DAY[0], DAY[2], DAY[4])
+    ]
+    of_others += [(user(OWNERS[0]), OWNERS[1], right) for right in (*DAY, *NOBODYS)]
+    everywhere = [(user(OWNERS[0]), "", right) for right in (*DAY, *NOBODYS)]
+    nobodys = [(user(OWNERS[0]), OWNERS[0], right) for right in NOBODYS]
+    asked = [*of_others, *everywhere, *nobodys]
+    given = rights(fleet, asked)
+    assert len(given) == len(asked)
+    assert [each for each, allowed in zip(asked, given, strict=True) if allowed] == []
+
+    def token(owner: str) -> subprocess.CompletedProcess[str]:
+        me = f"--as={user(OWNERS[0])}"
+        return fleet.run("kubectl", me, "get", "secret", owner, "-n", namespace(owner), "-o", "name", check=False)
+
+    assert token(OWNERS[0]).stdout == f"secret/{OWNERS[0]}\n"
+    assert "Forbidden" in token(OWNERS[1]).stderr
+
+
+def refusals(fleet: Project, where: str, *manifests: Object) -> dict[str, str]:
+    """What the API server says against each manifest, by its name; nothing is made. Good ones are not among them."""
+    command = ["kubectl", "create", "--dry-run=server", "-n", where, "-f", "-"]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    done = fleet.lab.run(command, stdin=text, check=False)
+    answers = dict(_REFUSAL.findall(done.stderr))
+    assert len(answers) + len(done.stdout.splitlines()) == len(manifests), done.stderr
+    return answers
+
+
+_REFUSAL = re.compile(r'"([^"\s]+)" (is (?:forbidden|invalid).*)')
+
+
+@pytest.fixture(scope="module")
+def refused(fleet: Project) -> dict[str, str]:
+    """What the API server says against pods in a berth, by what is wrong with them."""
+    names = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
+    bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in names.items()]
+    answers = refusals(fleet, namespace(OWNERS[1]), good_pod("good", DEVELOPMENT), *bad)
+    return {names.get(name, name): said for name, said in answers.items()}
+
+
+def test_a_good_pod_is_admitted(refused: dict[str, str]) -> None:
+    assert "good" not in refused
+    assert len(BAD_PODS) >= FEWEST_BAD_PODS
+
+
+@pytest.mark.parametrize("what", BAD_PODS)
+def test_a_bad_pod_is_refused(refused: dict[str, str], what: str) -> None:
+    assert 'violates PodSecurity "restricted:latest"' in refused[what]
+
+
+def test_the_level_that_is_derived_is_the_strictest_that_the_api_server_admits(fleet: Project) -> None:
+    levels = ("restricted", "baseline", "privileged")
+    for level in levels:
+        fleet.run("kubectl", "create", "namespace", f"level-{level}")
+        fleet.run("kubectl", "label", "namespace", f"level-{level}", f"pod-security.kubernetes.io/enforce={level}")
+    pods = []
+    for number, (what, spec) in enumerate(BAD_PODS.items()):
+        # As isolated() would make it, where nothing speaks against that.
+        pod = over(good_pod(f"bad-{number}", PRODUCTION), {"spec": spec})["spec"]
+        needed = needed_by(pod)
+        pod = restricted(pod) if needed == "restricted" else pod
+        pods.append((what, needed, good_pod(f"bad-{number}", PRODUCTION) | {"spec": pod}))
+    refused = {level: refusals(fleet, f"level-{level}", *(pod for _, _, pod in pods)) for level in levels}
+    admitted = {
+        what: next(level for level in levels if pod["metadata"]["name"] not in refused[level]) for what, _, pod in pods
+    }
+    # Newer API servers let pods with users of their own do more, which berth does not count on.
+    assert {what: level for what, level in admitted.items() if "hostUsers" not in BAD_PODS[what]} == {
+        what: needed for what, needed, _ in pods if "hostUsers" not in BAD_PODS[what]
+    }
+    assert all(levels.index(admitted[what]) <= levels.index(needed) for what, needed, _ in pods)
+    for level in levels:
+        fleet.run("kubectl", "delete", "namespace", f"level-{level}", "--wait=false")
+
+
+def test_nobody_takes_more_than_their_settings_give_them(fleet: Project) -> None:
+    def said(above: Object) -> str:
+        pod = over(good_pod("pod", DEVELOPMENT), {"spec": above})
+        return refusals(fleet, namespace(OWNERS[1]), dict(pod)).get("pod", "")
+
+    def wants(**resources: str) -> Object:
+        return {"containers": [{"resources": {"limits": resources, "requests": resources}}]}
+
+    for above in (wants(cpu="16", memory="1Gi"), wants(cpu="1", memory="64Gi"), wants(**{"nvidia.com/gpu": "2"})):
+        assert "exceeded quota: berth" in said(above)
+    for above in ({"priorityClassName": PRODUCTION}, {"priorityClassName": None}):
+        assert f"exceeded quota: only-priority-class-{DEVELOPMENT}" in said(above)
+    for kind, words in (("LoadBalancer", "services.loadbalancers=1"), ("NodePort", "services.nodeports=1")):
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "open"},
+            "spec": {"type": kind, "selector": {"ray.io/node-type": "head"}, "ports": [{"port": 8265}]},
+        }
+        assert words in refusals(fleet, namespace(OWNERS[1]), service)["open"]
+
+
+@dataclass
+class Network:
+    """The policies of all berths as the API server has them, and what is to become of traffic."""
+
+    policies: list[Object]
+    cases: list[Case] = field(default_factory=list)
+
+    def of(self, owner: str, name: str) -> Object:
+        """One policy's spec, to be changed."""
+        for policy in self.policies:
+            if policy["metadata"]["namespace"] == namespace(owner) and policy["metadata"]["name"] == name:
+                spec: Object = policy["spec"]
+                return spec
+        raise AssertionError(f"{owner} has no policy {name}")
+
+
+def pairs(labels: Object) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))
+
+
+@pytest.fixture(scope="module")
+def network(fleet: Project) -> Network:
+    labels = {each["metadata"]["name"]: pairs(each["metadata"]["labels"]) for each in fleet.get("namespaces")}
+    heads = {each["metadata"]["namespace"]: each for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    (worker,) = fleet.workers(OWNERS[0])
+    berths = []
+    for number, owner in enumerate(OWNERS):
+        where = namespace(owner)
+        # Others have no worker now; it would have the first one's labels, with their own name.
+        its = json.loads(json.dumps(worker["metadata"]["labels"]).replace(OWNERS[0], owner))
+        berths.append(
+            BerthPods(
+                owner,
+                Peer(
+                    f"{owner}'s head",
+                    f"10.4.{number}.2",
+                    where,
+                    labels[where],
+                    pairs(heads[where]["metadata"]["labels"]),
+                ),
+                Peer(f"{owner}'s worker", f"10.4.{number}.3", where, labels[where], pairs(its)),
+            )
+        )
+    (pod,) = fleet.get("pods", "-n", "kuberay-operator")
+    operator = Peer(
+        "the operator", "10.4.20.2", "kuberay-operator", labels["kuberay-operator"], pairs(pod["metadata"]["labels"])
+    )
+    stranger = Peer("a pod of namespace default", "10.4.21.2", "default", labels["default"], (("app", "stranger"),))
+    network = Network(fleet.get("networkpolicies", "-A"), list(between(berths)))
+    assert len({(case.source.namespace, case.target.namespace, case.port) for case in network.cases}) == 90 * 3
+    for berth in berths:
+        network.cases += within(berth, operator, stranger, dict(labels["kube-system"]))
+    return network
+
+
+def test_every_berth_is_closed_to_every_other_and_open_to_itself(network: Network, judge: Path) -> None:
+    assert wrong(judge, network.policies, network.cases) == []
+
+
+SPOILT = OWNERS[3]
+
+
+def without_policy(name: str) -> Callable[[Network], None]:
+    def spoil(network: Network) -> None:
+        network.policies.remove(
+            next(
+                each
+                for each in network.policies
+                if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace(SPOILT), name)
+            )
+        )
+
+    return spoil
+
+
+def spoilt(name: str, change: Callable[[Object], Any]) -> Callable[[Network], None]:
+    def spoil(network: Network) -> None:
+        change(network.of(SPOILT, name))
+
+    return spoil
+
+
+def _to(spec: Object, part: str) -> Object:
+    """The egress rule that has a peer of which some part is written so."""
+    return next(rule for rule in spec["egress"] if part in json.dumps(rule["to"]))
+
+
+def _set(target: Object, **values: Any) -> None:
+    target.update(values)
+
+
+EVERYONE: Object = {"namespaceSelector": {}}
+MUTATIONS: dict[str, Callable[[Network], None]] = {
+    "no default deny": without_policy("pods"),
+    "no policy of heads": without_policy("heads"),
+    "incoming traffic not governed": spoilt("pods", lambda spec: spec["policyTypes"].remove("Ingress")),
+    "outgoing traffic not governed": spoilt("pods", lambda spec: spec["policyTypes"].remove("Egress")),
+    "only heads are selected": spoilt(
+        "pods", lambda spec: _set(spec, podSelector={"matchLabels": {"ray.io/node-type": "head"}})
+    ),
+    "from every namespace": spoilt("pods", lambda spec: _set(spec["ingress"][0], **{"from": [EVERYONE]})),
+    "from anywhere": spoilt("pods", lambda spec: spec["ingress"].append({})),
+    "to every namespace": spoilt("pods", lambda spec: _set(spec["egress"][0], to=[EVERYONE])),
+    "to private ranges": spoilt("pods", lambda spec: _to(spec, "except")["to"][0]["ipBlock"].pop("except")),
+    "one private range forgotten": spoilt(
+        "pods", lambda spec: _to(spec, "except")["to"][0]["ipBlock"]["except"].remove("172.16.0.0/12")
+    ),
+    "from workers only": spoilt(
+        "pods",
+        lambda spec: _set(
+            spec["ingress"][0], **{"from": [{"podSelector": {"matchLabels": {"ray.io/node-type": "worker"}}}]}
+        ),
+    ),
+    "name servers of another namespace": spoilt(
+        "pods",
+        lambda spec: _set(
+            _to(spec, "kube-dns"),
+            to=json.loads(json.dumps(_to(spec, "kube-dns")["to"]).replace("kube-system", "kube-systems")),
+        ),
+    ),
+    "names by UDP only": spoilt("pods", lambda spec: _to(spec, "kube-dns")["ports"].pop()),
+    "names on any port": spoilt("pods", lambda spec: _to(spec, "kube-dns").pop("ports")),
+    "an operator of another namespace": spoilt(
+        "heads",
+        lambda spec: _set(
+            spec["ingress"][0]["from"][0]["namespaceSelector"], matchLabels={"kubernetes.io/metadata.name": "kuberay"}
+        ),
+    ),
+    "the operator on every port": spoilt("heads", lambda spec: spec["ingress"][0].pop("ports")),
+    "the operator without the dashboard": spoilt("heads", lambda spec: spec["ingress"][0]["ports"].pop(0)),
+    "the API server on any port": spoilt("heads", lambda spec: spec["egress"][0].pop("ports")),
+    "a dashboard for the internet": spoilt(
+        "heads",
+        lambda spec: spec["ingress"].append({"from": [{"ipBlock": {"cidr": "0.0.0.0/0"}}], "ports": [{"port": 8265}]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_a_spoilt_policy_is_found(network: Network, judge: Path, what: str) -> None:
+    changed = copy.deepcopy(network)
+    MUTATIONS[what](changed)
+    assert changed.policies != network.policies
+    found = wrong(judge, changed.policies, changed.cases)
+    assert found
+    assert all(SPOILT in each for each in found), "and nothing else is"
+    assert len(MUTATIONS) >= FEWEST_MUTATIONS
+
+
+def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_way_round(fleet: Project) -> None:
+    (before,) = fleet.workers(OWNERS[0])
+    assert before["spec"]["priority"] == -1
+    heads = {each["metadata"]["uid"] for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    settings = environment(fleet.lab)
+    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none, and is not waited for.
+    worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
+    settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
+    settings["defaults"]["wait"]["until"] = "submitted"
+    fleet.write(STACK, environment=settings)
+    fleet.up(STACK)
+    (cluster,) = fleet.get("rayclusters", "-n", namespace("prod"))
+    assert cluster["status"]["state"] == "ready"
+    preempted = fleet.get("events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted")
+    assert [each["involvedObject"]["name"] for each in preempted] == [before["metadata"]["name"]]
+
+    def waits() -> bool:
+        pods = fleet.workers(OWNERS[0])
+        conditions = [entry for pod in pods for entry in pod["status"].get("conditions") or []]
+        said = [str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"]
+        return any("Insufficient nvidia.com/gpu" in text for text in said)
+
+    eventually(waits, "the engineer's worker waits, and preempts nobody")
+    assert len(running(fleet.workers("prod"))) == 1
+    assert heads <= {each["metadata"]["uid"] for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    fleet.write(STACK, environment=environment(fleet.lab))
+    fleet.up(STACK)
+    eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "the engineer's worker runs again")
+
+
+def arguments_with(words: tuple[bytes, ...]) -> set[str]:
+    """Processes of this machine whose arguments have one of the words."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes()
+        except OSError:
+            continue  # it has ended
+        if any(word in text for word in words):
+            found.add(text.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def files_with(folder: Path, words: tuple[bytes, ...]) -> set[Path]:
+    """Files under a folder in which one of the words stands."""
+    found = set()
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not path.is_file():
+            continue
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            continue  # it was there for a moment
+        if any(word in text for word in words):
+            found.add(path)
+    return found
+
+
+def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
+    (secret,) = fleet.get("secrets", "-n", namespace(OWNERS[0]), "--field-selector", f"metadata.name={OWNERS[0]}")
+    encoded = secret["data"]["auth_token"].encode()
+    words = (base64.b64decode(encoded), encoded)
+    assert len(words[0]) >= 16
+
+    said: list[str] = []
+    seen: set[str] = set()
+
+    def watched(*command: str) -> None:
+        """Run a command while all processes' arguments are looked at."""
+        process = subprocess.Popen(
+            command, cwd=fleet.folder, env=fleet.lab.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        while True:
+            seen.update(arguments_with(words))
+            try:
+                said.append(process.communicate(timeout=0.1)[0])
+            except subprocess.TimeoutExpired:
+                continue
+            assert process.returncode == 0, said[-1]
+            return
+
+    settings = environment(fleet.lab)
+    settings["engineers"][OWNERS[0]]["head"] = {"cpu": 2, "memory": "2Gi"}
+    fleet.write(STACK, environment=settings)
+    watched("pulumi", "preview", "-s", STACK, "--diff", "--json", "--show-secrets")
+    watched("pulumi", "up", "-s", STACK, "--yes", "--refresh", "--diff", "--logtostderr", "-v=5")
+    watched("pulumi", "stack", "export", "-s", STACK, "--show-secrets")
+    watched("pulumi", "stack", "output", "-s", STACK, "--json", "--show-secrets")
+    watched("berth", "status", "-s", STACK, "--json")
+    assert seen == set()
+    assert not any(word.decode() in text for text in said for word in words)
+    # The database of the API server is where the Secret is; that it is found there shows that the search finds it.
+    places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
+    assert places == {"kwok"}
+    assert files_with(fleet.folder, words) == set()
+    marker = b"token-of-a-test-" + encoded[:4]
+    with subprocess.Popen([sys.executable, "-c", "input()", marker.decode()], stdin=subprocess.PIPE) as control:
+        assert arguments_with((marker,)), "the search finds an argument"
+        control.kill()
