@@ -33,6 +33,8 @@ _DISTURBS_WHEN_GONE = {
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "who had rights by it loses them",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "who had rights by it loses them",
     "kubernetes:apps/v1:DaemonSet": "its pods stop on every node",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "what it refused is admitted",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "what it refused is admitted",
     **{
         f"kubernetes:resource.k8s.io/{version}:{kind}": text
         for version in get_args(ResourceApi)
