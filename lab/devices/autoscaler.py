@@ -1,7 +1,7 @@
 """GKE's cluster autoscaler, as far as the lab needs it: which pools grow for pods that fit nowhere, which nodes go.
 
-Pure functions of objects as the API server gives them. Left out: pods with resource claims (a node that isn't there has
-no devices to allocate), affinity between pods, spreading, volumes.
+Pure functions of objects as the API server gives them; claimed devices are amounts here (`claimed.py`). Left out: affinity between
+pods, spreading, volumes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kubernetes.utils.quantity import parse_quantity
+
+from lab.devices.claimed import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,7 +90,7 @@ def why_not(pod: Object, place: Place) -> str:
         return "node(s) didn't match Pod's node affinity/selector"
     for name, amount in requests(pod).items():
         if place.free.get(name, Decimal(0)) < amount:
-            return f"Insufficient {name}"
+            return "cannot allocate all claims" if name in KINDS else f"Insufficient {name}"
     return "" if all(room.left > 0 for room in place.rooms) else "max node group size reached"
 
 
@@ -138,7 +140,7 @@ def _tolerated(taint: Mapping[str, str], tolerations: list[Object]) -> bool:
 
 def unschedulable(pod: Object) -> bool:
     """Whether the scheduler has tried the pod and found no node, and a new node could help."""
-    if pod["spec"].get("nodeName") or pod["spec"].get("resourceClaims") or pod["metadata"].get("deletionTimestamp"):
+    if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False
     return any(
         condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"

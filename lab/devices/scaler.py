@@ -7,11 +7,14 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from lab.devices import claimed
 from lab.devices.advertised import GPU, managed
 from lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
+from lab.devices.claimed import by_name, with_devices
 from lab.devices.gke_device_plugin import devices, gpus, kept_off
 from lab.devices.scale_events import Grown, ScaleEvents
 from lab.plugins.gcp.conditions import of_cloud
+from lab.plugins.gcp.interfaces import interfaces
 from lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest, resize, sizes_of
 from lab.plugins.gcp.pools import Pool
 from lab.plugins.gcp.supply import missing_of, room
@@ -74,7 +77,13 @@ class Scaler:
             self._idle_since.clear()
             return
         pods = self._fleet.listed("pods", "spec.nodeName!=")
-        nodes = [_expected(node) for node in self._fleet.listed("nodes")]
+        nodes = self._fleet.listed("nodes")
+        published: dict[str, dict[str, int]] = {}
+        if any(pod["spec"].get("resourceClaims") for pod in pending):
+            claims = by_name(self._fleet.listed("resourceclaims"))
+            pending, pods = ([with_devices(pod, claims) for pod in some] for some in (pending, pods))
+            published = claimed.published(self._fleet.listed("resourceslices"))
+        nodes = [_expected(node, self._devices(node, published)) for node in nodes]
         further, dry = self._further_and_dry(pools, nodes)
         needed = growth(pending, places(nodes, pods), further)
         for (path, zone), count in needed.added.items():
@@ -136,10 +145,22 @@ class Scaler:
         for zone in sorted(sizes, key=lambda each: sizes[each]):
             node = manifest(pool, zone, 0, "")
             labels = node["metadata"]["labels"]
-            free = amounts(node["status"]["allocatable"]) | amounts(_promised(labels, like))
+            shown = {kind: count for kind, count in _allocatable(like).items() if kind in claimed.KINDS}
+            devices = claimed.promised(labels, self._nics(pool), shown)
+            free = amounts(node["status"]["allocatable"]) | amounts(_promised(labels, like)) | amounts(devices)
             room = Room(bounds.most - sizes[zone]) if bounds.per_zone else together
             found.append(Place(pool.id, labels, node["spec"]["taints"], free, zone, [room]))
         return found
+
+    def _devices(self, node: Object, published: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+        """The devices to claim of a node that is there: those that it publishes, or is about to."""
+        pool = next((each for each in self._store.list("nodePools") if each.name == _pool(node)), None)
+        labels = node["metadata"].get("labels") or {}
+        siblings = published.get(node["metadata"]["name"], {})
+        return claimed.promised(labels, self._nics(pool) if pool else 0, siblings)
+
+    def _nics(self, pool: Record) -> int:
+        return sum(card.rdma for card in interfaces(self._store, pool))
 
     def _grow(self, path: str, zone: str, count: int) -> Grown | None:
         with self._store.locked():
@@ -190,13 +211,16 @@ def _pool(node: Object) -> str:
     return str((node["metadata"].get("labels") or {}).get(POOL_LABEL, ""))
 
 
-def _expected(node: Object) -> Object:
-    """A node with the GPUs that it will have: one without any yet is still on its way, and no reason to add another."""
-    free: dict[str, Any] = (node.get("status") or {}).get("allocatable") or {}
-    if any(managed(name) and str(count) != "0" for name, count in free.items()):
-        return node
-    promised = _promised(node["metadata"].get("labels") or {}, None)
-    return node | {"status": node.get("status", {}) | {"allocatable": free | promised}} if promised else node
+def _allocatable(node: Object | None) -> dict[str, Any]:
+    return ((node or {}).get("status") or {}).get("allocatable") or {}
+
+
+def _expected(node: Object, devices: Mapping[str, int]) -> Object:
+    """A node with the GPUs and devices that it will have: one without any yet is still on its way, no reason to add another."""
+    free = {**_allocatable(node), **{kind: str(count) for kind, count in devices.items()}}
+    if not any(managed(name) and str(count) != "0" for name, count in free.items()):
+        free |= _promised(node["metadata"].get("labels") or {}, None)
+    return node | {"status": node.get("status", {}) | {"allocatable": free}}
 
 
 def _promised(labels: Mapping[str, str], like: Object | None) -> dict[str, Any]:
@@ -204,11 +228,11 @@ def _promised(labels: Mapping[str, str], like: Object | None) -> dict[str, Any]:
 
     It does not know what another plugin than GKE's makes of them while the pool has no node.
     """
+    if labels.get(claimed.CLAIMED) == "true":
+        return {}
     if not kept_off(labels):
         return devices(labels)
-    shown = {
-        name: count for name, count in (like or {}).get("status", {}).get("allocatable", {}).items() if managed(name)
-    }
+    shown = {name: count for name, count in _allocatable(like).items() if managed(name)}
     return shown or ({GPU: gpus(labels)} if gpus(labels) else {})
 
 

@@ -112,6 +112,21 @@ def network_classes(api: Any) -> None:
                 raise ProviderError(f"the lab's API server refused DeviceClass {name}: {error.body}") from None
 
 
+def claimed_devices(api: Any, kind: str) -> list[dict[str, Any]]:
+    """All objects of a kind of resource.k8s.io: `resourceclaims` or `resourceslices`.
+
+    Args:
+        api: the kubernetes client's connection.
+        kind: the kind's plural.
+    """
+    from kubernetes import client  # noqa: PLC0415
+
+    objects = client.CustomObjectsApi(api)
+    answer = objects.list_cluster_custom_object("resource.k8s.io", "v1", kind, _request_timeout=_TIMEOUT_SECONDS)
+    items: list[dict[str, Any]] = answer["items"]
+    return items
+
+
 def clear(api: Any) -> list[str]:
     """Delete what a deleted cluster takes with it: all namespaces but the control plane's own, and what has none.
 

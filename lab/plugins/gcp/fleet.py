@@ -125,9 +125,12 @@ class Fleet:
         """Objects as the API server writes them.
 
         Args:
-            kind: `nodes` or `pods`.
-            selector: a field selector.
+            kind: `nodes`, `pods`, `resourceclaims` or `resourceslices`.
+            selector: a field selector of nodes or pods.
         """
+        if kind.startswith("resource"):
+            devices: list[dict[str, Any]] = self._reached(contents.claimed_devices, kind)
+            return devices
         method = {"nodes": "list_node", "pods": "list_pod_for_all_namespaces"}[kind]
         answer = self._call(method, field_selector=selector, _preload_content=False)
         items: list[dict[str, Any]] = json.loads(answer.data)["items"]

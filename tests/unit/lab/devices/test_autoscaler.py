@@ -110,7 +110,7 @@ def test_what_runs_on_a_node_is_not_free_and_what_ended_is() -> None:
 def test_only_pods_that_the_scheduler_gave_up_on_count() -> None:
     assert unschedulable(pod())
     assert not unschedulable(pod(node="n"))
-    assert not unschedulable(pod(resourceClaims=[{"name": "nic"}]))
+    assert unschedulable(pod(resourceClaims=[{"name": "nic"}]))
     assert not unschedulable({"metadata": {}, "spec": {}, "status": {}})
 
 

@@ -24,6 +24,8 @@ class Remembered(Fleet):
         self.store = store
         self.pods: list[dict[str, Any]] = []
         self.advertised: dict[str, str] = {}
+        self.claims: list[dict[str, Any]] = []
+        self.slices: list[dict[str, Any]] = []
         self.events: list[tuple[str, str, str]] = []
 
     def event(self, pod: dict[str, Any], kind: str, reason: str, message: str) -> None:
@@ -31,6 +33,8 @@ class Remembered(Fleet):
         self.events.append((pod["metadata"]["name"], reason, message))
 
     def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        if kind.startswith("resource"):
+            return self.claims if kind == "resourceclaims" else self.slices
         if kind == "nodes":
             pools = self.store.list("nodePools")
             nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
@@ -256,3 +260,87 @@ def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path:
     world.conditions.write_text("stock: []")
     world.scaler.step()
     assert (world.sizes(), short(world.store)) == ([2, 0], [])
+
+
+def claiming(name: str, count: int, node: str = "", device_class: str = "mrdma.google.com") -> tuple[Any, Any]:
+    """A pod, and its claim of some devices."""
+    status = {"resourceClaimStatuses": [{"name": "nics", "resourceClaimName": f"{name}-claim"}]}
+    made = pod(0, node=node, phase="Running" if node else "Pending", name=name, resourceClaims=[{"name": "nics"}])
+    made["status"] |= status
+    request = {"name": "nic", "exactly": {"deviceClassName": device_class, "count": count}}
+    metadata = {"name": f"{name}-claim", "namespace": "default"}
+    return made, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
+
+
+def fabric_pool(world: World, **labels: str) -> None:
+    config = {
+        "machineType": "a4-highgpu-8g",
+        "labels": labels,
+        "guestAccelerators": [{"type": "nvidia-b200", "count": 8}],
+    }
+    scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
+    inputs = {"autoscaling": scaling, "nodeConfig": config, "networkConfig": {"acceleratorNetworkProfile": "auto"}}
+    world.put(Record(world.path, inputs), 0)
+
+
+MANAGED = {"cloud.google.com/gke-networking-dra-driver": "true"}
+
+
+def test_a_pool_grows_for_claims_and_waits_for_what_its_new_node_publishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
+    world = World(tmp_path, {})
+    fabric_pool(world, **MANAGED)
+    pods = [claiming("one", 8), claiming("two", 4), claiming("three", 4)]
+    world.fleet.pods, world.fleet.claims = ([each[part] for each in pods] for part in range(2))
+    for _ in range(3):
+        world.scaler.step()
+    assert sum(world.sizes()) == 2
+    # One of them is bound and holds all NICs of its node; another pod wants more.
+    more, its_claim = claiming("four", 8)
+    bound, _ = claiming("one", 8, node=world.nodes()[0])
+    world.fleet.pods = [bound, *world.fleet.pods[1:], more]
+    world.fleet.claims.append(its_claim)
+    world.scaler.step()
+    assert sum(world.sizes()) == 3
+
+
+def test_a_pool_whose_driver_gke_does_not_know_grows_only_beside_a_node_that_publishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
+    world = World(tmp_path, {})
+    fabric_pool(world)
+    made, claim = claiming("one", 8, device_class="dranet")
+    world.fleet.pods, world.fleet.claims = [made], [claim]
+    world.scaler.step()
+    assert sum(world.sizes()) == 0
+    assert world.fleet.events[-1][1:] == (
+        "NotTriggerScaleUp",
+        "pod didn't trigger scale-up: 2 cannot allocate all claims",
+    )
+    record = world.store.get(world.path)
+    assert record is not None
+    resize(record, {ZONES[0]: 1, ZONES[1]: 0})
+    world.store.put(record)
+    (node,) = world.nodes()
+    nic = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
+    world.fleet.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "devices": [nic] * 8}}]
+    holder, held = claiming("holder", 8, node=node, device_class="dranet")
+    world.fleet.pods, world.fleet.claims = [made, holder], [claim, held]
+    world.scaler.step()
+    assert sum(world.sizes()) == 2
+
+
+def test_claimed_gpus_are_not_promised_to_pods_that_count_them(tmp_path: Path) -> None:
+    world = World(tmp_path, {})
+    dra = {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true", "gke-no-default-nvidia-gpu-device-plugin": "true"}
+    fabric_pool(world, **MANAGED, **dra)
+    world.fleet.pods = [pod(gpus=1)]
+    world.scaler.step()
+    assert sum(world.sizes()) == 0
+    made, claim = claiming("claims", 2, device_class="gpu.nvidia.com")
+    world.fleet.pods, world.fleet.claims = [made], [claim]
+    world.scaler.step()
+    assert sum(world.sizes()) == 1
