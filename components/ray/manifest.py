@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
                 {
                     "groupName": WORKER_GROUP,
                     **_replicas(settings),
-                    "rayStartParams": _ray_gpus(settings.worker, pools[settings.worker.pool]),
+                    "rayStartParams": _ray_counts(settings.worker, pools[settings.worker.pool]),
                     "template": _worker(settings, pools[settings.worker.pool], labels),
                 }
             ],
@@ -106,7 +107,9 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
 def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
     if not isinstance(settings.workers, Bounds):
         return {}
-    return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
+    idle = settings.workers.idle_timeout_seconds
+    seconds = {} if idle is None else {"idleTimeoutSeconds": idle}
+    return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2", **seconds}}
 
 
 def _replicas(settings: RayClusterSettings) -> dict[str, int]:
@@ -121,13 +124,28 @@ def _replicas(settings: RayClusterSettings) -> dict[str, int]:
     return {"replicas": count, "minReplicas": count, "maxReplicas": max(count, 1)}
 
 
+def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
+    """What Ray's scheduler counts on a worker that KubeRay would not find, or not so.
+
+    Custom resources are a JSON object in a pair of quotes, which is for the shell that KubeRay's command line goes through; Ray's
+    autoscaler takes off whatever stands first and last (https://github.com/ray-project/ray, python/ray/autoscaler/_private/kuberay/
+    autoscaling_config.py).
+    """
+    counts = _ray_gpus(worker, pool)
+    if worker.ray_resources:
+        counts["resources"] = f"'{json.dumps(worker.ray_resources, sort_keys=True)}'"
+    return counts
+
+
 def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
-    """Ray's own count of GPUs, where KubeRay would not find it.
+    """Ray's own count of GPUs, where KubeRay would not find it or the settings say another.
 
     KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
     ray-operator/controllers/ray/common/pod.go); `nvidia.com/gpu.shared` is none of them, and a claim is no resource. For
     anything but whole GPUs that are counted it is said outright.
     """
+    if worker.ray_gpus is not None:
+        return {"num-gpus": str(worker.ray_gpus)}
     if not worker.gpus or not (pool.shared or pool.settings.by_dra):
         return {}
     return {"num-gpus": str(worker.gpus)}

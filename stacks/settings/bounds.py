@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from stacks.settings.base import Settings
+from stacks.settings.types import Duration, parse_duration
 
 _MOST = 1000
 
@@ -31,11 +32,18 @@ class WorkerBounds(Bounds):
 
     start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
     """As many at the start, before anything has asked for more or been idle for long. Default: `min`."""
+    idle_timeout: Duration | None = None
+    """How long a worker beyond `min` has nothing to do before it goes. Default: Ray's, 60s. A change restarts the RayCluster."""
 
     @property
     def at_start(self) -> int:
         """As many at the start."""
         return self.min if self.start is None else self.start
+
+    @property
+    def idle_timeout_seconds(self) -> int | None:
+        """`idle_timeout` in seconds; None for Ray's own."""
+        return None if self.idle_timeout is None else parse_duration(self.idle_timeout)
 
     @model_validator(mode="after")
     def _start_between(self) -> WorkerBounds:
@@ -60,7 +68,7 @@ WorkerCount = Annotated[
     Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
     Discriminator(_which),
 ]
-"""How many workers: a number, or `{min, max, start}`."""
+"""How many workers: a number, or `{min, max, start, idleTimeout}`."""
 
 
 def at_least(value: int | Bounds) -> int:

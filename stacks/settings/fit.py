@@ -158,6 +158,19 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
     return Problem((*path, "worker", "gpuMemory"), message)
 
 
+def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where Ray counts more GPUs on a worker than it has."""
+    worker = cluster.worker
+    if worker.ray_gpus is None or worker.ray_gpus <= worker.gpus:
+        return None
+    has = pools[worker.pool].counted(worker.gpus) if worker.gpus else "none"
+    message = (
+        f"Ray hands out {worker.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others finds none; take"
+        " `rayGpus` out for as many as there are"
+    )
+    return Problem((*path, "worker", "rayGpus"), message)
+
+
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     """What the cluster asks of its pools at start."""
     workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head

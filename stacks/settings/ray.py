@@ -12,7 +12,7 @@ from stacks.settings.base import Settings
 from stacks.settings.bounds import WorkerBounds, WorkerCount, at_most
 from stacks.settings.isolation import Access, AccessShape, PriorityClass
 from stacks.settings.lifecycle import Lifecycle, LifecycleShape
-from stacks.settings.types import Duration, Name, NonEmpty, Quantity
+from stacks.settings.types import Duration, Name, NonEmpty, Quantity, RayResource
 
 NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
 """How containers inside Ray's pods get the pods' GPUs."""
@@ -49,6 +49,10 @@ class WorkerShape(Settings):
     """Most cores of one worker, where it may use more than `cpu` while others don't need them. Default: `cpu`."""
     memory: Quantity | None = None
     """Memory of one worker, request and limit alike. Default: 16Gi; for a named cluster four fifths of a node."""
+    ray_gpus: Annotated[int, Field(ge=0, le=512, strict=True)] | None = None
+    """GPUs that Ray's scheduler counts on one worker. Default: as many as it has (`gpus`)."""
+    ray_resources: dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] | None = None
+    """Other resources that Ray's scheduler counts on one worker, by name, for `@ray.remote(resources={NAME: 1})`."""
 
 
 class NcclShape(Settings):
@@ -153,6 +157,9 @@ class Worker(Settings):
     cpu: Quantity
     cpu_limit: Quantity
     memory: Quantity
+    ray_gpus: int | None = None
+    """None: `gpus`."""
+    ray_resources: dict[RayResource, int] = {}
 
 
 class Nccl(Settings):

@@ -16,6 +16,7 @@ from stacks.settings.fit import (
     demands_of,
     fit_problems,
     memory_warning,
+    ray_gpus_warning,
     version_problems,
     waiting_warning,
 )
@@ -37,7 +38,7 @@ from stacks.settings.types import Name, NonEmpty
 _WHOLE_NODE_CPU = Decimal("0.9")
 _WHOLE_NODE_MEMORY = Decimal("0.8")
 
-_NO_SIZE = {"gpus": None, "nics": None, "cpu": None, "cpu_limit": None, "memory": None}
+_NO_SIZE = dict.fromkeys(("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources"))
 
 
 class EnvironmentContract(Settings):
@@ -215,6 +216,7 @@ def _resolve(
                 "gpu_resource": resource,
                 "nics": nics_of(full.worker, worker_pool),
                 "cpu_limit": full.worker.cpu_limit or full.worker.cpu,
+                "ray_resources": full.worker.ray_resources or {},
             },
             "head": full.head.model_dump() | {"pool": head_pool.name},
             "image": full.image,
@@ -237,7 +239,7 @@ def _resolve(
     into.demands += demands_of(cluster)
     into.problems += nested_problems(cluster, into.pools, path)
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
-    for warn in (memory_warning, waiting_warning, alignment_warning, nested_warning):
+    for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning):
         if warning := warn(cluster, into.pools, path):
             into.warnings.append(warning)
     return cluster

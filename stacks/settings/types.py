@@ -18,6 +18,14 @@ _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+")
 _ACCOUNT = re.compile(r"[-a-z0-9]+@[-a-z0-9.:]+")
+# It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
+_RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")
+_RAYS_OWN = {
+    "CPU": "write worker.cpu",
+    "GPU": "write worker.rayGpus",
+    "memory": "write worker.memory",
+    "object_store_memory": "Ray takes its share of worker.memory",
+}
 _PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 
 # A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and KubeRay refuses a
@@ -141,6 +149,17 @@ def _check_range(text: str) -> str:
     return text
 
 
+def _check_ray_resource(text: str) -> str:
+    if text in _RAYS_OWN:
+        raise ValueError(f"{text!r} is not a resource of one's own: {_RAYS_OWN[text]}")
+    if not _RAY_RESOURCE.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and '-', for"
+            " example local-disk"
+        )
+    return text
+
+
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
@@ -169,6 +188,9 @@ Quantity = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}, {"type": "number"}]}),
 ]
 """A Kubernetes quantity as text: cores (8, 500m) or bytes (64Gi)."""
+
+RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
+"""The name of a custom resource of Ray's scheduler."""
 
 Duration = Annotated[
     str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})

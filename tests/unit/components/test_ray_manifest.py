@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +44,14 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ("berth-of-all-defaults", "engineers", {}),
         ("berth-without-gpus", "engineers", {"worker": {"gpus": 0, "pool": "cpu"}, "env": {"LOG": "1"}}),
         ("berth-that-autoscales", "engineers", {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}),
+        (
+            "berth-that-autoscales-and-counts-its-own",
+            "engineers",
+            {
+                "workers": {"min": 0, "max": 3, "idleTimeout": "10m"},
+                "worker": {"rayGpus": 2, "rayResources": {"spot": 1, "local-disk": 4}},
+            },
+        ),
         ("cluster-of-whole-nodes", "clusters", {"workers": 2}),
         ("berth-without-authentication", "engineers", {"auth": "none"}),
     ],
@@ -166,3 +176,39 @@ def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> No
 def test_an_autoscaled_group_begins_with_its_start() -> None:
     group = worker_group(fabric.BY_NETWORKS, "clusters", workers={"min": 0, "max": 2, "start": 1})
     assert (group["replicas"], group["minReplicas"], group["maxReplicas"]) == (1, 0, 2)
+
+
+def test_custom_resources_are_one_word_for_the_shell_and_json_for_ray() -> None:
+    group = worker_group(fabric.A4, "engineers", worker={"rayResources": {"spot": 1, "local-disk": 4}})
+    given = group["rayStartParams"]["resources"]
+    assert [json.loads(word) for word in shlex.split(given)] == [{"spot": 1, "local-disk": 4}]
+    # Ray's autoscaler reads what stands between the first character and the last.
+    assert json.loads(given[1:-1]) == {"spot": 1, "local-disk": 4}
+
+
+@pytest.mark.parametrize(("gpus", "ray_gpus"), [(0, 2), (2, 0), (2, 1)])
+def test_what_ray_counts_is_not_what_a_worker_gets(gpus: int, ray_gpus: int) -> None:
+    group = worker_group(fabric.A4, "engineers", worker={"gpus": gpus, "rayGpus": ray_gpus})
+    (container,) = group["template"]["spec"]["containers"]
+    assert group["rayStartParams"] == {"num-gpus": str(ray_gpus)}
+    assert int(container["resources"]["limits"].get("nvidia.com/gpu", 0)) == gpus
+    void = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in container["env"]
+    assert void == (gpus == 0)
+
+
+def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> None:
+    values = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": POOLS,
+        "defaults": {"worker": {"rayGpus": 4, "rayResources": {"spot": 1}}},
+        "engineers": {"x": {}},
+        "clusters": {"y": {}},
+    }
+    settings = load("test", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    resolved = resolve_environment(settings)
+    counted = {
+        each.name: (each.worker.ray_gpus, each.worker.ray_resources) for each in (*resolved.berths, *resolved.clusters)
+    }
+    assert counted == {"x": (4, {"spot": 1}), "y": (None, {})}

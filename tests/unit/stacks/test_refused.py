@@ -220,6 +220,17 @@ def test_a_pool_with_queued_provisioning_is_warned_of_where_nothing_asks_for_its
     )
 
 
+def test_more_gpus_than_a_worker_has_are_warned_of() -> None:
+    given = {"pools": {"dev": FLEX_START}, "engineers": {"alice": {"workers": {"max": 2}, "worker": {"rayGpus": 2}}}}
+    assert warnings(given) == [
+        (
+            "environment.engineers.alice.worker.rayGpus: Ray hands out 2 GPUs of a worker that has 1 GPU: a task that is given one of"
+            " the others finds none; take `rayGpus` out for as many as there are"
+        )
+    ]
+    assert warnings(over(given, {"engineers": {"alice": {"worker": {"rayGpus": 0}}}})) == []
+
+
 @pytest.mark.parametrize(("gpus", "nics"), [(1, 1), (4, 4), (8, 4), (4, 8)])
 def test_counted_gpus_beside_a_part_of_the_nics_are_warned_of(gpus: int, nics: int) -> None:
     given = {
