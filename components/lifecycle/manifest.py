@@ -237,8 +237,8 @@ def _reaches(environment: str) -> dict[str, Any]:
     }
     return {
         "podSelector": {"matchLabels": _POD},
+        # No rule for what comes in lets nothing in. The API server keeps no empty lists, which would be found to differ for ever.
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [],
         "egress": [
             {"to": [heads], "ports": [{"protocol": "TCP", "port": DASHBOARD}]},
             {
@@ -252,6 +252,7 @@ def _reaches(environment: str) -> dict[str, Any]:
 def _pod(environment: str, image: str, heads: Iterable[str], pools: Pools) -> dict[str, Any]:
     names = sorted(heads)
     tolerated = [each for name in names for each in tolerations(pools[name].settings)]
+    unlike = [each for index, each in enumerate(tolerated) if each not in tolerated[:index]]
     return {
         "metadata": {"labels": _POD},
         "spec": {
@@ -261,7 +262,7 @@ def _pod(environment: str, image: str, heads: Iterable[str], pools: Pools) -> di
             # Where it finds no room it would suspend nobody, and there would never be any.
             "priorityClassName": PRODUCTION,
             "affinity": on_pools(names),
-            "tolerations": [each for index, each in enumerate(tolerated) if each not in tolerated[:index]],
+            **({"tolerations": unlike} if unlike else {}),
             "securityContext": dict(RESTRICTED_POD),
             "containers": [
                 {

@@ -75,6 +75,14 @@ def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
     golden("lifecycle/keeper", plain([manifest.namespace({"a": "b"}), *shown]))
 
 
+def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
+    pools = resolve_environment(settings()).pools
+    made = manifest.keeper("lab", "an/image:1", "*/5 * * * *", ["cpu"], pools, {"a": "b"})
+    assert "[]" not in json.dumps(
+        [each for each in made if each["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
+    )
+
+
 def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
     (its,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
     made = manifest.in_berth(its, "berth-x", {"a": "b"}, network_policies=True)
