@@ -10,7 +10,7 @@ import pulumi
 from components.fabric.claims import claim_of, claim_template
 from components.isolation.berth import isolated, isolation
 from components.lifecycle.manifest import in_berth, kept
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest, resource_type
+from components.manifest import MANAGED_BY, KubernetesObject, Manifest, forced, resource_type
 from components.ray import nested
 from components.ray.manifest import dashboard_service, ray_cluster
 from stacks.settings.bounds import Bounds
@@ -96,16 +96,20 @@ class Berth(pulumi.ComponentResource):
             needed.append(KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace))
         if programs := nested.config_map(inputs.settings, self.namespace, labels):
             needed.append(KubernetesObject(f"{name}-{programs['metadata']['name']}", programs, in_namespace))
+        made = isolated(cluster, apart.level, inputs.settings.priority)
+        autoscaled = isinstance(inputs.settings.workers, Bounds)
         self.ray_cluster = KubernetesObject(
             name,
-            isolated(cluster, apart.level, inputs.settings.priority),
+            # To the API server the groups of workers are one value, the autoscaler's since it last set a number in it: without force
+            # every later edit would be a conflict. Another stack's berth is one still, by the namespace.
+            forced(made) if autoscaled else made,
             pulumi.ResourceOptions(
                 parent=self,
                 depends_on=needed,
-                # Ray's autoscaler owns the number of replicas then; Pulumi would set it back.
-                ignore_changes=(
-                    ["spec.workerGroupSpecs[*].replicas"] if isinstance(inputs.settings.workers, Bounds) else []
-                ),
+                # Ray's autoscaler owns the number of replicas then; Pulumi would set it back. With an edit beside it the number that
+                # Pulumi knows is applied too, which ends no worker: KubeRay leaves that to the autoscaler (kuberay v1.6.2,
+                # ray-operator/controllers/ray/raycluster_controller.go), and the autoscaler sets it anew.
+                ignore_changes=["spec.workerGroupSpecs[*].replicas"] if autoscaled else [],
             ),
         )
         if dashboard:

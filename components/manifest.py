@@ -47,7 +47,17 @@ def owned(manifest: Manifest, stack: str) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
+def forced(manifest: Manifest) -> Manifest:
+    """The manifest, applied also where somebody else has written to its fields since: the fields are the stack's again.
+
+    Only for what no other stack can claim at the same time.
+    """
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}}}
+
+
 _FIELD_MANAGER = "pulumi.com/patchFieldManager"
+_FORCE = "pulumi.com/patchForce"
 
 
 def resource_type(manifest: Manifest) -> str:
