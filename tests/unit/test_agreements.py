@@ -37,6 +37,16 @@ def test_every_shipped_stack_is_valid_and_names_the_schema(stack: str) -> None:
     assert first == "# yaml-language-server: $schema=schema.json"
 
 
+@pytest.mark.parametrize("stack", ["solo", "mixed"])
+def test_what_the_gallery_ships_is_valid(stack: str) -> None:
+    text = (CLONE / f"stacks/gallery/Pulumi.{stack}.yaml").read_text(encoding="utf-8")
+    checked = check(stack, text)
+    assert (checked.lines, checked.warnings) == ([], [])
+    assert text.startswith("# yaml-language-server: $schema=schema.json\n"), (
+        "as it is to be once it is copied to stacks/"
+    )
+
+
 def test_the_shipped_schema_is_the_settings() -> None:
     shipped = (CLONE / "stacks/schema.json").read_text(encoding="utf-8")
     assert shipped == schema_text(), "write it anew: berth schema > stacks/schema.json"
