@@ -45,7 +45,8 @@ def lab_settings() -> EnvironmentSettings:
 def lab_with_managed_rdma() -> EnvironmentSettings:
     """The lab, but its NICs are GKE's to hand out."""
     values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
-    values["pools"]["bench"]["rdma"] = "managed"
+    for pool in ("train", "bench"):
+        values["pools"][pool]["rdma"] = "managed"
     del values["operators"]["dranet"]
     settings = load("lab", {"environment": values}, None)
     assert isinstance(settings, EnvironmentSettings)
