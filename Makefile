@@ -9,7 +9,7 @@ TEST_WORKERS ?= 3
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test lint types check bench picture requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -29,10 +29,15 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
-test: $(INSTALLED) ## unit, golden and lab tests; as root on Debian those of the real node too
+test: $(INSTALLED) ## unit, golden and lab tests, but the long ones; as root on Debian those of the real node too
 	@$(BIN)/berth lab tools
 	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest --numprocesses $(TEST_WORKERS)
+
+test-long: $(INSTALLED) ## the tests of people's berths that take minutes a file: isolation, commands, lifecycle, a hundred berths
+	@$(BIN)/berth lab tools
+	@$(BIN)/berth lab real prepare --where-possible
+	@$(BIN)/pytest -m long --numprocesses $(TEST_WORKERS)
 
 lint: $(INSTALLED) ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -34,7 +34,7 @@ MARK = "BERTH_LAB_PROCESS"
 START_TIME_TOLERANCE = 2.0
 """Seconds by which the same process's start time may differ between two readings (the clock may be corrected)."""
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 HEALTHY_SECONDS = 5.0
 STOP_SECONDS = 15.0
 HUNG_SECONDS = 3.0

@@ -17,7 +17,7 @@ import pytest
 
 from tests.real.conftest import RealNode, eventually
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 _ANSWER_SECONDS = 10
 

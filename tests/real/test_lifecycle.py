@@ -10,7 +10,7 @@ import pytest
 
 from tests.real.conftest import POOL, Object, RealNode, berth, environment, eventually
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 KEEPER = "berth-keeper"
 OWNER = "keptalice"

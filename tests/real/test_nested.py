@@ -15,7 +15,7 @@ import pytest
 from tests.containers import container
 from tests.real.conftest import RealNode, berth
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 OWNER = "carol"
 NAMESPACE = f"berth-{OWNER}"
