@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 # Each worker has a lab of its own, of about 1 GiB. A file's tests go to one worker, in order: they share a fleet, and each builds
-# on those before it (tests/scheduling.py). Most of their time is waiting, so there is one worker more than a small machine has cores.
-TEST_WORKERS ?= 3
+# on those before it (tests/scheduling.py).
+TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
@@ -29,15 +29,15 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
-test: $(INSTALLED) ## unit, golden and lab tests, but the long ones; as root on Debian those of the real node too
+test: $(INSTALLED) ## unit, golden and lab tests, but the long ones
 	@$(BIN)/berth lab tools
-	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest --numprocesses $(TEST_WORKERS)
 
-test-long: $(INSTALLED) ## the tests of people's berths that take minutes a file: isolation, commands, lifecycle, a hundred berths
+test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools
 	@$(BIN)/berth lab real prepare --where-possible
-	@$(BIN)/pytest -m long --numprocesses $(TEST_WORKERS)
+	@$(BIN)/pytest -m long tests/real
+	@$(BIN)/pytest -m long --ignore tests/real --numprocesses $(TEST_WORKERS)
 
 lint: $(INSTALLED) ## ruff: rules and format
 	@$(BIN)/ruff check .

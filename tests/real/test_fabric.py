@@ -13,7 +13,7 @@ import pytest
 from lab.realnode.layout import GATEWAY, NICS
 from tests.real.conftest import POOL, RealNode, berth, eventually
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 OWNER = "dana"
 NAMESPACE = f"berth-{OWNER}"

@@ -10,7 +10,7 @@ import pytest
 from lab.realnode import cleanup, processes
 from tests.real.conftest import RealNode, machine_state
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def test_a_second_up_starts_nothing(real: RealNode) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lab.realnode.layout import NICS
 from tests.real.conftest import NAMESPACE, Object, RealNode, eventually, pod
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 # As berth's claims have it.
 RDMA = 'device.attributes["dra.net"].rdma == true'

@@ -11,7 +11,7 @@ import pytest
 
 from tests.real.conftest import NAMESPACE, RealNode, eventually, pod
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def test_the_node_is_what_its_pool_says(real: RealNode) -> None:

@@ -13,7 +13,7 @@ from stacks.settings.isolation import DEVELOPMENT
 from stacks.settings.versions import RAY_IMAGE
 from tests.real.conftest import POOL, Object, RealNode, berth, eventually
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 LOOK = """
 import ray, time
