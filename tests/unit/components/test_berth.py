@@ -95,3 +95,14 @@ def test_its_quota_lets_it_have_claimed_gpus_as_it_does_counted_ones(
 ) -> None:
     quotas = {each.name: each for each in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")}
     assert quotas["x-berth"].inputs["spec"]["hard"]["requests.nvidia.com/gpu"] == gpus
+
+
+@pytest.mark.parametrize(("workers", "forced"), [({"min": 0, "max": 2}, "true"), (2, None)])
+def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
+    workers: int | dict[str, int], forced: str | None
+) -> None:
+    recorder = registered(A4, {"workers": workers})
+    annotations = {each.name: each.inputs["metadata"]["annotations"] for each in recorder.registrations[1:]}
+    assert annotations["x"].get("pulumi.com/patchForce") == forced
+    # The namespace is not: by it the API server refuses a berth that another stack has.
+    assert [name for name, each in annotations.items() if "pulumi.com/patchForce" in each] == (["x"] if forced else [])
