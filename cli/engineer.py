@@ -22,31 +22,40 @@ Workers = Annotated[
     str | None, typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler.")
 ]
 Gpus = Annotated[int | None, typer.Option(min=0, help="GPUs, or shares of them, of one worker.")]
+Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one worker: 8, or 500m.")]
+Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
+HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]
+HeadMemory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of the head.")]
 Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.")]
 Image = Annotated[str | None, typer.Option(help="Container image; its Ray version must be the settings' rayVersion.")]
 
 
 @app.command()
-def add(
+def add(  # noqa: PLR0913 - each is an option
     name: NewId,
     stack: Stack,
+    *,
     workers: Workers = None,
     gpus: Gpus = None,
     pool: Pool = None,
     image: Image = None,
-    *,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    head_cpu: HeadCpu = None,
+    head_memory: HeadMemory = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Write a berth for an engineer into an environment's file; what is not said comes from its `defaults`.
 
-    What there is no option for is edited there. Nothing but that entry is changed in the file, and nothing at all if `berth check` would refuse the result. Again with the same
-    options it changes nothing. Exit code 0 if the entry is there, 2 if it would be wrong.
+    What there is no option for is edited there. Nothing but that entry is changed in the file, and nothing at all if `berth
+    check` would refuse the result. Again with the same options it changes nothing. Exit code 0 if the entry is there, 2 if it
+    would be wrong.
     """
     with plain_errors():
         from cli import engineers as verb  # noqa: PLC0415
 
-        shape = verb.Shape(workers, gpus, pool, image)
+        shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
         raise typer.Exit(verb.add(stack, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))
 
 
@@ -75,17 +84,21 @@ def list_(stack: Stack, *, as_json: Json = False) -> None:
 
 
 @app.command()
-def init(
+def init(  # noqa: PLR0913 - each is an option
     name: NewId,
     environment: Annotated[
         str,
         typer.Option("--environment", "-e", help="Stack of the environment.", autocompletion=complete_stacks),
     ],
+    *,
     workers: Workers = None,
     gpus: Gpus = None,
     pool: Pool = None,
     image: Image = None,
-    *,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    head_cpu: HeadCpu = None,
+    head_memory: HeadMemory = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -96,5 +109,5 @@ def init(
     with plain_errors():
         from cli import engineers as verb  # noqa: PLC0415
 
-        shape = verb.Shape(workers, gpus, pool, image)
+        shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
         raise typer.Exit(verb.init(environment, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))

@@ -58,12 +58,20 @@ class Shape:
         gpus: GPUs of one worker.
         pool: node pool of the workers.
         image: container image.
+        cpu: cores of one worker, as a Kubernetes quantity.
+        memory: memory of one worker, as one.
+        head_cpu: cores of the head.
+        head_memory: memory of the head.
     """
 
     workers: str | None = None
     gpus: int | None = None
     pool: str | None = None
     image: str | None = None
+    cpu: str | None = None
+    memory: str | None = None
+    head_cpu: str | None = None
+    head_memory: str | None = None
 
     def entry(self) -> dict[str, Any]:
         """As it is written in a file.
@@ -71,10 +79,9 @@ class Shape:
         Raises:
             BadInputError: `workers` is neither a number nor a range.
         """
-        worker = {"pool": self.pool, "gpus": self.gpus}
-        given = {key: value for key, value in worker.items() if value is not None}
-        entry = {"workers": self._workers(), "worker": given or None, "image": self.image}
-        return {key: value for key, value in entry.items() if value is not None}
+        worker = _given(pool=self.pool, gpus=self.gpus, cpu=_quantity(self.cpu), memory=_quantity(self.memory))
+        head = _given(cpu=_quantity(self.head_cpu), memory=_quantity(self.head_memory))
+        return _given(workers=self._workers(), worker=worker or None, head=head or None, image=self.image)
 
     def _workers(self) -> int | dict[str, int] | None:
         if self.workers is None:
@@ -85,6 +92,15 @@ class Shape:
         if found[2] is None:
             return int(found[1])
         return {"min": int(found[1]), "max": int(found[2])}
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _quantity(text: str | None) -> int | str | None:
+    """As people write it: `cpu: 8`, and not `cpu: '8'`. What is none is refused with the rest of the settings."""
+    return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ SETTINGS = (EXPIRES, HOURS, IDLE, ZONE, GRACE, DELETE_AFTER)
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+)([smhd])")
-_TIME = re.compile(r"(\d{1,2}):(\d{2})")
+_DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
+_TIME = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 WEEK = 7
 """Days of one."""
 

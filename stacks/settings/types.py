@@ -11,12 +11,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+)([smhd])")
+_DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]")
-_REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+")
+_ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII)
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+", re.ASCII)
 _ACCOUNT = re.compile(r"[-a-z0-9]+@[-a-z0-9.:]+")
 # It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 _RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")

@@ -52,6 +52,36 @@ def test_an_engineer_is_added_in_a_line(project: Path) -> None:
     assert "berth up -s env" in done.stdout
 
 
+def test_cores_and_memory_are_written_as_people_write_them(project: Path) -> None:
+    sizes = ["--cpu", "8", "--memory", "32Gi", "--head-cpu", "500m", "--head-memory", "4Gi"]
+    done = engineer("add", "dave", "-s", "env", *sizes)
+    assert done.exit_code == 0, done.stderr
+    line = "      dave: {worker: {cpu: 8, memory: 32Gi}, head: {cpu: 500m, memory: 4Gi}}\n"
+    assert text(project) == ENVIRONMENT + line
+    assert "already" in engineer("add", "dave", "-s", "env", *sizes).stdout
+    assert engineer("init", "erin", "-e", "env", *sizes).exit_code == 0
+    assert text(project, "erin").endswith("    worker: {cpu: 8, memory: 32Gi}\n    head: {cpu: 500m, memory: 4Gi}\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--cpu", "many", "worker.cpu: 'many' is no Kubernetes quantity; write for example 8, 500m or 64Gi"),
+        ("--cpu", "0", "worker.cpu: must be more than 0"),
+        ("--cpu", "٣", "worker.cpu: '٣' is no Kubernetes quantity"),
+        ("--memory", "32GB", "worker.memory: '32GB' is no Kubernetes quantity"),
+        ("--memory", "9000Gi", "worker.memory"),
+        ("--head-cpu", "-1", "head.cpu: '-1' is no Kubernetes quantity"),
+        ("--head-memory", "", "head.memory: '' is no Kubernetes quantity"),
+    ],
+)
+def test_sizes_are_held_to_the_settings(project: Path, option: str, value: str, problem: str) -> None:
+    done = engineer("add", "dave", "-s", "env", f"{option}={value}")
+    assert done.exit_code == 2, done.output
+    assert f"stacks/Pulumi.env.yaml:13: environment.engineers.dave.{problem}" in done.stderr
+    assert text(project) == ENVIRONMENT
+
+
 def test_adding_again_changes_nothing_and_other_settings_are_refused(project: Path) -> None:
     engineer("add", "dave", "-s", "env", "--workers", "2")
     once = text(project)
