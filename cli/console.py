@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -12,8 +13,19 @@ from rich.console import Console
 BAD_INPUT = 2
 """Exit code where the input is wrong and nothing was done."""
 
-out = Console(soft_wrap=True, highlight=False)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+_COLUMNS_OF_NO_TERMINAL = 140
+"""How wide a table may be in a file or a CI's log: rich would take 80 there, which cuts names in two."""
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, soft_wrap=True, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _COLUMNS_OF_NO_TERMINAL
+    return console
+
+
+out = _console(stderr=False)
+err = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:

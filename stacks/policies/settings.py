@@ -145,9 +145,8 @@ def _judge_waivers(waived: Mapping[str, str], into: Judged) -> None:
             into.problems.append(
                 Problem(path, f"there is no policy {name!r}{did_you_mean(name, POLICIES)}", of_key=True)
             )
-        elif name not in needed:
-            unless = " unless a berth of an engineer's own stack needs it" if name in _RAY_SETTING else ""
-            into.warnings.append(Problem(path, f"nothing here is against policy {name}; take the waiver out{unless}"))
+        elif name not in needed and name not in _RAY_SETTING:  # those a berth of an engineer's own stack may need
+            into.warnings.append(Problem(path, f"nothing here is against policy {name}; take the waiver out"))
 
 
 def _with_rdma(pools: Pools) -> dict[str, int]:
