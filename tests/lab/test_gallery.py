@@ -1,0 +1,111 @@
+"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's autoscaler is left alone.
+
+`prod` is one of them; tests/lab/test_prod.py brings it up.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lab.conftest import Lab
+from tests.lab.project import CLONE, Project, eventually
+
+pytestmark = pytest.mark.lab
+
+
+SHIPPED = {"solo": "stacks/gallery", "dev": "stacks", "mixed": "stacks/gallery"}
+
+
+@pytest.fixture
+def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
+    """The clone's program with one shipped file as it is, and the environment of it up."""
+    stack: str = request.param
+    project = Project.make(tmp_path / "project", lab)
+    shutil.copy2(CLONE / SHIPPED[stack] / f"Pulumi.{stack}.yaml", project.folder / "stacks")
+    try:
+        project.up(stack)
+        yield project
+    finally:
+        project.destroy(stack)
+
+
+def settings(project: Project, stack: str) -> dict[str, Any]:
+    text = (project.folder / "stacks" / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text)["config"]["berth:environment"])
+
+
+def clusters(project: Project) -> dict[str, tuple[str, int]]:
+    """State and ready workers of each RayCluster."""
+    found = {each["metadata"]["name"]: each["status"] for each in project.get("rayclusters", "-A")}
+    return {name: (status["state"], status.get("readyWorkerReplicas", 0)) for name, status in found.items()}
+
+
+def nodes(project: Project, pool: str) -> list[dict[str, Any]]:
+    return project.get("nodes", "-l", f"cloud.google.com/gke-nodepool={pool}")
+
+
+def running(project: Project, owner: str) -> set[str]:
+    """UIDs of a berth's workers that run."""
+    return {pod["metadata"]["uid"] for pod in project.workers(owner) if pod["status"].get("phase") == "Running"}
+
+
+def scale(project: Project, owner: str, workers: int) -> None:
+    """Ask for workers as Ray's autoscaler does: a JSON patch, sent by Python's requests."""
+    patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
+    where = ["-n", f"berth-{owner}", "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
+    project.run("kubectl", "patch", "raycluster", owner, *where)
+
+
+@pytest.mark.parametrize("gallery", ["solo"], indirect=True)
+def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(gallery: Project) -> None:
+    assert clusters(gallery) == {"me": ("ready", 0)}
+    assert nodes(gallery, "gpu") == []
+    (cluster,) = gallery.get("rayclusters", "-n", "berth-me")
+    assert cluster["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 600
+
+    scale(gallery, "me", 1)
+    eventually(lambda: len(running(gallery, "me")) == 1, "a node comes, and a worker runs on it")
+    before = running(gallery, "me")
+    gallery.run("pulumi", "preview", "-s", "solo", "--expect-no-changes")
+
+    # The API server has the list of groups owned as a whole, by whoever wrote it last: an edit beside the number meets it.
+    changed = settings(gallery, "solo")
+    changed["engineers"]["me"]["workers"]["max"] = 1
+    gallery.write("solo", environment=changed)
+    gallery.up("solo")
+    (cluster,) = gallery.get("rayclusters", "-n", "berth-me")
+    assert cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] == 1
+    assert running(gallery, "me") == before, "KubeRay leaves it to the autoscaler which workers go"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gallery", ["dev"], indirect=True)
+def test_dev_shares_each_gpu_among_four(gallery: Project) -> None:
+    assert clusters(gallery) == {"bob": ("ready", 2), "carol": ("ready", 1)}
+    (node,) = nodes(gallery, "dev")
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8", "2 L4, 4 shares of each"
+    gallery.up("dev", "--expect-no-changes")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gallery", ["mixed"], indirect=True)
+def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
+    assert clusters(gallery) == {"bob": ("ready", 2), "carol": ("ready", 0), "train": ("ready", 2)}
+    assert nodes(gallery, "batch") == []
+    assert {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes(gallery, "shared")} == {"8"}
+    claims = [each["status"]["allocation"]["devices"]["results"] for each in gallery.get("resourceclaims", "-A")]
+    assert [len(each) for each in claims] == [8, 8], "8 NICs for each worker of train"
+    (group,) = gallery.get("rayclusters", "-n", "berth-carol")[0]["spec"]["workerGroupSpecs"]
+    assert group["rayStartParams"]["resources"] == "'{\"spot\": 1}'"
+    scale(gallery, "carol", 1)
+    eventually(lambda: len(running(gallery, "carol")) == 1, "a spot node comes, and a worker runs on it")
+    (worker,) = gallery.workers("carol")
+    assert "'{\"spot\": 1}'" in json.dumps(worker).replace('\\"', '"'), "Ray is started with it"
+    assert gallery.get("cronjobs", "-n", "berth-keeper"), "somebody suspends berths that nobody uses"
