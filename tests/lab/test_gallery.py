@@ -63,6 +63,12 @@ def scale(project: Project, owner: str, workers: int) -> None:
     project.run("kubectl", "patch", "raycluster", owner, *where)
 
 
+def seen(project: Project, owner: str) -> bool:
+    """Whether the operator has acted on a RayCluster as it is now."""
+    (cluster,) = project.get("rayclusters", "-n", f"berth-{owner}")
+    return bool(cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"])
+
+
 @pytest.mark.parametrize("gallery", ["solo"], indirect=True)
 def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 0)}
@@ -82,6 +88,7 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
     gallery.up("solo")
     (cluster,) = gallery.get("rayclusters", "-n", "berth-me")
     assert cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] == 1
+    eventually(lambda: seen(gallery, "me"), "the operator has seen the edit")
     assert running(gallery, "me") == before, "KubeRay leaves it to the autoscaler which workers go"
 
 

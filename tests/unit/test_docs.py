@@ -1,0 +1,162 @@
+"""What the pages say exists: every command of berth with its options, every link, and settings that are valid."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer._click.exceptions import MissingParameter, UsageError
+
+from cli.main import app
+from lab.home import CLONE
+from stacks.load import load
+
+PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
+_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")"}
+
+# Fragments of an environment's settings stand on this one.
+ENVIRONMENT = {
+    "project": "your-project",
+    "zone": "us-central1-b",
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 2},
+        "dev": {"machineType": "g2-standard-96", "nodes": 2},
+    },
+    "defaults": {"worker": {"pool": "dev"}},
+}
+
+
+def shown(page: Path) -> str:
+    return str(page.relative_to(CLONE))
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def without_blocks(page: Path) -> str:
+    return _BLOCK.sub("", text_of(page))
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [block for language, block in _BLOCK.findall(text_of(page)) if language in languages]
+
+
+def in_shell(line: str) -> Iterator[list[str]]:
+    """The commands of berth in a line of shell, those in `$(…)` too, each as its arguments."""
+    for inner in re.findall(r"\$\(([^()]*)\)", line):
+        yield from in_shell(inner)
+    if "berth" not in line:
+        return
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    command: list[str] = []
+    for word in [*words, ";"]:
+        if word not in _OPERATORS:
+            # What stands before a program's name is for its environment.
+            if command or not re.match(r"[A-Z_]+=", word):
+                command.append(word)
+            continue
+        if command and Path(command[0]).name == "berth":
+            yield command[1:]
+        command = []
+
+
+def parse(arguments: list[str], *, whole: bool) -> str:
+    """What is wrong with a command, "" for nothing; one that is no whole line may leave out what it must have."""
+    command: Any = typer.main.get_command(app)
+    left = list(arguments)
+    while hasattr(command, "commands"):
+        if not left:
+            return "what of it?" if whole else ""
+        name = left.pop(0)
+        if name not in command.commands:
+            return f"there is no command {name!r}"
+        command = command.commands[name]
+    if "--help" in left:
+        return ""
+    try:
+        command.make_context(name, left)
+    except MissingParameter as error:
+        return error.format_message() if whole else ""
+    except UsageError as error:
+        return error.format_message()
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_command_exists_with_its_options(page: Path) -> None:
+    lines = [line for block in blocks(page, "sh", "console") for line in block.replace("\\\n", " ").splitlines()]
+    wrong = {line: said for line in lines for each in in_shell(line) if (said := parse(each, whole=True))}
+    for code in _INLINE.findall(without_blocks(page)):
+        words = [word.strip("[]") for word in code.split()]
+        if words[0] == "berth" and len(words) > 1 and (said := parse(words[1:], whole=False)):
+            wrong[code] = said
+    assert wrong == {}
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    assert [list(in_shell(line)) for line in ('eval "$(.venv/bin/berth lab env)"', "A=b berth x && echo berth y")] == [
+        [["lab", "env"]],
+        [["x"]],
+    ]
+    assert parse(["statuss", "-s", "prod"], whole=True) == "there is no command 'statuss'"
+    assert "--stacks" in parse(["status", "--stacks", "prod"], whole=False)
+    assert "--stack" in parse(["status"], whole=True)
+    assert parse(["status"], whole=False) == ""
+    assert "--worker" in parse(["logs", "alice", "--worker", "x"], whole=True)
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that a page has, as GitHub names them."""
+    found = re.findall(r"^#+ (.+)$", without_blocks(page), flags=re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in found]
+    return {re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_link_within_the_clone_leads_somewhere(page: Path) -> None:
+    wrong = []
+    for link in _LINK.findall(without_blocks(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            wrong.append(link)
+    assert wrong == []
+
+
+def test_every_page_is_linked_to() -> None:
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in PAGES
+        for link in _LINK.findall(without_blocks(page))
+    }
+    assert [shown(page) for page in PAGES if page not in linked and page.name != "README.md"] == []
+
+
+def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {key: over(below[key], above[key]) for key in below if isinstance(below[key], dict) and key in above}
+    return {**below, **above, **both}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "config:" in text_of(page)], ids=shown)
+def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
+    for block in blocks(page, "yaml"):
+        if not block.startswith("config:"):
+            continue
+        values = {key.removeprefix("berth:"): value for key, value in yaml.safe_load(block)["config"].items()}
+        if "environment" in values:
+            values["environment"] = over(ENVIRONMENT, values["environment"])
+        load("page", values, None)
