@@ -1,7 +1,8 @@
-"""A berth: one engineer's namespace with a RayCluster in it. A named cluster is the same without an engineer."""
+"""A berth: one engineer's namespace with a RayCluster in it. A named cluster is the same, and so is a RayJob's or RayService's own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -13,6 +14,7 @@ from components.lifecycle.manifest import in_berth, kept
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest, forced, resource_type
 from components.ray import nested
 from components.ray.manifest import dashboard_service, ray_cluster
+from components.ray.workloads import RAY_CLUSTER_CONFIG, ray_job, ray_service, told_apart
 from stacks.settings.bounds import Bounds
 from stacks.settings.fabric import ResourceApi
 from stacks.settings.isolation import IsolationSettings
@@ -20,10 +22,18 @@ from stacks.settings.operators import KubeRaySettings
 from stacks.settings.pools import Pools
 from stacks.settings.ray import RayClusterSettings
 from stacks.settings.resolve import namespace_of
+from stacks.settings.workloads import RayJobSettings, RayServiceSettings
 
 ENVIRONMENT_LABEL = "berth/environment"
 STACK_LABEL = "berth/stack"
-OWNER_LABELS = {"engineer": "berth/engineer", "cluster": "berth/cluster"}
+OWNER_LABELS = {
+    "engineer": "berth/engineer",
+    "cluster": "berth/cluster",
+    "job": "berth/job",
+    "service": "berth/service",
+}
+
+Kind = Literal["engineer", "cluster", "job", "service"]
 
 
 @dataclass(frozen=True)
@@ -35,31 +45,59 @@ class BerthInputs:
         pools: the environment's node pools by name.
         environment: name of the environment.
         stack: the stack that makes it: the environment's own or the engineer's.
-        kind: an engineer's berth or a named cluster.
+        kind: whose it is: an engineer's, a named cluster's, a RayJob's or a RayService's.
         resource_api: the version of resource.k8s.io that its claim templates are written in.
         isolation: what the environment loosens of what keeps its berths apart.
         kuberay: where the operator is.
+        workload: the RayJob or RayService that has KubeRay make the RayCluster.
+        jobs: RayJobs that run on the RayCluster.
     """
 
     settings: RayClusterSettings
     pools: Pools
     environment: str
     stack: str
-    kind: Literal["engineer", "cluster"]
+    kind: Kind
     resource_api: ResourceApi = "v1"
     isolation: IsolationSettings = field(default_factory=IsolationSettings)
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    workload: RayJobSettings | RayServiceSettings | None = None
+    jobs: Sequence[RayJobSettings] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A RayJob that was registered.
+
+    Attributes:
+        settings: its settings.
+        name: its name in the cluster.
+        namespace: where it is.
+        resource: the RayJob.
+    """
+
+    settings: RayJobSettings
+    name: str
+    namespace: str
+    resource: KubernetesObject
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace with what keeps it apart and RayCluster, with the template of its workers' claims and the load balancer of its head where there are such."""
+    """Namespace with what keeps it apart and RayCluster, or the RayJob or RayService that has KubeRay make one.
+
+    Where there are such, with the template of its workers' claims, the load balancer of its head, and RayJobs that run on it.
+    """
 
     settings: RayClusterSettings
     """The RayCluster's settings."""
+    kind: Kind
+    """Whose it is."""
     namespace: str
     """The namespace's name."""
-    ray_cluster: KubernetesObject
-    """The RayCluster."""
+    ray: KubernetesObject
+    """The RayCluster, RayJob or RayService."""
+    jobs: list[Job]
+    """The RayJobs: itself, or those that run on it."""
 
     def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Make the berth.
@@ -70,17 +108,20 @@ class Berth(pulumi.ComponentResource):
             opts: must carry the kubernetes provider.
         """
         super().__init__("berth:index:Berth", name, None, opts)
-        self.settings = inputs.settings
+        self.settings, self.kind = inputs.settings, inputs.kind
         self.namespace = namespace_of(inputs.settings.name)
         labels = berth_labels(inputs)
         cluster = kept(ray_cluster(inputs.settings, inputs.pools, self.namespace, labels), inputs.settings)
         dashboard = dashboard_service(inputs.settings, self.namespace, labels)
+        main = _workload(inputs, cluster, labels)
+        jobs = {each.name: ray_job(each, cluster, _labels(inputs, "job", each.name)) for each in inputs.jobs}
         apart = isolation(
             inputs.settings,
             inputs.isolation,
             inputs.kuberay,
             inputs.pools,
-            [cluster, *([dashboard] if dashboard else [])],
+            [main, *jobs.values(), *([dashboard] if dashboard else [])],
+            inputs.workload.clients if isinstance(inputs.workload, RayServiceSettings) else (),
         )
         namespace = KubernetesObject(
             name,
@@ -96,25 +137,44 @@ class Berth(pulumi.ComponentResource):
             needed.append(KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace))
         if programs := nested.config_map(inputs.settings, self.namespace, labels):
             needed.append(KubernetesObject(f"{name}-{programs['metadata']['name']}", programs, in_namespace))
-        made = isolated(cluster, apart.level, inputs.settings.priority)
-        autoscaled = isinstance(inputs.settings.workers, Bounds)
-        self.ray_cluster = KubernetesObject(
-            name,
-            # To the API server the groups of workers are one value, the autoscaler's since it last set a number in it: without force
-            # every later edit would be a conflict. Another stack's berth is one still, by the namespace.
-            forced(made) if autoscaled else made,
-            pulumi.ResourceOptions(
-                parent=self,
-                depends_on=needed,
-                # Ray's autoscaler owns the number of replicas then; Pulumi would set it back. With an edit beside it the number that
-                # Pulumi knows is applied too, which ends no worker: KubeRay leaves that to the autoscaler (kuberay v1.6.2,
-                # ray-operator/controllers/ray/raycluster_controller.go), and the autoscaler sets it anew.
-                ignore_changes=["spec.workerGroupSpecs[*].replicas"] if autoscaled else [],
-            ),
-        )
+        self.ray = self._ray(name, inputs, isolated(main, apart.level, inputs.settings.priority), needed)
+        on_cluster = pulumi.ResourceOptions(parent=self, depends_on=[self.ray], delete_before_replace=True)
+        self.jobs = [
+            _registered(
+                each,
+                KubernetesObject(
+                    each.name, isolated(jobs[each.name], apart.level, inputs.settings.priority), on_cluster
+                ),
+            )
+            for each in inputs.jobs
+        ]
+        if isinstance(inputs.workload, RayJobSettings):
+            self.jobs.append(_registered(inputs.workload, self.ray))
         if dashboard:
             KubernetesObject(name, dashboard, in_namespace)
-        self.register_outputs({"namespace": self.namespace, "rayCluster": inputs.settings.name})
+        outputs = {"namespace": self.namespace}
+        self.register_outputs(outputs if inputs.workload else {**outputs, "rayCluster": inputs.settings.name})
+
+    def _ray(self, name: str, inputs: BerthInputs, made: Manifest, needed: list[pulumi.Resource]) -> KubernetesObject:
+        """Register what all the rest is for."""
+        opts = pulumi.ResourceOptions(parent=self, depends_on=needed)
+        if isinstance(inputs.workload, RayServiceSettings):
+            anew = [RAY_CLUSTER_CONFIG] if inputs.workload.upgrade_strategy == "Recreate" else []
+            more = pulumi.ResourceOptions(replace_on_changes=anew, delete_before_replace=True)
+            return KubernetesObject(name, told_apart(made), pulumi.ResourceOptions.merge(opts, more))
+        if inputs.workload:
+            # The next one needs the room that the last one has.
+            more = pulumi.ResourceOptions(delete_before_replace=True)
+            return KubernetesObject(name, made, pulumi.ResourceOptions.merge(opts, more))
+        if not isinstance(inputs.settings.workers, Bounds):
+            return KubernetesObject(name, made, opts)
+        # Ray's autoscaler owns the number of replicas then; Pulumi would set it back. With an edit beside it the number that
+        # Pulumi knows is applied too, which ends no worker: KubeRay leaves that to the autoscaler (kuberay v1.6.2,
+        # ray-operator/controllers/ray/raycluster_controller.go), and the autoscaler sets it anew.
+        more = pulumi.ResourceOptions(ignore_changes=["spec.workerGroupSpecs[*].replicas"])
+        # To the API server the groups of workers are one value, the autoscaler's since it last set a number in it: without force
+        # every later edit would be a conflict. Another stack's berth is one still, by the namespace.
+        return KubernetesObject(name, forced(made), pulumi.ResourceOptions.merge(opts, more))
 
     def _claim_template(
         self, name: str, inputs: BerthInputs, labels: dict[str, str], namespace: pulumi.Resource
@@ -131,14 +191,26 @@ class Berth(pulumi.ComponentResource):
         return [KubernetesObject(f"{name}-{claim.template_name}", manifest, opts)]
 
 
+def _workload(inputs: BerthInputs, cluster: Manifest, labels: dict[str, str]) -> Manifest:
+    if isinstance(inputs.workload, RayJobSettings):
+        return ray_job(inputs.workload, cluster, labels)
+    if isinstance(inputs.workload, RayServiceSettings):
+        return ray_service(inputs.workload, cluster)
+    return cluster
+
+
+def _registered(settings: RayJobSettings, resource: KubernetesObject) -> Job:
+    metadata = resource.manifest["metadata"]
+    return Job(settings, metadata["name"], metadata["namespace"], resource)
+
+
 def berth_labels(inputs: BerthInputs) -> dict[str, str]:
     """The labels of all that belongs to a berth, its pods included."""
-    return {
-        **MANAGED_BY,
-        ENVIRONMENT_LABEL: inputs.environment,
-        STACK_LABEL: inputs.stack,
-        OWNER_LABELS[inputs.kind]: inputs.settings.name,
-    }
+    return _labels(inputs, inputs.kind, inputs.settings.name)
+
+
+def _labels(inputs: BerthInputs, kind: Kind, name: str) -> dict[str, str]:
+    return {**MANAGED_BY, ENVIRONMENT_LABEL: inputs.environment, STACK_LABEL: inputs.stack, OWNER_LABELS[kind]: name}
 
 
 def namespace_manifest(name: str, labels: dict[str, str]) -> Manifest:

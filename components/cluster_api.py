@@ -20,6 +20,7 @@ Object = dict[str, Any]
 
 RAY_CLUSTERS = "/apis/ray.io/v1/rayclusters"
 RAY_JOBS = "/apis/ray.io/v1/rayjobs"
+RAY_SERVICES = "/apis/ray.io/v1/rayservices"
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 EVENTS = "/api/v1/events"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 import pulumi
 
-from components.berth import Berth, BerthInputs
+from components.berth import Berth, BerthInputs, Kind
 from components.isolation.priority import priority_classes
 from components.kubernetes_provider import kubernetes_provider
 from components.lifecycle.component import Keeper, KeeperInputs
@@ -23,6 +22,7 @@ from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.lifecycle import KeeperSettings
 from stacks.settings.ray import BUILT_IN, RayClusterSettings
 from stacks.settings.resolve import Resolved, contract_of, has_keeper, resolve_environment
+from stacks.settings.workloads import RayJobSettings, RayServiceSettings
 from stacks.stack_file import StackFile
 from stacks.waiting import wait_until_ready
 
@@ -38,13 +38,13 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     Raises:
         SettingsError: the kubeconfig of an existing cluster is none, or DraNet's manifest no file of objects.
         RunError: the cluster's version is too old for what the settings ask, or it serves no claims and they need some.
-        NotReadyError: a RayCluster is not ready in time.
+        NotReadyError: a RayCluster or RayService is not ready in time, or a RayJob is not where it should be.
     """
     resolved = resolve_environment(settings)
     judged = judge_environment(stack, settings, resolved)
     say([*judged.warnings, *resolved.warnings], judged.waivers)
     occupants: dict[str, list[str]] = {}
-    for its in (*resolved.berths, *resolved.clusters):
+    for its in resolved.every:
         occupants.setdefault(its.worker.pool, []).append(its.name)
     manifest = dranet_manifest(stack, settings, file)
     platform = await _platform(stack, settings, resolved, occupants, file)
@@ -58,11 +58,9 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     on_cluster = pulumi.ResourceOptions(
         providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *ranks]
     )
-    kinds: list[tuple[Literal["engineer", "cluster"], list[RayClusterSettings]]]
-    kinds = [("engineer", resolved.berths), ("cluster", resolved.clusters)]
     wanted = [
         BerthInputs(
-            its,
+            cluster,
             resolved.pools,
             environment=stack,
             stack=stack,
@@ -70,15 +68,20 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
             resource_api=resource_api,
             isolation=settings.isolation,
             kuberay=settings.operators.kuberay,
+            workload=workload,
+            jobs=[job for job in resolved.jobs if job.cluster.name == cluster.name and not job.own_cluster],
         )
-        for kind, of_it in kinds
-        for its in of_it
+        for kind, cluster, workload in _every(resolved)
     ]
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(stack, settings, resolved), on_cluster)
     berths = [Berth(each.settings.name, each, on_cluster) for each in wanted]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(each.name for each in resolved.clusters))
+    if resolved.jobs:
+        pulumi.export("jobs", ", ".join(job.name for job in resolved.jobs))
+    if resolved.services:
+        pulumi.export("services", ", ".join(service.name for service in resolved.services))
     # For engineers' stacks, not for eyes: as a secret it doesn't fill the screen at every update.
     contract = contract_of(settings, stack, resolved, resource_api)
     document = json.loads(contract.model_dump_json(by_alias=True, exclude_none=True))
@@ -88,11 +91,21 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     await wait_until_ready(stack, platform.kubeconfig, berths)
 
 
+def _every(
+    resolved: Resolved,
+) -> Iterator[tuple[Kind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
+    """Every RayCluster, whose it is, and the RayJob or RayService that has it made."""
+    yield from (("engineer", berth, None) for berth in resolved.berths)
+    yield from (("cluster", cluster, None) for cluster in resolved.clusters)
+    yield from (("job", job.cluster, job) for job in resolved.jobs if job.own_cluster)
+    yield from (("service", service.cluster, service) for service in resolved.services)
+
+
 def _keeper(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> KeeperInputs:
     """It runs where heads run; where there are none yet, on any pool without GPUs, or on any at all."""
     its = settings.keeper or KeeperSettings()
     pools = resolved.pools
-    heads = {each.head.pool for each in (*resolved.berths, *resolved.clusters)}
+    heads = {each.head.pool for each in resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     image = its.image or settings.defaults.image or BUILT_IN.image or ""
     return KeeperInputs(stack, its, image, heads or without_gpus or set(pools), pools)

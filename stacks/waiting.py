@@ -1,59 +1,138 @@
-"""The end of a program: `pulumi up` returns when the stack's RayClusters are ready, or says which is not and why."""
+"""The end of a program: `pulumi up` returns when what the stack runs is as it should be, or says what is not and why."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import pulumi
 
 from components.berth import STACK_LABEL, Berth
+from components.manifest import KubernetesObject
 from stacks.settings.types import parse_duration
+
+if TYPE_CHECKING:
+    from components.ray.readiness import Key, Wait
+
+What = Literal["RayCluster", "RayService", "running RayJob", "ended RayJob"]
 
 
 class NotReadyError(Exception):
-    """RayClusters are not ready in time. Each has been reported as an error of its own resource."""
+    """Not all is as it should be in time. Each has been reported as an error of its own resource."""
+
+
+@dataclass(frozen=True)
+class Waited:
+    """What is waited for.
+
+    Attributes:
+        what: its kind, and until when.
+        resource: what was registered of it.
+        timeout: for how long, for people: `10m`.
+    """
+
+    what: What
+    resource: KubernetesObject
+    timeout: str
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        metadata = self.resource.manifest["metadata"]
+        return metadata["namespace"], metadata["name"]
+
+    def problem(self, reasons: Sequence[str]) -> str:
+        """That it is not as it should be, and why."""
+        kind, where, why = self.what.rpartition(" ")[2], "/".join(self.key), "; ".join(reasons)
+        if kind != "RayJob":
+            return f"{kind} {where} is not ready after {self.timeout}: {why}"
+        missed = "does not run" if self.what == "running RayJob" else "has not succeeded"
+        return f"{kind} {where} {missed} (waited for {self.timeout} at most): {why}"
 
 
 async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: Sequence[Berth]) -> None:
     """Wait for those that are to be waited for; in a preview for none.
 
     Raises:
-        NotReadyError: not all are ready in time.
+        NotReadyError: not all are as they should be in time.
     """
-    waited = {(berth.namespace, berth.settings.name): berth for berth in berths if berth.settings.wait_until == "ready"}
+    waited = [each for berth in berths for each in waited_of(berth)]
     if pulumi.runtime.is_dry_run() or not waited:
         return
     # Not before Pulumi has made them: until then there is nothing to look at.
-    await asyncio.gather(*(berth.ray_cluster.id.future() for berth in waited.values()))
-    loop = asyncio.get_running_loop()
-
-    def report(key: tuple[str, str], text: str) -> None:
-        loop.call_soon_threadsafe(_say, text, waited[key])
-
-    # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
-    from components.cluster_api import ClusterError  # noqa: PLC0415
-    from components.ray.readiness import Wait  # noqa: PLC0415
-
-    wait = Wait(
-        kubeconfig=str(await kubeconfig.future()),
-        selector=f"{STACK_LABEL}={stack}",
-        deadlines={key: parse_duration(berth.settings.wait_timeout) for key, berth in waited.items()},
-        report=report,
-    )
-    try:
-        failed = await asyncio.to_thread(wait.run)
-    except ClusterError as error:
-        raise pulumi.RunError(f"cannot tell whether the RayClusters are ready: {error}") from None
-    finally:
-        wait.stop.set()
-    for key, reasons in failed.items():
-        berth = waited[key]
-        text = f"RayCluster {'/'.join(key)} is not ready after {berth.settings.wait_timeout}: {'; '.join(reasons)}"
-        pulumi.log.error(text, berth.ray_cluster)
+    await asyncio.gather(*(each.resource.id.future() for each in waited))
+    text = str(await kubeconfig.future())
+    kinds = dict.fromkeys(each.what for each in waited)
+    by_kind = [{each.key: each for each in waited if each.what == kind} for kind in kinds]
+    # All of them wait at once, each with a watch of its own.
+    failed = [problem for found in await _all(stack, text, by_kind) for problem in found]
+    for each, reasons in failed:
+        pulumi.log.error(each.problem(reasons), each.resource)
     if failed:
         raise NotReadyError
 
 
-def _say(text: str, berth: Berth) -> None:
-    pulumi.log.info(text, berth.ray_cluster, ephemeral=True)
+def waited_of(berth: Berth) -> list[Waited]:
+    """What is waited for of a berth, a named cluster, a job or a service."""
+    settings = berth.settings
+    found = [
+        Waited(
+            "running RayJob" if job.settings.wait_until == "running" else "ended RayJob",
+            job.resource,
+            job.settings.wait_timeout,
+        )
+        for job in berth.jobs
+        if job.settings.wait_until != "submitted"
+    ]
+    if berth.kind != "job" and settings.wait_until == "ready":
+        what: What = "RayService" if berth.kind == "service" else "RayCluster"
+        found.append(Waited(what, berth.ray, settings.wait_timeout))
+    return found
+
+
+async def _all(
+    stack: str, kubeconfig: str, by_kind: Sequence[Mapping[Key, Waited]]
+) -> list[list[tuple[Waited, list[str]]]]:
+    # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
+    from components.cluster_api import ClusterError  # noqa: PLC0415
+
+    waits = [_wait(stack, kubeconfig, waited) for waited in by_kind]
+    try:
+        found = await asyncio.gather(*(asyncio.to_thread(wait.run) for wait in waits))
+    except ClusterError as error:
+        raise pulumi.RunError(f"cannot tell whether all is ready: {error}") from None
+    finally:
+        for wait in waits:
+            wait.stop.set()
+    return [
+        [(waited[key], reasons) for key, reasons in each.items()] for waited, each in zip(by_kind, found, strict=True)
+    ]
+
+
+def _wait(stack: str, kubeconfig: str, waited: Mapping[Key, Waited]) -> Wait:
+    from components.ray import readiness  # noqa: PLC0415 - as above
+
+    kinds: dict[What, readiness.Kind] = {
+        "RayCluster": readiness.RAY_CLUSTER,
+        "RayService": readiness.RAY_SERVICE,
+        "running RayJob": readiness.RUNNING_JOB,
+        "ended RayJob": readiness.SUCCEEDED_JOB,
+    }
+    loop = asyncio.get_running_loop()
+
+    def report(key: Key, text: str) -> None:
+        loop.call_soon_threadsafe(_say, text, waited[key])
+
+    return readiness.Wait(
+        kind=kinds[next(iter(waited.values())).what],
+        kubeconfig=kubeconfig,
+        selector=f"{STACK_LABEL}={stack}",
+        deadlines={key: parse_duration(each.timeout) for key, each in waited.items()},
+        report=report,
+    )
+
+
+def _say(text: str, waited: Waited) -> None:
+    pulumi.log.info(text, waited.resource, ephemeral=True)

@@ -37,6 +37,7 @@ def isolation(
     kuberay: KubeRaySettings,
     pools: Pools,
     manifests: Iterable[Manifest],
+    clients: Iterable[str] = (),
 ) -> Isolated:
     """What keeps a berth apart.
 
@@ -45,14 +46,15 @@ def isolation(
         environment: what its environment loosens.
         kuberay: where the operator is.
         pools: the environment's node pools by name.
-        manifests: what makes its pods, and its Services, all of one namespace.
+        manifests: what makes its pods, and its Services, all of one namespace; the first is its RayCluster, RayJob or RayService.
+        clients: namespaces whose pods may send requests to Ray Serve.
     """
     given = list(manifests)
     namespace, labels = given[0]["metadata"]["namespace"], given[0]["metadata"]["labels"]
     level = pod_security.level_of(given, environment.pod_security)
     objects: list[Manifest] = []
     if environment.network_policies:
-        objects += network_policy.network_policies(namespace, labels, given, kuberay, environment.reachable)
+        objects += network_policy.network_policies(namespace, labels, given, kuberay, environment.reachable, clients)
     if environment.quotas:
         # By other names too, such as that of shares, a berth gets no GPUs of pools that are not its own.
         offers = {pool.offer.resource for pool in pools.values() if pool.offer}
@@ -63,7 +65,8 @@ def isolation(
         ]
     if settings.access.anyone:
         objects += [
-            rbac.role(namespace, labels, settings.name, level),
+            # A RayCluster that KubeRay makes has a name, and so a Secret, that nobody knows before.
+            rbac.role(namespace, labels, settings.name if given[0]["kind"] == "RayCluster" else None, level),
             rbac.role_binding(namespace, labels, settings.access),
         ]
     return Isolated(level, {pod_security.ENFORCE: level}, objects)

@@ -12,8 +12,9 @@ from typing import Any
 from components.isolation.templates import autoscales
 from components.manifest import Manifest
 from stacks.settings.operators import KubeRaySettings
+from stacks.settings.workloads import SERVE_PORT
 
-DASHBOARD, CLIENT, SERVE, METRICS = 8265, 10001, 8000, 8080
+DASHBOARD, CLIENT, SERVE, METRICS = 8265, 10001, SERVE_PORT, 8080
 """Ray's ports of a head beside those of the cluster's own traffic, and of each pod's metrics (KubeRay v1.6.2,
 ray-operator/controllers/ray/utils/constant.go)."""
 
@@ -43,8 +44,9 @@ def network_policies(
     manifests: Iterable[Manifest],
     kuberay: KubeRaySettings,
     reachable: Iterable[str] = (),
+    clients: Iterable[str] = (),
 ) -> list[Manifest]:
-    """A berth's NetworkPolicies: one for all of its pods, one more for its heads.
+    """A berth's NetworkPolicies: one for all of its pods, one more for its heads, and one for what a service's clients reach.
 
     Args:
         namespace: the berth's.
@@ -52,6 +54,7 @@ def network_policies(
         manifests: what else is in the namespace: of Ray's kinds, and Services.
         kuberay: where the operator is from, and its namespace.
         reachable: private ranges that pods may reach.
+        clients: namespaces whose pods may send requests to Ray Serve.
     """
     given = list(manifests)
     all_pods = {
@@ -81,7 +84,12 @@ def network_policies(
     # Without it no egress is let through either; an empty list the API server would forget, and each update bring back.
     if any(autoscales(each) for each in given):
         heads["egress"] = [{"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": _tcp(*_API_SERVER)}]
-    return [_policy("pods", namespace, labels, all_pods), _policy("heads", namespace, labels, heads)]
+    made = [_policy("pods", namespace, labels, all_pods), _policy("heads", namespace, labels, heads)]
+    if peers := [_in_namespace(name) for name in clients]:
+        # Any pod with a replica takes requests.
+        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": _tcp(SERVE)}]}
+        made.append(_policy("serve", namespace, labels, spec))
+    return made
 
 
 def _policy(name: str, namespace: str, labels: dict[str, str], spec: dict[str, Any]) -> Manifest:

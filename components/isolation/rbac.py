@@ -13,7 +13,7 @@ NAME = "berth-user"
 """Name of Role and RoleBinding."""
 
 
-def role(namespace: str, labels: dict[str, str], token_secret: str, level: PodSecurity) -> Manifest:
+def role(namespace: str, labels: dict[str, str], token_secret: str | None, level: PodSecurity) -> Manifest:
     """What a berth's people may do in it.
 
     Where pods may have folders of their node, whoever makes a RayCluster, RayJob or RayService decides what a pod does with the node:
@@ -22,7 +22,7 @@ def role(namespace: str, labels: dict[str, str], token_secret: str, level: PodSe
     Args:
         namespace: the berth's.
         labels: labels of the object.
-        token_secret: the Secret with Ray's token; no other one can be read.
+        token_secret: the Secret with Ray's token, and no other one can be read; None where its name is not known.
         level: what the API server holds the namespace's pods to.
     """
     rules = [
@@ -30,7 +30,7 @@ def role(namespace: str, labels: dict[str, str], token_secret: str, level: PodSe
         _rule("", ["resourcequotas", "limitranges"], _SEE),
         # Over WebSockets kubectl asks by GET, over SPDY by POST.
         _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
-        _rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]},
+        *([_rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]}] if token_secret else []),
         _rule("events.k8s.io", ["events"], _SEE),
         _rule("batch", ["jobs"], _SEE),
         _rule("metrics.k8s.io", ["pods"], _SEE),

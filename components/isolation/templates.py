@@ -24,11 +24,19 @@ def cluster_spec(manifest: Object) -> Object | None:
 def templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
     """Every pod template of a manifest: `head`, `worker` or `submitter`, the template, and how many pods of it there can be."""
     if spec := cluster_spec(manifest):
-        yield "head", spec["headGroupSpec"]["template"], 1
+        clusters = 2 if _has_two(manifest) else 1
+        yield "head", spec["headGroupSpec"]["template"], clusters
         for group in spec.get("workerGroupSpecs") or []:
-            yield "worker", group["template"], max(group.get("replicas") or 0, group.get("maxReplicas") or 0)
+            workers = max(group.get("replicas") or 0, group.get("maxReplicas") or 0)
+            yield "worker", group["template"], clusters * workers
     if submitter := (manifest.get("spec") or {}).get("submitterPodTemplate"):
         yield "submitter", submitter, 1
+
+
+def _has_two(manifest: Object) -> bool:
+    """While a RayService moves to a new cluster the old one serves on; unless it says otherwise that is what it does."""
+    strategy = (manifest.get("spec") or {}).get("upgradeStrategy") or {}
+    return manifest["kind"] == "RayService" and strategy.get("type") != "None"
 
 
 def autoscales(manifest: Object) -> bool:

@@ -1,4 +1,4 @@
-"""Waiting until RayClusters are ready, and saying which is not and why.
+"""Waiting until RayClusters, RayJobs and RayServices are as they should be, and saying which is not and why.
 
 The wait is the program's and not the provider's (`pulumi.com/waitFor`), since a provider can only say that a condition
 was not met in time, and since one watch serves a hundred clusters.
@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from components.cluster_api import EVENTS, NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from components.cluster_api import (
+    EVENTS,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    ClusterError,
+    Object,
+    within,
+)
 from components.device_inventory import inventory_of
 from components.devices import why_without_devices
 from components.placement import POOL_LABEL
-from components.ray.condition import Condition, condition_of, pods_missing, reasons_not_ready
+from components.ray.condition import condition_of, pods_missing, reasons_not_ready
+from components.ray.workload_condition import job_condition, service_condition
 
 Key = tuple[str, str]
-"""Namespace and name of a RayCluster."""
+"""Namespace and name of a RayCluster, RayJob or RayService."""
 
 # Of events by which Kubernetes' controller says that it cannot make a pod's claim.
 _NO_CLAIM = "FailedResourceClaimCreation"
@@ -28,18 +40,55 @@ _WATCH_SECONDS = 5
 _RETRY_SECONDS = 1.0
 
 
-@dataclass
-class Wait:
-    """One wait for some RayClusters.
+@dataclass(frozen=True)
+class Standing:
+    """How an object stands.
 
     Attributes:
+        text: for people.
+        done: it is as it should be, by its own status.
+        hopeless: it never will be.
+    """
+
+    text: str
+    done: bool
+    hopeless: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object that is waited for.
+
+    Attributes:
+        path: its collection.
+        standing: how one stands.
+        reasons: why one is not as it should be, asked of the cluster; empty where it is.
+        lacks: what one lacks whose own status says that it is done, asked of the cluster; "" where it lacks nothing.
+    """
+
+    path: str
+    standing: Callable[[Object], Standing]
+    reasons: Callable[[ClusterApi, Key], list[str]]
+    lacks: Callable[[ClusterApi, Object], str] = lambda _api, _object: ""
+
+
+@dataclass
+class Wait:
+    """One wait for some objects of one kind.
+
+    Attributes:
+        kind: what they are.
         kubeconfig: of their cluster, as text.
         selector: a label selector that finds them all.
         deadlines: seconds to wait for each.
-        report: called with a cluster and how it stands whenever that changes, and with the reasons when it stands still.
+        report: called with one and how it stands whenever that changes, and with the reasons when it stands still.
         stop: set it to end the wait early.
     """
 
+    kind: Kind
     kubeconfig: str
     selector: str
     deadlines: Mapping[Key, float]
@@ -50,7 +99,7 @@ class Wait:
         """Wait for all.
 
         Returns:
-            Those that are not ready in time, with the reasons.
+            Those that are not as they should be in time, or never will be, with the reasons.
 
         Raises:
             ClusterError: the API server could not be asked until the last deadline.
@@ -58,69 +107,78 @@ class Wait:
         api = ClusterApi(self.kubeconfig)
         start = time.monotonic()
         waiting = {key: start + seconds for key, seconds in self.deadlines.items()}
-        seen: dict[Key, Condition] = {}
-        told: dict[Key, tuple[Condition | None, list[str]]] = {}
+        seen: dict[Key, Standing] = {}
+        told: dict[Key, tuple[Standing | None, list[str]]] = {}
         failed: dict[Key, list[str]] = {}
         while waiting and not self.stop.is_set():
             try:
-                clusters, version = api.list(RAY_CLUSTERS, labelSelector=self.selector)
-                self._sort_out(api, clusters, waiting, seen)
-                if waiting:
+                found, version = api.list(self.kind.path, labelSelector=self.selector)
+                self._sort_out(api, found, waiting, seen)
+                if not self._is_over(waiting, seen):
                     seconds = min(_WATCH_SECONDS, max(1, min(waiting.values()) - time.monotonic()))
-                    for cluster in api.watch(RAY_CLUSTERS, version, int(seconds), labelSelector=self.selector):
-                        self._sort_out(api, [cluster], waiting, seen)
-                        if not waiting or self.stop.is_set():
+                    for each in api.watch(self.kind.path, version, int(seconds), labelSelector=self.selector):
+                        self._sort_out(api, [each], waiting, seen)
+                        if self._is_over(waiting, seen) or self.stop.is_set():
                             break
             except ClusterError:
                 if time.monotonic() >= max(waiting.values()):
                     raise
                 self.stop.wait(_RETRY_SECONDS)
             self._explain(api, waiting, seen, told)
-            for key in [key for key, deadline in waiting.items() if time.monotonic() >= deadline]:
+            for key in [
+                key for key, deadline in waiting.items() if time.monotonic() >= deadline or _hopeless(key, seen)
+            ]:
                 del waiting[key]
-                failed[key] = _reasons_or_why_not(api, key)
+                failed[key] = self._reasons_or_why_not(api, key)
         # What got ready while the reasons were looked up has none.
         return {key: reasons for key, reasons in failed.items() if reasons}
+
+    @staticmethod
+    def _is_over(waiting: Collection[Key], seen: Mapping[Key, Standing]) -> bool:
+        return not waiting or any(_hopeless(key, seen) for key in waiting)
 
     def _explain(
         self,
         api: ClusterApi,
         waiting: Iterable[Key],
-        seen: Mapping[Key, Condition],
-        told: dict[Key, tuple[Condition | None, list[str]]],
+        seen: Mapping[Key, Standing],
+        told: dict[Key, tuple[Standing | None, list[str]]],
     ) -> None:
-        """Say early why a cluster stands still: nobody should have to wait for the deadline to see a misfit."""
+        """Say early why one stands still: nobody should have to wait for the deadline to see a misfit."""
         for key in waiting:
-            condition, reasons = told.get(key, (None, []))
-            if condition == seen.get(key):
-                now = _reasons_or_why_not(api, key)
+            standing, reasons = told.get(key, (None, []))
+            if standing == seen.get(key):
+                now = self._reasons_or_why_not(api, key)
                 if now and now != reasons:
-                    self.report(key, f"{condition}: {'; '.join(now)}" if condition else "; ".join(now))
-                told[key] = (condition, now)
+                    self.report(key, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
+                told[key] = (standing, now)
             else:
                 # It moved since the last look: one more round before it counts as standing still.
                 told[key] = (seen.get(key), reasons)
 
     def _sort_out(
-        self, api: ClusterApi, clusters: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Condition]
+        self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Standing]
     ) -> None:
-        for cluster in clusters:
-            key = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        for each in found:
+            key = (each["metadata"]["namespace"], each["metadata"]["name"])
             if key not in waiting:
                 continue
-            condition = condition_of(cluster)
-            if condition != seen.get(key):
-                seen[key] = condition
-                self.report(key, str(condition))
-            if condition.ready and not pods_missing(cluster, _pods(api, key)):
+            standing = self.kind.standing(each)
+            if standing != seen.get(key):
+                seen[key] = standing
+                self.report(key, str(standing))
+            if standing.done and not self.kind.lacks(api, each):
                 del waiting[key]
 
+    def _reasons_or_why_not(self, api: ClusterApi, key: Key) -> list[str]:
+        try:
+            return self.kind.reasons(api, key)
+        except ClusterError as error:
+            return [str(error)]
 
-def _reasons_or_why_not(api: ClusterApi, key: Key) -> list[str]:
-    try:
-        return reasons_of(api, key)
-    except ClusterError as error:
-        return [str(error)]
+
+def _hopeless(key: Key, seen: Mapping[Key, Standing]) -> bool:
+    return key in seen and seen[key].hopeless
 
 
 def reasons_of(api: ClusterApi, key: Key) -> list[str]:
@@ -169,3 +227,99 @@ def _without_devices(api: ClusterApi, namespace: str, pods: Iterable[Object]) ->
         )
         for pod in waiting
     }
+
+
+def reasons_of_job(api: ClusterApi, key: Key, *, until_its_end: bool = False) -> list[str]:
+    """Why a RayJob does not run, or has not ended well; empty if it has by now.
+
+    Args:
+        api: the cluster.
+        key: namespace and name of the RayJob.
+        until_its_end: it should have ended by now.
+
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    namespace, name = key
+    jobs, _ = api.list(within(namespace, RAY_JOBS), fieldSelector=f"metadata.name={name}")
+    if not jobs:
+        return ["it is gone"]
+    condition = job_condition(jobs[0])
+    if condition.succeeded or (condition.running and not until_its_end):
+        return []
+    reasons = [condition.told] if condition.told else []
+    if not condition.failed and not condition.running:
+        reasons += _reasons_of_clusters(api, namespace, [condition.ray_cluster] if condition.ray_cluster else [])
+        # The pod that submits it is that of a Job of its name.
+        reasons = reasons or _warnings(api, namespace, "Job", name) or _warnings(api, namespace, "RayJob", name)
+    return reasons or [str(condition)]
+
+
+def reasons_of_service(api: ClusterApi, key: Key) -> list[str]:
+    """Why a RayService is not ready; empty if it is by now.
+
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    namespace, name = key
+    services, _ = api.list(within(namespace, RAY_SERVICES), fieldSelector=f"metadata.name={name}")
+    if not services:
+        return ["it is gone"]
+    condition = service_condition(services[0])
+    if condition.ready:
+        return []
+    reasons = [*condition.told, *_reasons_of_clusters(api, namespace, condition.ray_clusters)]
+    reasons = reasons or _warnings(api, namespace, "RayService", name)
+    if not reasons and condition.seen and condition.ray_clusters and not condition.running:
+        reasons = ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
+    return reasons or [str(condition)]
+
+
+def _reasons_of_clusters(api: ClusterApi, namespace: str, names: Iterable[str]) -> list[str]:
+    """Why the RayClusters that KubeRay made for something are not ready."""
+    return [f"RayCluster {name}: {reason}" for name in names for reason in reasons_of(api, (namespace, name))]
+
+
+def _warnings(api: ClusterApi, namespace: str, kind: str, name: str) -> list[str]:
+    """The last distinct warnings about an object."""
+    about = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+    events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
+    return list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
+
+
+def _cluster_standing(cluster: Object) -> Standing:
+    condition = condition_of(cluster)
+    return Standing(str(condition), condition.ready)
+
+
+def _cluster_lacks(api: ClusterApi, cluster: Object) -> str:
+    key = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+    return pods_missing(cluster, _pods(api, key))
+
+
+def _running(job: Object) -> Standing:
+    condition = job_condition(job)
+    return Standing(str(condition), condition.running, condition.failed)
+
+
+def _succeeded(job: Object) -> Standing:
+    condition = job_condition(job)
+    return Standing(str(condition), condition.succeeded, condition.failed)
+
+
+def _service_standing(service: Object) -> Standing:
+    condition = service_condition(service)
+    return Standing(str(condition), condition.ready)
+
+
+RAY_CLUSTER = Kind(RAY_CLUSTERS, _cluster_standing, reasons_of, _cluster_lacks)
+"""A RayCluster that is to be ready."""
+
+RUNNING_JOB = Kind(RAY_JOBS, _running, reasons_of_job)
+"""A RayJob that is to run, or to have ended well."""
+
+SUCCEEDED_JOB = Kind(RAY_JOBS, _succeeded, lambda api, key: reasons_of_job(api, key, until_its_end=True))
+"""A RayJob that is to have ended well."""
+
+RAY_SERVICE = Kind(RAY_SERVICES, _service_standing, reasons_of_service)
+"""A RayService whose newest edit is to serve."""

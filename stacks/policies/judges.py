@@ -19,6 +19,8 @@ from stacks.settings.machines import MACHINES
 from stacks.settings.sharing import GPU
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
+RAY_JOB = "kubernetes:ray.io/v1:RayJob"
+RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 SERVICE = "kubernetes:core/v1:Service"
 GKE_CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"

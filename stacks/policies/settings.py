@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from components.ray.manifest import dashboard_service, ray_cluster
+from components.ray.workloads import ray_job, ray_service
 from stacks.policies import policy
-from stacks.policies.judges import GKE_CLUSTER, RAY_CLUSTER, SERVICE, violations
+from stacks.policies.judges import GKE_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, SERVICE, violations
 from stacks.policies.policy import POLICIES, House, Planned, Waiver, how_to_waive, waivers
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.pools import Pools
 from stacks.settings.problems import Path, Problem
-from stacks.settings.ray import RayClusterSettings, RayShape
+from stacks.settings.ray import RayClusterSettings, RayClusterShape, RayShape
 from stacks.settings.resolve import EnvironmentContract, Resolved, namespace_of
+from stacks.settings.workloads import RayJobSettings, RayServiceSettings
 
 # The setting that each policy is about, from a RayCluster's or the environment's settings on.
 _RAY_SETTING: dict[str, Path] = {
@@ -77,15 +79,18 @@ def judge_environment(stack: str, settings: EnvironmentSettings, resolved: Resol
     """
     path_of: dict[tuple[str, str], Path] = {}
     planned = []
-    for kind, shapes, clusters in (
-        ("engineers", settings.engineers, resolved.berths),
-        ("clusters", settings.clusters, resolved.clusters),
-    ):
-        for cluster in clusters:
-            for resource in _planned_ray(cluster, resolved.pools):
-                planned.append(resource)
-                for name in _RAY_SETTING:
-                    path_of[name, resource.name] = _where(name, kind, cluster.name, shapes, settings.defaults)
+    pools = resolved.pools
+    of_ray: list[tuple[str, Mapping[str, RayClusterShape], Iterable[Planned]]] = [
+        ("engineers", settings.engineers, (each for its in resolved.berths for each in _planned_ray(its, pools))),
+        ("clusters", settings.clusters, (each for its in resolved.clusters for each in _planned_ray(its, pools))),
+        ("jobs", settings.jobs, (_planned_job(job, pools) for job in resolved.jobs if job.own_cluster)),
+        ("services", settings.services, (_planned_service(service, pools) for service in resolved.services)),
+    ]
+    for kind, shapes, resources in of_ray:
+        for resource in resources:
+            planned.append(resource)
+            for name in _RAY_SETTING:
+                path_of[name, resource.name] = _where(name, kind, resource.name, shapes, settings.defaults)
     if settings.cluster.existing is None:
         planned.append(_planned_cluster(stack, settings))
     house = house_of(stack, settings, resolved.pools)
@@ -164,6 +169,16 @@ def _planned_ray(cluster: RayClusterSettings, pools: Pools) -> Iterator[Planned]
         yield Planned(SERVICE, cluster.name, service)
 
 
+def _planned_job(job: RayJobSettings, pools: Pools) -> Planned:
+    cluster = ray_cluster(job.cluster, pools, namespace_of(job.name), {})
+    return Planned(RAY_JOB, job.name, ray_job(job, cluster, {}))
+
+
+def _planned_service(service: RayServiceSettings, pools: Pools) -> Planned:
+    cluster = ray_cluster(service.cluster, pools, namespace_of(service.name), {})
+    return Planned(RAY_SERVICE, service.name, ray_service(service, cluster))
+
+
 def _planned_cluster(stack: str, settings: EnvironmentSettings) -> Planned:
     name = settings.cluster.name or stack
     inputs = {
@@ -174,7 +189,7 @@ def _planned_cluster(stack: str, settings: EnvironmentSettings) -> Planned:
     return Planned(GKE_CLUSTER, name, inputs)
 
 
-def _where(name: str, kind: str, owner: str, shapes: Mapping[str, RayShape], defaults: RayShape) -> Path:
+def _where(name: str, kind: str, owner: str, shapes: Mapping[str, RayClusterShape], defaults: RayShape) -> Path:
     """Where a RayCluster's setting stands: with its own, or in the defaults that it comes from."""
     setting = _RAY_SETTING[name]
     # How many GPUs a worker takes is wrong for the pool that this cluster is on, wherever it comes from.
@@ -183,5 +198,5 @@ def _where(name: str, kind: str, owner: str, shapes: Mapping[str, RayShape], def
     return ("environment", kind, owner, *setting)
 
 
-def _written(shape: RayShape, setting: Path) -> bool:
-    return getattr(shape, str(setting[0])) is not None
+def _written(shape: RayClusterShape, setting: Path) -> bool:
+    return getattr(shape, str(setting[0]), None) is not None

@@ -17,6 +17,7 @@ from stacks.settings.pool import PoolSettings
 from stacks.settings.ray import RayShape
 from stacks.settings.sharing import SharingProfile
 from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
+from stacks.settings.workloads import JobShape, ServiceShape
 
 
 class EnvironmentSettings(Settings):
@@ -57,6 +58,10 @@ class EnvironmentSettings(Settings):
     """One berth for each engineer, by the engineer's id. `alice: {}` takes all defaults."""
     clusters: dict[Name, RayShape] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
+    jobs: dict[Name, JobShape] = {}
+    """RayJobs by name: programs that run once. On a RayCluster of its own a job is sized as a named cluster is."""
+    services: dict[Name, ServiceShape] = {}
+    """RayServices by name: applications of Ray Serve, each on a RayCluster of its own, sized as a named cluster is."""
 
     @field_validator("engineers", "clusters", mode="before")
     @classmethod

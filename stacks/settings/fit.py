@@ -171,6 +171,19 @@ def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> P
     return Problem((*path, "worker", "rayGpus"), message)
 
 
+def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where a service's pool has no room for the second cluster that an edit of the first one makes."""
+    pool, gpus = pools[cluster.worker.pool], cluster.worker.gpus * cluster.workers_at_start
+    if not gpus or 2 * gpus <= pool.at_most:
+        return None
+    message = (
+        f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool {pool.name!r} tops out at"
+        f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or write"
+        " `upgradeStrategy: Recreate`, which interrupts the service"
+    )
+    return Problem((*path, "upgradeStrategy"), message)
+
+
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     """What the cluster asks of its pools at start."""
     workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head

@@ -83,8 +83,8 @@ class Wait(Settings):
     """How long to wait for `ready` before the update fails and says why. Default: 10m."""
 
 
-class RayShape(Settings):
-    """A RayCluster as it is written in YAML: what is left out comes from `defaults`, then from berth."""
+class RayClusterShape(Settings):
+    """The pods of a RayCluster as they are written in YAML, whatever it is for."""
 
     workers: WorkerCount | None = None
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for as many at the start. Default: 1."""
@@ -107,13 +107,18 @@ class RayShape(Settings):
     them (default). docs/nested-containers.md compares them."""
     auth: Literal["token", "none"] | None = None
     """`token`: every call of Ray's ports needs the cluster's token (default). `none` is against policy `ray-auth`."""
-    dashboard: Literal["private", "internal", "public"] | None = None
-    """Who reaches the head's dashboard and client ports: `private`: the cluster's own network only (default). `internal`: the
-    VPC, by an internal load balancer. `public`: the internet; against policy `private-dashboard`."""
     access: AccessShape = AccessShape()
     """Who may use it by kubectl and Ray."""
     priority: PriorityClass | None = None
-    """PriorityClass of its pods. Default: berth-development; for a named cluster berth-production, which preempts it."""
+    """PriorityClass of its pods. Default: berth-development for an engineer's berth, else berth-production, which preempts it."""
+
+
+class RayShape(RayClusterShape):
+    """A RayCluster as it is written in YAML: what is left out comes from `defaults`, then from berth."""
+
+    dashboard: Literal["private", "internal", "public"] | None = None
+    """Who reaches the head's dashboard and client ports: `private`: the cluster's own network only (default). `internal`: the
+    VPC, by an internal load balancer. `public`: the internet; against policy `private-dashboard`."""
     lifecycle: LifecycleShape = LifecycleShape()
     """When it is suspended by itself, and how long it lives. A named cluster takes none of `defaults`."""
     wait: Wait = Wait()

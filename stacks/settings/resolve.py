@@ -17,6 +17,7 @@ from stacks.settings.fit import (
     fit_problems,
     memory_warning,
     ray_gpus_warning,
+    second_cluster_warning,
     version_problems,
     waiting_warning,
 )
@@ -32,6 +33,7 @@ from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
 from stacks.settings.rules import problems_of, warnings_of
 from stacks.settings.sharing import GPU, SharingProfile
 from stacks.settings.types import Name, NonEmpty
+from stacks.settings.workloads import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
 
 # What a worker that takes a whole node asks for; the rest stays for GKE's own reservation and daemons. The A4 recipe of
 # the DraNet documentation asks for 200 of 224 cores.
@@ -76,12 +78,20 @@ class Resolved:
     pools: Pools
     berths: list[RayClusterSettings] = field(default_factory=list)
     clusters: list[RayClusterSettings] = field(default_factory=list)
+    jobs: list[RayJobSettings] = field(default_factory=list)
+    services: list[RayServiceSettings] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     """What works, but likely not as it is meant."""
     unknown_pools: frozenset[str] = frozenset()
     """Pools that are named but whose own settings are wrong: nothing can be said about what runs on them."""
+
+    @property
+    def every(self) -> list[RayClusterSettings]:
+        """Every RayCluster that the stack makes or has KubeRay make."""
+        jobs = [job.cluster for job in self.jobs if job.own_cluster]
+        return [*self.berths, *self.clusters, *jobs, *(service.cluster for service in self.services)]
 
 
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
@@ -90,21 +100,26 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
     resolved.problems += problems_of(settings)
     resolved.warnings += warnings_of(settings)
-    paths: dict[str, Path] = {}
-    for kind, shapes, whole_node in (
-        ("engineers", settings.engineers, False),
-        ("clusters", settings.clusters, True),
+    kinds: dict[str, str] = {}
+    for kind, what, shapes in (
+        ("engineers", "an engineer", settings.engineers),
+        ("clusters", "a cluster", settings.clusters),
+        ("jobs", "a job", settings.jobs),
+        ("services", "a service", settings.services),
     ):
         for name, shape in shapes.items():
             path: Path = ("environment", kind, name)
-            if name in paths:
-                message = f"{name!r} is both an engineer and a cluster; both would be namespace {namespace_of(name)}: rename one"
+            if name in kinds:
+                message = f"{name!r} is both {kinds[name]} and {what}; both would be namespace {namespace_of(name)}: rename one"
                 resolved.problems.append(Problem(path, message, of_key=True))
                 continue
-            paths[name] = path
-            cluster = _resolve(name, shape, settings.defaults, path, resolved, whole_node=whole_node)
-            if cluster:
-                (resolved.clusters if whole_node else resolved.berths).append(cluster)
+            kinds[name] = what
+            if isinstance(shape, JobShape):
+                _resolve_job(name, shape, settings.defaults, path, resolved)
+            elif isinstance(shape, ServiceShape):
+                _resolve_service(name, shape, settings.defaults, path, resolved)
+            elif cluster := _resolve(name, shape, settings.defaults, path, resolved, whole_node=kind == "clusters"):
+                (resolved.clusters if kind == "clusters" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
     return resolved
 
@@ -149,6 +164,8 @@ def contract_of(
         namespaces={
             **{namespace_of(berth.name): f"engineers.{berth.name}" for berth in resolved.berths},
             **{namespace_of(cluster.name): f"clusters.{cluster.name}" for cluster in resolved.clusters},
+            **{namespace_of(job.name): f"jobs.{job.name}" for job in resolved.jobs if job.own_cluster},
+            **{namespace_of(service.name): f"services.{service.name}" for service in resolved.services},
         },
         resource_api=resource_api,
         kuberay=settings.operators.kuberay,
@@ -177,8 +194,62 @@ def namespace_of(name: str) -> str:
     return f"berth-{name}"
 
 
+def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, into: Resolved) -> None:
+    """A RayJob, with a RayCluster of its own or on one that is resolved already.
+
+    It is held against its pools alone, not in the sum of what all ask for: a job waits for room, and one that has ended holds none.
+    """
+    if shape.cluster is None:
+        cluster = _resolve(name, shape.shape, _without_own_ways(defaults), path, into, whole_node=True, counted=False)
+        into.problems += capacity_problems(into.pools, demands_of(cluster) if cluster else [], path)
+    else:
+        # That there is none is said by rules/workloads.py.
+        cluster = next((each for each in (*into.berths, *into.clusters) if each.name == shape.cluster), None)
+    if cluster is None:
+        return
+    given = shape.model_dump(include=_OF_JOB, exclude_none=True)
+    default: JobUntil = "submitted" if cluster.wait_until == "submitted" else "running"
+    times = {"wait_until": shape.wait.until or default, "wait_timeout": shape.wait.timeout or cluster.wait_timeout}
+    into.jobs.append(
+        RayJobSettings.model_validate(
+            {"name": name, "cluster": cluster, "own_cluster": shape.cluster is None, **given, **times}
+        )
+    )
+
+
+def _resolve_service(name: str, shape: ServiceShape, defaults: RayShape, path: Path, into: Resolved) -> None:
+    cluster = _resolve(name, shape.shape, _without_own_ways(defaults), path, into, whole_node=True)
+    if cluster is None:
+        return
+    service = RayServiceSettings(
+        name=name,
+        cluster=cluster,
+        serve_config=shape.serve_config,
+        clients=shape.clients,
+        upgrade_strategy=shape.upgrade_strategy,
+    )
+    into.services.append(service)
+    if service.upgrade_strategy == "NewCluster" and (warning := second_cluster_warning(cluster, into.pools, path)):
+        into.warnings.append(warning)
+
+
+def _without_own_ways(defaults: RayShape) -> RayShape:
+    """Defaults without what RayJobs and RayServices have other ways for: their heads are nobody's to reach."""
+    return defaults.model_copy(update={"dashboard": None})
+
+
+_OF_JOB = set(RayJobSettings.model_fields) & set(JobShape.model_fields) - {"cluster"}
+
+
 def _resolve(
-    name: str, shape: RayShape, defaults: RayShape, path: Path, into: Resolved, *, whole_node: bool
+    name: str,
+    shape: RayShape,
+    defaults: RayShape,
+    path: Path,
+    into: Resolved,
+    *,
+    whole_node: bool,
+    counted: bool = True,
 ) -> RayClusterSettings | None:
     """One complete RayCluster; None, with the problems in `into`, where its pools cannot be told."""
     if name in RESERVED:
@@ -236,7 +307,7 @@ def _resolve(
     into.problems += fit_problems(cluster, into.pools, path)
     into.problems += fabric_problems(cluster, into.pools, path)
     into.problems += version_problems(cluster, into.pools, path)
-    into.demands += demands_of(cluster)
+    into.demands += demands_of(cluster) if counted else []
     into.problems += nested_problems(cluster, into.pools, path)
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
     for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning):

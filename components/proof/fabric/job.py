@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.isolation.pod_security import RESTRICTED_CONTAINER
 from components.manifest import MANAGED_BY, Manifest
 from components.proof import programs
 from components.proof.cuda_vector_add import RUN_LABEL
+from components.ray.submitter import submitter
 
 PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
 """What runs in the cluster."""
-
-SUBMITTER = "ray-job-submitter"
-"""The container whose log is the program's output."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
 # Longer than berth waits itself: it must still find the job, and tell why that did not end.
@@ -83,7 +80,7 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
             "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
             # A second submitter would only follow the same job's log.
             "submitterConfig": {"backoffLimit": 0},
-            "submitterPodTemplate": {"metadata": {"labels": labels}, "spec": _submitter(head)},
+            "submitterPodTemplate": submitter(head, labels),
         },
     }
 
@@ -91,29 +88,3 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
 def _start() -> str:
     decoded = f"base64.b64decode(os.environ['{_VARIABLE}'])"
     return f"import base64, os; exec(compile({decoded}, '{PROGRAM.name}', 'exec'))"
-
-
-def _submitter(head: dict[str, Any]) -> dict[str, Any]:
-    """A small pod beside the head: of the same image, on the same nodes."""
-    alike = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
-    container = head["containers"][0]
-    return {
-        **{key: head[key] for key in alike if head.get(key)},
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "containers": [
-            {
-                "name": SUBMITTER,
-                "image": container["image"],
-                **({"imagePullPolicy": container["imagePullPolicy"]} if "imagePullPolicy" in container else {}),
-                # Where it is unset NVIDIA's runtime takes it for "all".
-                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
-                "resources": {
-                    "limits": {"cpu": "1", "memory": "1Gi"},
-                    "requests": {"cpu": "100m", "memory": "256Mi"},
-                },
-                "securityContext": dict(RESTRICTED_CONTAINER),
-            }
-        ],
-    }

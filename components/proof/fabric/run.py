@@ -22,10 +22,11 @@ from components.proof.cuda_vector_add import RUN_LABEL
 from components.proof.fabric.causes import Cause, causes_of
 from components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 from components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
-from components.proof.fabric.job import SUBMITTER, Work, job_manifest, job_name
+from components.proof.fabric.job import Work, job_manifest, job_name
 from components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
 from components.proof.gpu_evidence import Check, is_simulated
 from components.ray.condition import condition_of
+from components.ray.submitter import SUBMITTER
 from stacks.settings.fabric import ResourceApi
 
 _LOOK_SECONDS = 2

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Problem
-from stacks.settings.rules import capacity, cluster, gpus, installed, location, network, nodes, placement
+from stacks.settings.rules import capacity, cluster, gpus, installed, location, network, nodes, placement, workloads
 
 _RULES = (
     location.problems,
@@ -22,6 +22,7 @@ _RULES = (
     nodes.problems,
     gpus.problems,
     installed.problems,
+    workloads.problems,
 )
 _WARNINGS = (cluster.warnings, capacity.warnings, gpus.warnings)
 
