@@ -109,10 +109,15 @@ class RealNode:
         """What a program says in the node's own namespaces."""
         return self.lab.run([str(layout.folder(self.lab.home) / "enter"), *command]).stdout
 
+    def heads(self, owner: str) -> set[str]:
+        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet to make the next one."""
+        pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", "ray.io/node-type=head")
+        return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
     def head(self, owner: str) -> str:
         """The head pod of an engineer's RayCluster."""
-        pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", "ray.io/node-type=head")
-        return str(next(pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]))
+        (head,) = self.heads(owner)
+        return head
 
     def on_head(self, owner: str, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a program in the head's container."""
