@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,11 +35,13 @@ class Environment:
         stack: its own stack.
         contract: what that tells other stacks.
         kubeconfig: of its cluster, as text.
+        outputs: all that it tells, secrets among it.
     """
 
     stack: str
     contract: EnvironmentContract
     kubeconfig: str
+    outputs: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 def brought_up(stack: str) -> Environment:
@@ -62,7 +64,7 @@ def brought_up(stack: str) -> Environment:
             f"stack {environment} was brought up by another version of berth (its output `environment` differs in {where});"
             f" run: pulumi up -s {environment}"
         ) from None
-    return Environment(environment, contract, outputs["kubeconfig"])
+    return Environment(environment, contract, outputs["kubeconfig"], outputs)
 
 
 def _environment_of(stack: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from cli.doctor.findings import Finding, Topic
+from cli.doctor.registered import NotRecordedError, WouldFailError, types_of
 from cli.environment import StatusError, brought_up
 from components.cluster_api import NODES, ClusterApi, ClusterError
 from components.nodes import is_ready
 from components.placement import POOL_LABEL
 from stacks import stack_file
-from stacks.claims_api import claiming
 from stacks.settings.cluster import ExistingCluster
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.gke_versions import too_old
@@ -23,27 +24,58 @@ CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-ASKED = (
-    ("create", "", "namespaces"),
-    ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
-    ("create", "rbac.authorization.k8s.io", "clusterroles"),
-    ("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
-    ("create", "apps", "deployments"),
-    ("create", "apps", "daemonsets"),
+_BY_CHARTS = (
     ("create", "", "secrets"),
-    ("create", "ray.io", "rayclusters"),
+    ("create", "", "serviceaccounts"),
+    ("create", "", "services"),
+    ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
+    ("create", "apps", "daemonsets"),
+    ("create", "apps", "deployments"),
+    ("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("create", "rbac.authorization.k8s.io", "clusterroles"),
+    ("create", "rbac.authorization.k8s.io", "rolebindings"),
+    ("create", "rbac.authorization.k8s.io", "roles"),
+)
+"""What Helm makes of the operators' charts, and to remember them."""
+
+_TO_WAIT = (
+    ("list", "", "events"),
     ("list", "", "nodes"),
+    ("list", "", "pods"),
+    ("watch", "ray.io", "rayclusters"),
 )
-"""What an update does on a cluster, one of each kind: verb, API group, resource."""
+"""What is looked at until RayClusters are ready, and to say why one is not."""
 
-_ASKED_BY_CLAIMS = (
-    ("create", "resource.k8s.io", "deviceclasses"),
-    ("create", "resource.k8s.io", "resourceclaimtemplates"),
-)
-"""The same where pods claim NICs or GPUs."""
+Right = tuple[str, str, str]
+"""Verb, API group and resource: `create`, `batch`, `cronjobs`."""
 
 
-def check_existing(settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
+def rights_for(types: Iterable[str]) -> list[Right]:
+    """What an update does on a cluster, one of each kind.
+
+    Args:
+        types: Pulumi's types of what the stack's program registers.
+    """
+    asked: set[Right] = set(_TO_WAIT)
+    for each in types:
+        _, group_version, kind = each.split(":")
+        group = group_version.partition("/")[0]
+        if group == "helm.sh":
+            asked.update(_BY_CHARTS)
+        else:
+            asked.add(("create", "" if group == "core" else group, _resource(kind)))
+    return sorted(asked)
+
+
+def _resource(kind: str) -> str:
+    """The name by which rights know a kind: `networkpolicies`, `priorityclasses`."""
+    name = kind.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def check_existing(stack: str, settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
     """The kubeconfig can be read, the API server answers, lets an update do its work, and has the declared pools."""
     path = Path(existing.kubeconfig).expanduser()
     path = path if path.is_absolute() else stack_file.project() / path
@@ -64,7 +96,7 @@ def check_existing(settings: EnvironmentSettings, existing: ExistingCluster) -> 
         api = ClusterApi(text)
         return [
             _version(api, settings),
-            _rights(api, (*ASKED, *_ASKED_BY_CLAIMS) if claiming(settings) else ASKED),
+            _rights(api, stack, None, _OF_ENVIRONMENT),
             *_pools(api, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
         ]
     except ClusterError as error:
@@ -104,23 +136,43 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     return CLUSTER.missing(problem) if problem else CLUSTER.fine(f"the API server answers: Kubernetes {version}")
 
 
-def _rights(api: ClusterApi, asked: Iterable[tuple[str, str, str]]) -> Finding:
-    lacking = []
-    for verb, group, resource in asked:
-        attributes = {"verb": verb, "group": group, "resource": resource}
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        if not (api.create(_REVIEWS, review).get("status") or {}).get("allowed"):
-            lacking.append(f"{verb} {resource}")
+_OF_ENVIRONMENT = (
+    "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # by who administers it"
+)
+
+
+def _rights(api: ClusterApi, stack: str, told: dict[str, Any] | None, mend: str) -> Finding:
+    """Whether an update of a stack may do its work.
+
+    Args:
+        api: the cluster.
+        stack: the stack.
+        told: outputs of an engineer's environment.
+        mend: what gives the rights.
+
+    Raises:
+        ClusterError: the API server can't be asked.
+    """
+    try:
+        asked = rights_for(types_of(stack, told))
+    except NotRecordedError as error:
+        return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
+    except WouldFailError as error:
+        return CLUSTER.missing(str(error))
+    lacking = [f"{verb} {resource}" for verb, group, resource in asked if not _may(api, verb, group, resource)]
     if lacking:
-        return CLUSTER.missing(
-            f"in the cluster you may not {', '.join(lacking)}",
-            "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # by who administers it",
-        )
+        return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", mend)
     return CLUSTER.fine("you may do in the cluster what an update does")
+
+
+def _may(api: ClusterApi, verb: str, group: str, resource: str) -> bool:
+    attributes = {"verb": verb, "group": group, "resource": resource}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))
 
 
 def _pools(api: ClusterApi, least: dict[str, int]) -> list[Finding]:
@@ -166,7 +218,9 @@ def check_environment(stack: str) -> list[Finding]:
         return [ENVIRONMENT.missing(text, mend)]
     there = ENVIRONMENT.fine(f"environment {up.stack} is up")
     least = {name: pool.nodes_at_least for name, pool in up.contract.pools.items()}
+    mend = f"berth engineer add NAME -s {up.stack}   # by who administers it: a berth that needs no rights of yours"
     try:
-        return [there, *_pools(ClusterApi(up.kubeconfig), least)]
+        api = ClusterApi(up.kubeconfig)
+        return [there, _rights(api, stack, up.outputs, mend), *_pools(api, least)]
     except ClusterError as error:
         return [there, CLUSTER.missing(str(error), f"berth status -s {up.stack}")]

@@ -85,7 +85,7 @@ def examine(stack: str) -> Examination:
             return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
         existing = settings.cluster.existing
         if existing:
-            there = pool.submit(cluster.check_existing, settings, existing)
+            there = pool.submit(cluster.check_existing, stack, settings, existing)
             on_machine = _machine(pool, stack, auth_plugin=False)
             return Examination(stack, "environment", [*findings, *on_machine(), *there.result()])
         return _environment(pool, stack, settings, findings)

@@ -171,13 +171,36 @@ def test_wrong_settings_and_unknown_stacks_are_exit_code_2(project: Path) -> Non
     assert "did you mean 'dev'?" in unknown.stderr
 
 
+# Kinds that IAM has no permission of its own for.
+NEWER = {"DeviceClass", "ResourceClaimTemplate", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+def permission_for(resource_type: str) -> str:
+    """IAM's name for making an object: `container.networkPolicies.create`; of custom resources all alike."""
+    _, group, kind = resource_type.split(":")
+    if group.startswith("ray.io/"):
+        return "container.thirdPartyObjects.create"
+    name = f"{kind[0].lower()}{kind[1:]}"
+    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
+    return f"container.{plural}.create"
+
+
 def test_every_type_that_the_program_registers_has_its_permissions() -> None:
-    file = stack_file.read(stack_file.stack_path("prod"))
-    settings = load("prod", file.settings, file)
+    values = stack_file.read(stack_file.stack_path("prod")).settings["environment"]
+    # All that an environment can have on its cluster beside what prod has.
+    values["defaults"] = values.get("defaults", {}) | {
+        "access": {"users": ["bob@example.com"]},
+        "lifecycle": {"idle": "2h"},
+    }
+    settings = load("prod", {"environment": values}, None)
     assert isinstance(settings, EnvironmentSettings)
     recorded = run(lambda: environment("prod", settings), "prod")
-    types = {each.type for each in recorded.registrations if each.type.startswith("gcp:")}
-    assert types == set(permissions.OF_TYPE)
+    types = {each.type for each in recorded.registrations}
+    assert {each for each in types if each.startswith("gcp:")} == set(permissions.OF_TYPE)
     assert {permissions.role_of(each) for each in permissions.needed(networks=True, node_account=False)} <= set(
         permissions.ROLES.values()
     )
+    objects = {each for each in types if each.startswith("kubernetes:") and not each.endswith(":Release")}
+    asked = {permission_for(each) for each in objects if each.split(":")[-1] not in NEWER}
+    assert "container.cronJobs.create" in asked
+    assert asked <= set(permissions.ON_THE_CLUSTER)

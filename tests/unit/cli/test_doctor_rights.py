@@ -1,0 +1,211 @@
+"""berth doctor asks a cluster for the rights that an update of the stack needs, and for no others: the program itself tells which."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import contract_of, resolve_environment
+
+WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
+BY_CHARTS = {
+    "create clusterrolebindings",
+    "create clusterroles",
+    "create customresourcedefinitions",
+    "create daemonsets",
+    "create deployments",
+    "create rolebindings",
+    "create roles",
+    "create secrets",
+    "create serviceaccounts",
+    "create services",
+}
+BERTH = {"create namespaces", "create rayclusters"}
+APART = {"create limitranges", "create networkpolicies", "create resourcequotas"}
+
+BARE = {
+    "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": {"min": 0, "max": 2}}},
+    "operators": {"kuberay": {"source": "present"}},
+    "isolation": {"networkPolicies": False, "quotas": False},
+    "defaults": {"worker": {"gpus": 0, "pool": "cpu", "cpu": 1, "memory": "1Gi"}},
+    "engineers": {"bob": {}},
+}
+FULL = {
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": {"min": 0, "max": 2}},
+        "train": {"machineType": "a4-highgpu-8g", "nodes": {"min": 0, "max": 2}, "rdma": "networks"},
+    },
+    "defaults": {
+        "worker": {"gpus": 0, "pool": "cpu", "cpu": 1, "memory": "1Gi"},
+        "access": {"users": ["bob@example.com"]},
+        "lifecycle": {"idle": "2h"},
+    },
+    "engineers": {"bob": {}},
+}
+
+
+@dataclass
+class Cluster:
+    """An API server that lets its user do all but what is denied, and records what it was asked for."""
+
+    denied: set[str] = field(default_factory=set)
+    claims: bool = True
+    asked: list[str] = field(default_factory=list)
+    kubeconfig: str = ""
+
+    def answer(self, path: str, body: Any) -> tuple[int, dict[str, Any]]:
+        if path.endswith("/selfsubjectaccessreviews"):
+            attributes = body["spec"]["resourceAttributes"]
+            right = f"{attributes['verb']} {attributes['resource']}"
+            self.asked.append(right)
+            return 201, {"status": {"allowed": right not in self.denied}}
+        if path == "/version":
+            return 200, {"gitVersion": "v1.36.0"}
+        if path.startswith("/apis/resource.k8s.io"):
+            kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+            served = {"versions": [{"version": "v1"}], "resources": [{"name": kind} for kind in kinds]}
+            return 200, served if self.claims else {}
+        return 200, {"items": [], "metadata": {}}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    state = Cluster()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            status, answer = state.answer(self.path, json.loads(self.rfile.read(size)) if size else None)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(answer).encode())
+
+        do_GET = do_POST = _answer  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        named: dict[str, dict[str, Any]] = {
+            "clusters": {"cluster": {"server": f"http://127.0.0.1:{http.server_port}"}},
+            "users": {"user": {}},
+            "contexts": {"context": {"cluster": "it", "user": "it"}},
+        }
+        lists = {key: [{"name": "it", **value}] for key, value in named.items()}
+        state.kubeconfig = yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "it"} | lists)
+        yield state
+        http.shutdown()
+
+
+@pytest.fixture
+def project(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "kubeconfig").write_text(cluster.kubeconfig)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(project: Path, stack: str, **config: dict[str, Any]) -> None:
+    text = yaml.safe_dump({"config": {f"berth:{key}": value for key, value in config.items()}})
+    (project / f"stacks/Pulumi.{stack}.yaml").write_text(text)
+
+
+def environment(project: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    values = {**settings, "cluster": {"existing": {"kubeconfig": "kubeconfig"}}}
+    write(project, "shop", environment=values)
+    return values
+
+
+def doctor(stack: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", "-s", stack, "--json"])
+
+
+def of_cluster(done: Result) -> list[tuple[str, str]]:
+    assert done.stdout, done.stderr
+    return [(each["state"], each["text"]) for each in json.loads(done.stdout)["findings"] if each["topic"] == "cluster"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        (BARE, {*WAITING, *BERTH, "create priorityclasses"}),
+        (BARE | {"operators": {}}, {*WAITING, *BERTH, *BY_CHARTS, "create priorityclasses"}),
+        (
+            FULL,
+            {
+                *WAITING,
+                *BERTH,
+                *BY_CHARTS,
+                *APART,
+                "create configmaps",
+                "create cronjobs",
+                "create deviceclasses",
+                "create priorityclasses",
+                "create validatingadmissionpolicies",
+                "create validatingadmissionpolicybindings",
+            },
+        ),
+    ],
+    ids=["bare", "with an operator", "full"],
+)
+def test_it_asks_for_what_the_settings_make(
+    project: Path, cluster: Cluster, settings: dict[str, Any], asked: set[str]
+) -> None:
+    environment(project, settings)
+    assert ("fine", "you may do in the cluster what an update does") in of_cluster(doctor("shop"))
+    assert sorted(cluster.asked) == sorted(asked), "each once"
+
+
+def test_what_may_not_be_done_is_named(project: Path, cluster: Cluster) -> None:
+    environment(project, FULL)
+    cluster.denied = {"create cronjobs", "create roles", "list events"}
+    done = doctor("shop")
+    assert done.exit_code == 1
+    assert ("missing", "in the cluster you may not create cronjobs, create roles, list events") in of_cluster(done)
+
+
+def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:
+    environment(project, FULL)
+    cluster.claims = False
+    (said,) = [text for state, text in of_cluster(doctor("shop")) if state == "missing"]
+    assert said.startswith("the cluster serves no version of resource.k8s.io")
+    assert cluster.asked == []
+
+
+def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster: Cluster) -> None:
+    values = environment(project, FULL)
+    settings = load("shop", {"environment": values}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    contract = contract_of(settings, "shop", resolve_environment(settings))
+    outputs = {
+        "environment": contract.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "kubeconfig": cluster.kubeconfig,
+        "clusterId": "it",
+    }
+    (project / "outputs.json").write_text(json.dumps(outputs))
+    pulumi = project / "bin/pulumi"
+    pulumi.write_text(f'#!/bin/sh\n[ "$1 $2" = "stack output" ] && exec /bin/cat {project}/outputs.json\nexit 1\n')
+    pulumi.chmod(0o755)
+    write(project, "alice", engineer={"environment": "shop"})
+    cluster.denied = {"create namespaces"}
+    done = doctor("alice")
+    (lacking,) = [each for each in json.loads(done.stdout)["findings"] if each["text"].startswith("in the cluster")]
+    assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
+    assert lacking["mend"].startswith("berth engineer add NAME -s shop")
+    assert set(cluster.asked) == {*WAITING, *BERTH, *APART, "create rolebindings", "create roles"}
