@@ -202,11 +202,11 @@ def _own_name(stack: str, settings: dict[str, Any]) -> str | None:
 
 
 def _names_in(settings: dict[str, Any]) -> list[str]:
-    """The engineers and clusters of an environment's settings."""
+    """The engineers, clusters, jobs and services of an environment's settings."""
     environment = settings.get("environment")
     if not isinstance(environment, dict):
         return []
-    parts = (environment.get("engineers"), environment.get("clusters"))
+    parts = [environment.get(kind) for kind in ("engineers", "clusters", "jobs", "services")]
     return [str(name) for part in parts if isinstance(part, dict) for name in part]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from cli import workloads
 from cli.console import err, out
 from cli.environment import StatusError, brought_up
 from cli.life import Life, age, life_of, moment, sentences
+from cli.workloads import Job, Service
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from components.device_inventory import inventory_of
@@ -105,11 +107,24 @@ class Fleet:
     pools: list[Pool]
     berths: list[Ray]
     clusters: list[Ray]
+    jobs: list[Job] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Ray | Job | Service]:
+        """All that can be ready."""
+        return [*self.berths, *self.clusters, *self.jobs, *self.services]
 
     @property
     def ready(self) -> bool:
-        """Every RayCluster is ready."""
-        return all(each.ready for each in (*self.berths, *self.clusters))
+        """Every RayCluster and RayService is ready, and every RayJob runs or has ended well."""
+        return all(each.ready for each in self.all)
+
+    def of_stack(self, stack: str) -> Fleet:
+        """The pools, and what an engineer's stack made."""
+        return replace(
+            self, berths=[berth for berth in self.berths if berth.stack == stack], clusters=[], jobs=[], services=[]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """For programs, with camelCase keys."""
@@ -131,7 +146,7 @@ def fleet_of(stack: str) -> Fleet:
         raise StatusError(f"stack {up.stack}: {error}") from None
     if up.stack == stack:
         return fleet
-    return replace(fleet, berths=[berth for berth in fleet.berths if berth.stack == stack], clusters=[])
+    return fleet.of_stack(stack)
 
 
 def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet:
@@ -148,6 +163,7 @@ def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet
     rays = {
         kind: [_ray(api, each, label, seen) for each in found if label in each["metadata"]["labels"]]
         for kind, label in OWNER_LABELS.items()
+        if kind in ("engineer", "cluster")
     }
     return Fleet(
         stack=stack,
@@ -155,6 +171,8 @@ def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet
         pools=[_pool(pool, nodes, pods, seen) for pool in pools],
         berths=rays["engineer"],
         clusters=rays["cluster"],
+        jobs=workloads.jobs(api, contract.name),
+        services=workloads.services(api, contract.name),
     )
 
 
@@ -240,13 +258,26 @@ def table(fleet: Fleet) -> Group:
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
             parts.append(_rays(title, first, rays))
+    if fleet.jobs:
+        parts.append(workloads.jobs_table(fleet.jobs))
+    if fleet.services:
+        parts.append(workloads.services_table(fleet.services))
     parts += [Text(_lacks(pool), style="yellow") for pool in fleet.pools if pool.nodes < pool.nodes_at_least]
     parts += [Text(_lacks_nics(pool), style="yellow") for pool in fleet.pools if pool.nics < pool.nics_of_machines]
     told = [said for ray in (*fleet.berths, *fleet.clusters) for said in sentences(ray.name, ray.life)]
     parts += [Text(said, style="cyan") for said in told]
-    waiting = [ray for ray in (*fleet.berths, *fleet.clusters) if not ray.ready]
-    parts += [Text(f"{ray.name} is not ready: {'; '.join(ray.reasons)}", style="yellow") for ray in waiting]
+    parts += [
+        Text(f"{each.name} {_lacking(each)}: {'; '.join(each.reasons)}", style="yellow")
+        for each in fleet.all
+        if not each.ready
+    ]
     return Group(*parts)
+
+
+def _lacking(each: Ray | Job | Service) -> str:
+    if not isinstance(each, Job):
+        return "is not ready"
+    return "failed" if each.ended else "does not run"
 
 
 def _lacks(pool: Pool) -> str:

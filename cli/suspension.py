@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from cli.berths import Berth, find
+from cli.berths import BadInputError, Berth, find
 from cli.console import err, out, print_json
 from cli.kubectl import kubectl
 from cli.life import EXTEND, expired, life_of, moment
@@ -34,6 +34,11 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
     """
     seconds = parse_duration(timeout)
     berth = find(name, stack)
+    if berth.cluster["metadata"].get("ownerReferences"):
+        raise BadInputError(
+            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps going; take"
+            f" {berth.name} out of the settings to end it"
+        )
     if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
         return _done(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
     with kubectl(berth.environment.kubeconfig) as program:

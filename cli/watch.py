@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -91,7 +91,7 @@ def look(api: ClusterApi, stack: str, up: Environment) -> tuple[Fleet, list[Wait
     fleet = observe(api, stack, up.contract)
     on_it = f"{ENVIRONMENT_LABEL}={up.contract.name}"
     if up.stack != stack:
-        fleet = replace(fleet, berths=[berth for berth in fleet.berths if berth.stack == stack], clusters=[])
+        fleet = fleet.of_stack(stack)
         on_it = f"{on_it},{STACK_LABEL}={stack}"
     pods, _ = api.list(PODS, labelSelector=on_it, fieldSelector="status.phase=Pending")
     said, _ = api.list(EVENTS, fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")

@@ -71,7 +71,7 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
             workload=workload,
             jobs=[job for job in resolved.jobs if job.cluster.name == cluster.name and not job.own_cluster],
         )
-        for kind, cluster, workload in _every(resolved)
+        for kind, cluster, workload in every(resolved)
     ]
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(stack, settings, resolved), on_cluster)
@@ -91,7 +91,7 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     await wait_until_ready(stack, platform.kubeconfig, berths)
 
 
-def _every(
+def every(
     resolved: Resolved,
 ) -> Iterator[tuple[Kind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
     """Every RayCluster, whose it is, and the RayJob or RayService that has it made."""

@@ -16,6 +16,8 @@ from stacks.settings.machines import MACHINES
 NODE_POOL = "gcp:container/nodePool:NodePool"
 GKE_CLUSTER = "gcp:container/cluster:Cluster"
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
+RAY_JOB = "kubernetes:ray.io/v1:RayJob"
+RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Occupant:
 
     Attributes:
         name: the engineer's id, the cluster's name, or that of a RayCluster that berth did not make.
-        kind: `berth`, `cluster` or `RayCluster`.
+        kind: `berth`, `cluster`, `job`, `service` or `RayCluster`.
         namespace: where it is.
         ray_cluster: its RayCluster's name.
         stack: the stack that made it, "" where none of berth's did.
@@ -229,9 +231,9 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     labels = metadata.get("labels") or {}
     kind, name = "RayCluster", str(metadata.get("name") or "")
-    for label_kind, label in (("berth", OWNER_LABELS["engineer"]), ("cluster", OWNER_LABELS["cluster"])):
+    for owner, label in OWNER_LABELS.items():
         if label in labels:
-            kind, name = label_kind, str(labels[label])
+            kind, name = "berth" if owner == "engineer" else owner, str(labels[label])
     on: dict[str, Usage] = {}
     head = spec.get("headGroupSpec") or {}
     groups = [(1, head), *((_count(group), group) for group in spec.get("workerGroupSpecs") or [])]

@@ -1,4 +1,4 @@
-"""What a change of a RayCluster does.
+"""What a change of a RayCluster, a RayJob or a RayService does.
 
 KubeRay makes all pods anew for a change of anything but what its hash leaves out, if the RayCluster says `upgradeStrategy:
 Recreate` (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cli.preview.effects.effect import Effect, Level, counted, sitting_whole
+from cli.preview.effects.effect import Effect, Level, Sitting, counted, sitting_whole
 from cli.preview.fleet import Fleet, Occupant, occupant_of
 from cli.preview.paths import below
 from cli.preview.plan import Step
+from components.berth import OWNER_LABELS
+from components.ray.workloads import RAY_CLUSTER_CONFIG
 
 _COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"))
 _LEFT_OUT = (
@@ -55,6 +57,62 @@ def of_ray_cluster(step: Step, fleet: Fleet) -> list[Effect]:
     if anew:
         effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are made later are other ones"))
     return effects
+
+
+def of_ray_job(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a RayJob.
+
+    Whether one still runs no plan tells; where the cluster was asked, one whose own RayCluster is gone has ended.
+    """
+    if step.old is None:
+        return []
+    name = _owner(step, "job")
+    if step.operation == "update":
+        return [Effect(Level.HARMLESS, f"job {name} runs no second time: only what submits it changes")]
+    own = _made_for(step, fleet)
+    ended = fleet.asked and not own and "rayClusterSpec" in (step.old.inputs.get("spec") or {})
+    level = Level.HARMLESS if ended else Level.DESTROYS
+    what = "it has ended" if ended else "what the last one still does is lost"
+    if step.operation == "replace":
+        return [Effect(level, f"job {name} runs again, as another RayJob, since it is another job now; {what}", own)]
+    what = "it has ended" if ended else "if it still runs, what it does is lost"
+    return [Effect(level, f"job {name} goes; {what}", own)]
+
+
+def of_ray_service(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a RayService."""
+    if step.old is None:
+        return []
+    name, own = _owner(step, "service"), _made_for(step, fleet)
+    if step.operation == "delete":
+        return [Effect(Level.DESTROYS, f"service {name} goes, and answers nobody any more", own)]
+    if step.operation == "replace":
+        text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
+        return [Effect(Level.DESTROYS, text, own)]
+    effects = []
+    if any(below(each.path, RAY_CLUSTER_CONFIG) for each in step.properties):
+        text = f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one"
+        effects.append(Effect(Level.HARMLESS, text, own))
+    if any(below(each.path, "spec.serveConfigV2") for each in step.properties):
+        text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
+        effects.append(Effect(Level.DISTURBS, text, own))
+    return effects
+
+
+def _owner(step: Step, kind: str) -> str:
+    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
+
+
+def _made_for(step: Step, fleet: Fleet) -> list[Sitting]:
+    """The RayClusters that KubeRay made for a RayJob or a RayService, where the cluster was asked."""
+    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    its = [
+        each
+        for each in fleet.occupants
+        if each.namespace == metadata.get("namespace") and each.kind in ("job", "service")
+    ]
+    return [sitting_whole(fleet, each) for each in its]
 
 
 def _known(occupant: Occupant, fleet: Fleet) -> Occupant:

@@ -10,14 +10,16 @@ from cli.preview.effects.gke_cluster import of_gke_cluster
 from cli.preview.effects.helm import of_release
 from cli.preview.effects.node_pool import of_node_pool
 from cli.preview.effects.others import of_other
-from cli.preview.effects.ray import of_ray_cluster
-from cli.preview.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, Fleet
+from cli.preview.effects.ray import of_ray_cluster, of_ray_job, of_ray_service
+from cli.preview.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, Fleet
 from cli.preview.plan import Step
 
 _TABLES: Mapping[str, Callable[[Step, Fleet], list[Effect]]] = {
     NODE_POOL: of_node_pool,
     GKE_CLUSTER: of_gke_cluster,
     RAY_CLUSTER: of_ray_cluster,
+    RAY_JOB: of_ray_job,
+    RAY_SERVICE: of_ray_service,
     "kubernetes:helm.sh/v3:Release": of_release,
     "kubernetes:apps/v1:DaemonSet": lambda step, fleet: (of_gib if is_gib(step) else of_other)(step, fleet),
 }
