@@ -40,6 +40,17 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
 
 
+def has_a_node(pod: Object) -> bool:
+    """Whether a pod takes room on a node."""
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+
+
+def finds_no_node(pod: Object) -> bool:
+    """Whether the scheduler has looked for a node for a pod, and there was none."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+
+
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
     """What the cluster's autoscaler said last of a pod: that a node comes, or why none does; "" if it said nothing."""
     about = [event for event in scaling if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")]

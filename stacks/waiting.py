@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -51,6 +51,14 @@ class Waited:
         missed = "does not run" if self.what == "running RayJob" else "has not succeeded"
         return f"{kind} {where} {missed} (waited for {self.timeout} at most): {why}"
 
+    def put_off(self, stack: str, going: Sequence[str]) -> str:
+        """That it is not waited for, since there is room for it only once the update has deleted something."""
+        kind, where = self.what.rpartition(" ")[2], "/".join(self.key)
+        return (
+            f"{kind} {where} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go at the end of "
+            f"this update; `berth status -s {stack}` says when it is ready"
+        )
+
 
 async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: Sequence[Berth]) -> None:
     """Wait for those that are to be waited for; in a preview for none.
@@ -67,7 +75,8 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     kinds = dict.fromkeys(each.what for each in waited)
     by_kind = [{each.key: each for each in waited if each.what == kind} for kind in kinds]
     # All of them wait at once, each with a watch of its own.
-    failed = [problem for found in await _all(stack, text, by_kind) for problem in found]
+    namespaces = {berth.namespace for berth in berths}
+    failed = [problem for found in await _all(stack, text, by_kind, namespaces) for problem in found]
     for each, reasons in failed:
         pulumi.log.error(each.problem(reasons), each.resource)
     if failed:
@@ -93,12 +102,12 @@ def waited_of(berth: Berth) -> list[Waited]:
 
 
 async def _all(
-    stack: str, kubeconfig: str, by_kind: Sequence[Mapping[Key, Waited]]
+    stack: str, kubeconfig: str, by_kind: Sequence[Mapping[Key, Waited]], namespaces: Collection[str]
 ) -> list[list[tuple[Waited, list[str]]]]:
     # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
     from components.cluster_api import ClusterError  # noqa: PLC0415
 
-    waits = [_wait(stack, kubeconfig, waited) for waited in by_kind]
+    waits = [_wait(stack, kubeconfig, waited, namespaces) for waited in by_kind]
     try:
         found = await asyncio.gather(*(asyncio.to_thread(wait.run) for wait in waits))
     except ClusterError as error:
@@ -111,7 +120,7 @@ async def _all(
     ]
 
 
-def _wait(stack: str, kubeconfig: str, waited: Mapping[Key, Waited]) -> Wait:
+def _wait(stack: str, kubeconfig: str, waited: Mapping[Key, Waited], namespaces: Collection[str]) -> Wait:
     from components.ray import readiness  # noqa: PLC0415 - as above
 
     kinds: dict[What, readiness.Kind] = {
@@ -125,13 +134,22 @@ def _wait(stack: str, kubeconfig: str, waited: Mapping[Key, Waited]) -> Wait:
     def report(key: Key, text: str) -> None:
         loop.call_soon_threadsafe(_say, text, waited[key])
 
+    def put_off(key: Key, going: Sequence[str]) -> None:
+        loop.call_soon_threadsafe(_warn, waited[key].put_off(stack, going), waited[key])
+
     return readiness.Wait(
         kind=kinds[next(iter(waited.values())).what],
         kubeconfig=kubeconfig,
         selector=f"{STACK_LABEL}={stack}",
         deadlines={key: parse_duration(each.timeout) for key, each in waited.items()},
         report=report,
+        namespaces=namespaces,
+        put_off=put_off,
     )
+
+
+def _warn(text: str, waited: Waited) -> None:
+    pulumi.log.warn(text, waited.resource)
 
 
 def _say(text: str, waited: Waited) -> None:

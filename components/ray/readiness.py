@@ -26,6 +26,7 @@ from components.cluster_api import (
 from components.device_inventory import inventory_of
 from components.devices import why_without_devices
 from components.placement import POOL_LABEL
+from components.pods import finds_no_node, has_a_node
 from components.ray.condition import condition_of, pods_missing, reasons_not_ready
 from components.ray.workload_condition import job_condition, service_condition
 
@@ -85,6 +86,8 @@ class Wait:
         selector: a label selector that finds them all.
         deadlines: seconds to wait for each.
         report: called with one and how it stands whenever that changes, and with the reasons when it stands still.
+        namespaces: those that the update keeps or makes. What the selector finds elsewhere goes at the update's end.
+        put_off: called with one that waits for what such a one holds, and with the namespaces of those; it is waited for no more.
         stop: set it to end the wait early.
     """
 
@@ -93,6 +96,8 @@ class Wait:
     selector: str
     deadlines: Mapping[Key, float]
     report: Callable[[Key, str], None]
+    namespaces: Collection[str]
+    put_off: Callable[[Key, list[str]], None]
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> dict[Key, list[str]]:
@@ -125,6 +130,7 @@ class Wait:
                     raise
                 self.stop.wait(_RETRY_SECONDS)
             self._explain(api, waiting, seen, told)
+            self._put_off(api, waiting, told)
             for key in [
                 key for key, deadline in waiting.items() if time.monotonic() >= deadline or _hopeless(key, seen)
             ]:
@@ -156,6 +162,24 @@ class Wait:
                 # It moved since the last look: one more round before it counts as standing still.
                 told[key] = (seen.get(key), reasons)
 
+    def _put_off(
+        self, api: ClusterApi, waiting: dict[Key, float], told: Mapping[Key, tuple[Standing | None, list[str]]]
+    ) -> None:
+        """Wait no more for those that cannot start before something goes: Pulumi deletes last, once every wait is over."""
+        if not any(reasons for key in waiting for _, reasons in [told.get(key, (None, []))]):
+            return
+        try:
+            pods = api.list(PODS, labelSelector=self.selector)[0]
+        except ClusterError:
+            return  # who may not list them waits to the deadline
+        going = sorted({where for pod in pods if has_a_node(pod) and (where := _namespace(pod)) not in self.namespaces})
+        if not going:
+            return
+        held_up = {_namespace(pod) for pod in pods if finds_no_node(pod)}
+        for key in [key for key in waiting if key[0] in held_up]:
+            del waiting[key]
+            self.put_off(key, going)
+
     def _sort_out(
         self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Standing]
     ) -> None:
@@ -175,6 +199,10 @@ class Wait:
             return self.kind.reasons(api, key)
         except ClusterError as error:
             return [str(error)]
+
+
+def _namespace(item: Object) -> str:
+    return str(item["metadata"]["namespace"])
 
 
 def _hopeless(key: Key, seen: Mapping[Key, Standing]) -> bool:
