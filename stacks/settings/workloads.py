@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from stacks.settings.base import Settings
 from stacks.settings.ray import RayClusterSettings, RayClusterShape, RayShape, Wait
@@ -21,6 +21,24 @@ JobUntil = Literal["running", "succeeded", "submitted"]
 
 UpgradeStrategy = Literal["NewCluster", "Recreate"]
 """How an edit of a RayService's cluster reaches it."""
+
+
+def _plain(value: Any) -> Any:
+    """A value of YAML as JSON has it too: a file's numbers remember how they were written, and dates would be other text elsewhere."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    for number in (int, float):
+        if isinstance(value, number):
+            return number(value)
+    raise ValueError(f"{str(value)!r} is neither text nor number; put it in quotes")
+
+
+Document = Annotated[dict[NonEmpty, Any], AfterValidator(_plain)]
+"""Settings of Ray's own, by its own keys."""
 
 Amount = Annotated[float, Field(ge=0, le=10_000)]
 """Cores or GPUs that Ray sets aside; fractions count."""
@@ -41,7 +59,7 @@ class JobShape(RayClusterShape):
 
     entrypoint: NonEmpty
     """The command that runs on the head, by a shell: `python -m train --epochs 3`."""
-    runtime_env: dict[NonEmpty, Any] = {}
+    runtime_env: Document = {}
     """Ray's runtime environment, by Ray's own keys: pip, env_vars, working_dir and others
     (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference)."""
     cluster: Name | None = None
@@ -75,7 +93,7 @@ class JobShape(RayClusterShape):
 class ServiceShape(RayClusterShape):
     """A RayService as it is written in YAML: applications of Ray Serve on a RayCluster of their own."""
 
-    serve_config: dict[NonEmpty, Any]
+    serve_config: Document
     """Configuration of Ray Serve: `applications`, and what else `serve deploy` takes
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
     clients: list[Name] = []

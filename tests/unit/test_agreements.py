@@ -37,7 +37,7 @@ def test_every_shipped_stack_is_valid_and_names_the_schema(stack: str) -> None:
     assert first == "# yaml-language-server: $schema=schema.json"
 
 
-@pytest.mark.parametrize("stack", ["solo", "mixed"])
+@pytest.mark.parametrize("stack", ["solo", "serve", "mixed"])
 def test_what_the_gallery_ships_is_valid(stack: str) -> None:
     text = (CLONE / f"stacks/gallery/Pulumi.{stack}.yaml").read_text(encoding="utf-8")
     checked = check(stack, text)
