@@ -347,7 +347,7 @@ def _tell(options: Options, stack: str, name: str, change: _Change | None, text:
         out.print(change.diff, markup=False, end="")
         err.print("nothing is written", markup=False)
     elif change:
-        out.print(f"{stack_file.shown(change.path)} is changed", markup=False)
+        out.print(f"{stack_file.shown(change.path)} is {'changed' if change.before else 'written'}", markup=False)
     (err if change and options.dry_run else out).print(text, markup=False)
     return 0
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from cli.login import LOGGED_OUT_AND_NOW, is_logged_out
 from stacks import stack_file
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.resolve import EnvironmentContract
@@ -53,7 +54,7 @@ def brought_up(stack: str) -> Environment:
         StatusError: Pulumi can't be asked, or another version of berth made it.
     """
     environment = _environment_of(stack)
-    outputs = _outputs(environment)
+    outputs = _outputs(environment, stack)
     if "environment" not in outputs or "kubeconfig" not in outputs:
         raise NotUpError(f"stack {environment} has not been brought up; run: pulumi up -s {environment}")
     try:
@@ -81,7 +82,13 @@ def _environment_of(stack: str) -> str:
     return str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
 
 
-def _outputs(stack: str) -> dict[str, Any]:
+def _outputs(stack: str, asked: str) -> dict[str, Any]:
+    """The outputs of an environment's stack.
+
+    Args:
+        stack: the environment's.
+        asked: the stack that was asked for, which leads to it.
+    """
     program = shutil.which("pulumi")
     if program is None:
         raise StatusError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
@@ -95,6 +102,18 @@ def _outputs(stack: str) -> dict[str, Any]:
     if done.returncode != 0:
         text = done.stderr.strip().removeprefix("error: ") or f"pulumi ended with {done.returncode}"
         if text.startswith("no stack named"):
-            raise NotUpError(f"stack {stack} has not been brought up ({text}); run: pulumi up -s {stack}")
+            raise NotUpError(_not_in_backend(stack, asked))
+        if is_logged_out(text):
+            raise StatusError(LOGGED_OUT_AND_NOW)
         raise StatusError(f"stack {stack}: {text}")
     return dict(json.loads(done.stdout))
+
+
+def _not_in_backend(stack: str, asked: str) -> str:
+    if stack != asked and not stack_file.stack_path(stack).exists():
+        known = did_you_mean(stack, stack_file.stack_names())
+        return f"stack {asked} is on environment {stack!r}, which neither Pulumi's backend nor stacks/ has{known}"
+    return (
+        f"stack {stack} has not been brought up: it is not in Pulumi's backend yet;"
+        f" run: pulumi stack init {stack} && pulumi up -s {stack}"
+    )

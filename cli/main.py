@@ -90,7 +90,8 @@ def status(
 ) -> None:
     """Show what is there: node pools, berths, clusters, with state and counts from the API server.
 
-    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a wrong stack; with --watch 0.
+    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a stack that is wrong or not up;
+    with --watch 0.
     """
     if watch:
         with verbs.plain_errors():
@@ -98,11 +99,11 @@ def status(
 
             raise typer.Exit(watching.watch(stack, interval, as_json=as_json))
     from cli import status as verb  # noqa: PLC0415
-    from cli.environment import NoSuchStackError, StatusError  # noqa: PLC0415
+    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
 
     try:
         fleet = verb.fleet_of(stack)
-    except NoSuchStackError as error:
+    except (NoSuchStackError, NotUpError) as error:
         fail(str(error), BAD_INPUT)
     except StatusError as error:
         fail(str(error), 1)

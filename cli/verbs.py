@@ -32,7 +32,7 @@ def complete_stacks(incomplete: str) -> list[str]:
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="The engineer's id, or the cluster's name.", autocompletion=complete_names),
+    typer.Argument(metavar="NAME", help="The engineer's id, or the cluster's name.", autocompletion=complete_names),
 ]
 OnStack = Annotated[
     str | None,
@@ -60,7 +60,7 @@ def plain_errors() -> Iterator[None]:
         Exit: with 2 where the input is wrong, with 1 for what can't be asked or done.
     """
     from cli.berths import BadInputError  # noqa: PLC0415 - the kubernetes client takes a while to import
-    from cli.environment import NoSuchStackError, StatusError  # noqa: PLC0415
+    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
     from cli.kubectl import KubectlError  # noqa: PLC0415
     from cli.preview.engine import EngineError, UnknownStackError  # noqa: PLC0415
     from components.cluster_api import ClusterError  # noqa: PLC0415
@@ -69,7 +69,7 @@ def plain_errors() -> Iterator[None]:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         yield
-    except (BadInputError, NoSuchStackError, UnknownStackError, SettingsError) as error:
+    except (BadInputError, NoSuchStackError, NotUpError, UnknownStackError, SettingsError) as error:
         fail(str(error), BAD_INPUT)
     except BrokenPipeError:
         raise  # the reader has what it wanted

@@ -13,7 +13,6 @@ from rich.text import Text
 from cli.life import age
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
-from components.isolation.templates import cluster_spec
 from components.placement import POOL_LABEL
 from components.ray.condition import condition_of, gpus_of
 from components.ray.readiness import reasons_of_job, reasons_of_service
@@ -128,7 +127,6 @@ def _job(api: ClusterApi, job: Object) -> Job:
 
 def _service(api: ClusterApi, service: Object) -> Service:
     metadata, condition = service["metadata"], service_condition(service)
-    spec = cluster_spec(service) or {}
     clusters, _ = api.list(within(metadata["namespace"], RAY_CLUSTERS))
     its = [each for each in clusters if each["metadata"]["name"] in condition.ray_clusters]
     conditions = [condition_of(each) for each in its]
@@ -136,7 +134,7 @@ def _service(api: ClusterApi, service: Object) -> Service:
         name=metadata["labels"][OWNER_LABELS["service"]],
         namespace=metadata["namespace"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=spec["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        pool=service["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL],
         state=condition.state,
         ready=condition.ready,
         applications_running=condition.running,

@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 
 from cli.doctor.findings import Finding, Topic
 from cli.doctor.google import Google, GoogleError
+from cli.login import LOG_IN, LOGGED_OUT, is_logged_out
 from stacks import stack_file
 
 TOPIC = Topic("state")
@@ -75,8 +76,8 @@ def check(stack: str) -> Backend:
 
 def _not_logged_in(said: str) -> Finding:
     text = _first(said)
-    if "PULUMI_ACCESS_TOKEN" in said or "not logged in" in said.lower() or "pulumi login" in said:
-        return TOPIC.missing("Pulumi is not logged in to a state backend", "pulumi login gs://YOUR-STATE-BUCKET")
+    if is_logged_out(said):
+        return TOPIC.missing(LOGGED_OUT, LOG_IN)
     return TOPIC.missing(
         f"Pulumi's state backend cannot be used: {text}", "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
     )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from cli.login import LOGGED_OUT_AND_NOW, is_logged_out
 from stacks import stack_file
 
 Event = dict[str, Any]
@@ -161,6 +162,8 @@ def failure(stack: str, events: Sequence[Event], complaint: str, otherwise: str)
     """
     if _NO_STACK in complaint:
         return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
+    if not events and is_logged_out(complaint):
+        return EngineError(LOGGED_OUT_AND_NOW)
     told = [diagnostic for event in events if (diagnostic := event.get("diagnosticEvent"))]
     errors = [
         str(each["message"]).strip().removeprefix("Preview failed: ")

@@ -1,0 +1,147 @@
+"""What every command says where it can't do its work: one clear error on stderr, nothing on stdout, and its exit code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+BAD_INPUT, NOT_ASKED = 2, 1
+
+OF_A_STACK = [
+    "status -s",
+    "status --json -s",
+    "status --watch -s",
+    "preview -s",
+    "preview --json --expect-no-changes -s",
+    "up --yes -s",
+    "destroy --yes -s",
+    "verify gpu --json -s",
+    "verify fabric -s",
+]
+OF_A_BERTH = [
+    "connect bob --json -s",
+    "connect bob --print -s",
+    "logs bob -s",
+    "suspend bob --json -s",
+    "wake bob -s",
+]
+BY_FILES = [
+    "check",
+    "doctor -s",
+    "engineer list --json -s",
+    "engineer add zed -s",
+    "engineer remove zed -s",
+    "engineer init zed -e",
+]
+
+ENVIRONMENT = """\
+config:
+  berth:environment:
+    project: berth-lab
+    zone: us-central1-b
+    pools:
+      cpu: {machineType: n2-standard-16, nodes: 1}
+      dev: {machineType: g2-standard-48, nodes: 1}
+    engineers:
+      bob: {}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    for stack, text in {
+        "env": ENVIRONMENT,
+        "alice": "config:\n  berth:engineer: {environment: env}\n",
+        "lost": "config:\n  berth:engineer: {environment: envy}\n",
+        "broken": "config: [\n",
+    }.items():
+        (tmp_path / f"stacks/Pulumi.{stack}.yaml").write_text(text)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pulumi(project: Path, says: str) -> None:
+    """A pulumi that only says so, and fails."""
+    program = project / "bin/pulumi"
+    program.write_text(f'#!/bin/sh\necho "error: {says}" >&2\nexit 255\n')
+    program.chmod(0o755)
+
+
+def berth(command: str, stack: str) -> Result:
+    return CliRunner().invoke(app, [*command.split(), stack])
+
+
+def error_of(done: Result, code: int) -> str:
+    """Its one error, in one piece."""
+    assert (done.exit_code, done.stdout) == (code, ""), done.output
+    assert len(re.findall(r"^(error:|✗)", done.stderr, flags=re.MULTILINE)) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH, *BY_FILES])
+def test_an_unknown_stack(project: Path, command: str) -> None:
+    pulumi(project, "no stack named 'enw' found")
+    said = error_of(berth(command, "enw"), BAD_INPUT)
+    if command.startswith("destroy"):  # what is in the backend can be taken down though its file is gone
+        assert "stack enw is not in Pulumi's backend yet" in said
+    else:
+        assert "there is no stack 'enw'" in said
+        assert "did you mean 'env'?" in said
+
+
+@pytest.mark.parametrize("command", [each for each in (*OF_A_STACK, *OF_A_BERTH, *BY_FILES) if "destroy" not in each])
+def test_a_file_that_is_no_yaml(project: Path, command: str) -> None:
+    pulumi(project, "no stack named 'broken' found")
+    assert "stacks/Pulumi.broken.yaml:2: " in error_of(berth(command, "broken"), BAD_INPUT)
+
+
+@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
+def test_a_stack_that_is_not_in_the_backend(project: Path, command: str) -> None:
+    pulumi(project, "no stack named 'env' found")
+    assert "pulumi stack init env" in error_of(berth(command, "env"), BAD_INPUT)
+
+
+@pytest.mark.parametrize("command", ["status -s", "verify gpu -s", "connect -s", "logs -s", "wake -s"])
+def test_an_environment_that_is_nowhere(project: Path, command: str) -> None:
+    pulumi(project, "no stack named 'envy' found")
+    said = error_of(berth(command, "lost"), BAD_INPUT)
+    assert "stack lost is on environment 'envy', which neither Pulumi's backend nor stacks/ has" in said
+    assert "did you mean 'env'?" in said
+
+
+@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
+def test_pulumi_that_is_not_logged_in(project: Path, command: str) -> None:
+    pulumi(project, "PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions")
+    said = error_of(berth(command, "env"), NOT_ASKED)
+    assert "Pulumi is not logged in to a state backend; run: pulumi login gs://YOUR-STATE-BUCKET" in said
+    assert "berth lab env" in said
+
+
+@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
+def test_no_pulumi(project: Path, command: str) -> None:
+    assert project
+    assert "pulumi is not on PATH" in error_of(berth(command, "env"), NOT_ASKED)
+
+
+@pytest.mark.parametrize("command", ["connect", "logs", "suspend", "wake", "diagnose"])
+def test_a_berth_that_no_stack_has(project: Path, command: str) -> None:
+    assert project
+    assert "has a berth 'bobb'; did you mean 'bob'?" in error_of(berth(command, "bobb"), BAD_INPUT)
+
+
+@pytest.mark.parametrize(
+    "command", ["verify gpu -s env --timeout", "suspend bob -s env --timeout", "wake bob --timeout"]
+)
+def test_what_is_no_duration(project: Path, command: str) -> None:
+    assert project
+    assert "--timeout: 'soon' is no duration" in error_of(berth(command, "soon"), BAD_INPUT)
