@@ -14,7 +14,7 @@ from components.lifecycle.manifest import in_berth, kept
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest, forced, resource_type
 from components.ray import nested
 from components.ray.manifest import dashboard_service, ray_cluster
-from components.ray.workloads import RAY_CLUSTER_CONFIG, ray_job, ray_service, told_apart
+from components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
 from stacks.settings.bounds import Bounds
 from stacks.settings.fabric import ResourceApi
 from stacks.settings.isolation import IsolationSettings
@@ -143,7 +143,7 @@ class Berth(pulumi.ComponentResource):
             _registered(
                 each,
                 KubernetesObject(
-                    each.name, isolated(jobs[each.name], apart.level, inputs.settings.priority), on_cluster
+                    each.name, _of_kuberay(isolated(jobs[each.name], apart.level, inputs.settings.priority)), on_cluster
                 ),
             )
             for each in inputs.jobs
@@ -158,10 +158,12 @@ class Berth(pulumi.ComponentResource):
     def _ray(self, name: str, inputs: BerthInputs, made: Manifest, needed: list[pulumi.Resource]) -> KubernetesObject:
         """Register what all the rest is for."""
         opts = pulumi.ResourceOptions(parent=self, depends_on=needed)
+        if inputs.workload:
+            made = _of_kuberay(told_apart(made) if isinstance(inputs.workload, RayServiceSettings) else made)
         if isinstance(inputs.workload, RayServiceSettings):
             anew = [RAY_CLUSTER_CONFIG] if inputs.workload.upgrade_strategy == "Recreate" else []
             more = pulumi.ResourceOptions(replace_on_changes=anew, delete_before_replace=True)
-            return KubernetesObject(name, told_apart(made), pulumi.ResourceOptions.merge(opts, more))
+            return KubernetesObject(name, made, pulumi.ResourceOptions.merge(opts, more))
         if inputs.workload:
             # The next one needs the room that the last one has.
             more = pulumi.ResourceOptions(delete_before_replace=True)
@@ -197,6 +199,11 @@ def _workload(inputs: BerthInputs, cluster: Manifest, labels: dict[str, str]) ->
     if isinstance(inputs.workload, RayServiceSettings):
         return ray_service(inputs.workload, cluster)
     return cluster
+
+
+def _of_kuberay(made: Manifest) -> Manifest:
+    """A RayJob or RayService, of which KubeRay writes parts: without force every edit of these would be a conflict."""
+    return forced(as_kuberay_writes_it(made))
 
 
 def _registered(settings: RayJobSettings, resource: KubernetesObject) -> Job:

@@ -11,7 +11,7 @@ import yaml
 
 from components.isolation.templates import cluster_spec
 from components.ray.submitter import submitter
-from stacks.settings.types import parse_duration
+from stacks.settings.types import canonical_quantity, parse_duration
 from stacks.settings.workloads import SERVE_PORT, RayJobSettings, RayServiceSettings
 
 if TYPE_CHECKING:
@@ -81,6 +81,22 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
     }
 
 
+def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
+    """A RayJob or RayService in the very words in which KubeRay has it.
+
+    KubeRay writes the whole object again when it first sees it, for its finalizer. What is then written another way is KubeRay's from
+    then on: to a refresh a change, and to the next edit a conflict. Go leaves out what is empty, has a `scaleStrategy` in each group, and
+    writes quantities in the largest unit (kuberay v1.6.2, ray-operator/apis/ray/v1; k8s.io/apimachinery, pkg/api/resource).
+
+    Args:
+        manifest: the RayJob or RayService.
+    """
+    written: Manifest = {**manifest, "spec": _written(manifest["spec"])}
+    for group in (cluster_spec(written) or {}).get("workerGroupSpecs") or []:
+        group.setdefault("scaleStrategy", {})
+    return written
+
+
 def told_apart(service: Manifest) -> Manifest:
     """A RayService every edit of whose cluster is seen.
 
@@ -106,7 +122,7 @@ def _own_cluster(settings: RayJobSettings, cluster: Manifest) -> dict[str, Any]:
     shutdown, ttl = settings.shutdown_after_job_finishes, settings.ttl_after_finished
     return {
         "rayClusterSpec": _of_kuberays_making(cluster),
-        "shutdownAfterJobFinishes": shutdown,
+        **_given("shutdownAfterJobFinishes", shutdown),
         **_given("ttlSecondsAfterFinished", parse_duration(ttl) if ttl else 0),
         "backoffLimit": settings.backoff_limit,
     }
@@ -121,6 +137,21 @@ def _of_kuberays_making(cluster: Manifest) -> dict[str, Any]:
     spec = copy.deepcopy(cluster_spec(cluster) or {})
     spec.pop("upgradeStrategy", None)
     return spec
+
+
+# Maps of texts, in which an empty text is one.
+_TEXTS = ("labels", "annotations", "nodeSelector", "rayStartParams", "clusterSelector")
+_QUANTITIES = ("limits", "requests")
+
+
+def _written(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict) and key in _QUANTITIES:
+        return {name: canonical_quantity(str(amount)) for name, amount in value.items()}
+    if isinstance(value, dict) and key not in _TEXTS:
+        return {name: _written(inner, name) for name, inner in value.items() if inner not in ("", [])}
+    if isinstance(value, list):
+        return [_written(each) for each in value]
+    return canonical_quantity(value) if key == "sizeLimit" else value
 
 
 def _number(value: float | None) -> float:

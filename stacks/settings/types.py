@@ -48,6 +48,20 @@ def parse_quantity(text: str) -> Decimal:
     return number * (_BINARY.get(unit) or _DECIMAL[unit])
 
 
+def canonical_quantity(text: str) -> str:
+    """A Kubernetes quantity as the API's own types write it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi.
+
+    Raises:
+        ValueError: the text is no quantity.
+    """
+    amount = parse_quantity(text)
+    units = _BINARY if text.endswith("i") else _DECIMAL
+    for unit, size in sorted(units.items(), key=lambda each: -each[1]):
+        if amount >= size and amount % size == 0:
+            return f"{int(amount / size)}{unit}"
+    return f"{int(amount * 1000)}m" if amount % 1 else str(int(amount))
+
+
 def parse_duration(text: str) -> int:
     """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
 

@@ -13,11 +13,12 @@ from components.berth import Berth, BerthInputs, Kind
 from components.isolation.berth import isolated
 from components.ray.manifest import ray_cluster
 from components.ray.workload_condition import job_condition, service_condition
-from components.ray.workloads import CLUSTER_CONFIG, ray_job, ray_service, told_apart
+from components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
 from stacks.environment import environment, every
 from stacks.load import load
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.resolve import Resolved, contract_of, resolve_environment
+from stacks.settings.types import canonical_quantity
 from stacks.settings.workloads import RayJobSettings, RayServiceSettings
 from stacks.waiting import waited_of
 from tests.unit.recording import Recorder, Registration, run
@@ -53,14 +54,16 @@ def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
     (job,) = found.jobs
     owner = {"berth/job": "nightly"} if job.own_cluster else {"berth/engineer": job.cluster.name}
     cluster = ray_cluster(job.cluster, found.pools, f"berth-{job.cluster.name}", owner)
-    return isolated(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    made = isolated(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    return as_kuberay_writes_it(made)
 
 
 def service_manifest(shape: dict[str, Any]) -> dict[str, Any]:
     found = resolved(services={"chat": shape})
     (service,) = found.services
     cluster = ray_cluster(service.cluster, found.pools, "berth-chat", {"berth/service": "chat"})
-    return told_apart(isolated(ray_service(service, cluster), "restricted", service.cluster.priority))
+    made = isolated(ray_service(service, cluster), "restricted", service.cluster.priority)
+    return as_kuberay_writes_it(told_apart(made))
 
 
 def name_of(shape: dict[str, Any], **parts: Any) -> str:
@@ -87,6 +90,43 @@ def test_a_job_on_a_berth(golden: Callable[[str, Any], None]) -> None:
 
 def test_a_service_that_autoscales(golden: Callable[[str, Any], None]) -> None:
     golden("ray/service-that-autoscales", service_manifest(CHAT | {"workers": {"min": 1, "max": 2}}))
+
+
+def test_what_kuberay_writes_again_is_in_its_own_words() -> None:
+    """Else it is KubeRay's from then on: a change to a refresh, and a conflict to the next edit (seen of v1.6.2)."""
+    shape = CHAT | {
+        "worker": {"pool": "cpu", "gpus": 0, "cpu": 0.5, "memory": "2048Mi"},
+        "env": {"EMPTY": "", "FULL": "x"},
+    }
+    (group,) = service_manifest(shape)["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+    pod = group["template"]["spec"]
+    assert pod["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "2Gi"}
+    assert pod["containers"][0]["env"][:2] == [{"name": "EMPTY"}, {"name": "FULL", "value": "x"}]
+    assert "tolerations" not in pod, "an empty list"
+    assert (group["scaleStrategy"], group["rayStartParams"]) == ({}, {})
+    job = job_manifest(NIGHTLY | {"shutdownAfterJobFinishes": False})["spec"]
+    assert "shutdownAfterJobFinishes" not in job
+    assert job["backoffLimit"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("0.5", "500m"),
+        ("1500m", "1500m"),
+        ("2000m", "2"),
+        ("2.0", "2"),
+        ("8", "8"),
+        ("16384Mi", "16Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("1000Gi", "1000Gi"),
+        ("16000M", "16G"),
+        ("1000", "1k"),
+        ("0.1Gi", "107374182400m"),
+    ],
+)
+def test_a_quantity_in_the_words_of_the_api(text: str, written: str) -> None:
+    assert canonical_quantity(text) == written
 
 
 def test_by_http_nothing_submits_it_but_kuberay() -> None:

@@ -1,0 +1,262 @@
+"""Jobs and services in `berth status` and `berth preview`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, cast
+
+import pytest
+
+from cli.status import Fleet, observe, table
+from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
+from components.placement import POOL_LABEL
+from stacks.settings.pool import PoolSettings
+from stacks.settings.ray import RayShape
+from stacks.settings.resolve import EnvironmentContract
+from tests.unit.cli.preview_plans import Inputs, effects, event, told, who
+from tests.unit.cli.test_status import shown
+
+RAY_JOB = "kubernetes:ray.io/v1:RayJob"
+RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
+MADE = "2026-01-31T12:00:00Z"
+
+
+def labelled(kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+    labels = {f"berth/{kind}": name, "berth/stack": "prod", "berth/environment": "prod"}
+    return {"name": name, "namespace": namespace or f"berth-{name}", "labels": labels, "creationTimestamp": MADE}
+
+
+def cluster_config(gpus: int = 1) -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": gpus}
+    pod = {"nodeSelector": {POOL_LABEL: "gpu"}, "containers": [{"resources": {"limits": limits}}]}
+    head = {"template": {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": []}}}
+    return {
+        "headGroupSpec": head,
+        "workerGroupSpecs": [{"replicas": 2, "minReplicas": 2, "maxReplicas": 2, "template": {"spec": pod}}],
+    }
+
+
+def made(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
+    """A RayCluster that KubeRay made: of its maker's labels."""
+    return {
+        "metadata": labelled(kind, name) | {"name": f"{name}-abcde", "generation": 1},
+        "spec": cluster_config(),
+        "status": {
+            "state": state,
+            "observedGeneration": 1,
+            "readyWorkerReplicas": 2 if state == "ready" else 0,
+            "desiredWorkerReplicas": 2,
+            "conditions": [{"type": "HeadPodReady", "status": "True"}],
+        },
+    }
+
+
+def job(deployment: str, state: str, **status: Any) -> dict[str, Any]:
+    metadata = labelled("job", "nightly") | {"name": "nightly-1a2b3c4d"}
+    known = {"jobDeploymentStatus": deployment, "jobStatus": state, "rayClusterName": "nightly-abcde"}
+    return {"metadata": metadata, "spec": {"rayClusterSpec": cluster_config()}, "status": known | status}
+
+
+def service(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": labelled("service", "chat") | {"generation": 1},
+        "spec": {
+            "serveConfigV2": "applications: [{name: chat, import_path: 'a:b'}]",
+            "rayClusterConfig": cluster_config(),
+        },
+        "status": {"observedGeneration": 1, "activeServiceStatus": {"rayClusterName": "chat-abcde"}, **status},
+    }
+
+
+class Recorded:
+    """A cluster with what was put into it, whatever the namespace."""
+
+    def __init__(self, **objects: list[dict[str, Any]]) -> None:
+        paths = {"jobs": RAY_JOBS, "services": RAY_SERVICES, "clusters": RAY_CLUSTERS, "pods": PODS, "events": EVENTS}
+        self._all = {paths[kind]: items for kind, items in objects.items()}
+
+    def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        for known, items in self._all.items():
+            namespaces = {item["metadata"]["namespace"] for item in items}
+            if path == known:
+                return items, "1"
+            for namespace in namespaces:
+                if path == within(namespace, known):
+                    return [item for item in items if _selected(item, namespace, query)], "1"
+        return [], "1"
+
+
+def _selected(item: dict[str, Any], namespace: str, query: dict[str, str]) -> bool:
+    name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    return item["metadata"]["namespace"] == namespace and name in ("", item["metadata"]["name"])
+
+
+def fleet(**objects: list[dict[str, Any]]) -> Fleet:
+    pools = {"gpu": PoolSettings.model_validate({"machineType": "g2-standard-8", "nodes": 1})}
+    contract = EnvironmentContract(name="prod", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    return observe(cast("ClusterApi", Recorded(**objects)), "prod", contract)
+
+
+def test_a_job_that_runs_and_a_service_that_serves() -> None:
+    serving = service(
+        numServeEndpoints=3,
+        conditions=[{"type": "Ready", "status": "True"}],
+        activeServiceStatus={
+            "rayClusterName": "chat-abcde",
+            "applicationStatuses": {"chat": {"status": "RUNNING"}},
+        },
+    )
+    clusters = [made("job", "nightly"), made("service", "chat")]
+    seen = fleet(jobs=[job("Running", "RUNNING")], services=[serving], clusters=clusters)
+    assert seen.ready
+    assert (seen.berths, seen.clusters) == ([], []), "what KubeRay made is nobody's berth"
+    told = seen.as_json()
+    assert [(each["name"], each["rayJob"], each["state"], each["rayCluster"]) for each in told["jobs"]] == [
+        ("nightly", "nightly-1a2b3c4d", "RUNNING", "nightly-abcde")
+    ]
+    (chat,) = told["services"]
+    assert (chat["state"], chat["applicationsRunning"], chat["workersReady"], chat["gpus"]) == ("ready", 1, 2, 2)
+    assert chat["address"] == "http://chat-serve-svc.berth-chat:8000"
+    assert "chat-serve-svc.berth-chat:8000" in shown(seen)
+
+
+def test_a_job_that_failed_says_why() -> None:
+    seen = fleet(jobs=[job("Failed", "FAILED", reason="AppFailed", message="exit code 1", endTime=MADE)])
+    assert not seen.ready
+    assert "nightly failed: AppFailed: exit code 1" in shown(seen)
+
+
+def test_a_job_whose_cluster_waits_says_for_what() -> None:
+    pod = {
+        "metadata": {
+            "name": "w",
+            "namespace": "berth-nightly",
+            "labels": {"ray.io/cluster": "nightly-abcde", "ray.io/node-type": "worker"},
+        },
+        "spec": {},
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}],
+        },
+    }
+    waits = [made("job", "nightly", state="unknown")]
+    api = Recorded(jobs=[job("Initializing", "")], clusters=waits, pods=[pod])
+    api.list = lambda path, **query: ([pod], "1") if path.endswith("/pods") else Recorded.list(api, path, **query)  # type: ignore[method-assign]
+    contract = EnvironmentContract(name="prod", pools={}, defaults=RayShape(), demands=[], namespaces={})
+    seen = observe(cast("ClusterApi", api), "prod", contract)
+    assert (
+        "nightly does not run: RayCluster nightly-abcde: worker pod cannot be scheduled: 0/3 nodes are available"
+        in shown(seen)
+    )
+
+
+def test_a_service_whose_application_fails_says_why() -> None:
+    failing = {"chat": {"status": "DEPLOY_FAILED", "message": "No module named 'a'"}}
+    status = {"pendingServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": failing}}
+    seen = fleet(services=[service(**status, activeServiceStatus={})], clusters=[made("service", "chat")])
+    (chat,) = seen.services
+    assert (chat.state, chat.ready) == ("starting", False)
+    assert "chat is not ready: application chat: DEPLOY_FAILED: No module named 'a'" in shown(seen)
+
+
+def test_without_jobs_and_services_there_is_no_word_of_them() -> None:
+    text = shown(fleet())
+    assert "jobs" not in text
+    assert "services" not in text
+    assert table(fleet()) is not None
+
+
+# berth preview
+
+
+def of_job(own: bool = True) -> Inputs:  # noqa: FBT001, FBT002 - it reads better where it is used
+    spec: dict[str, Any] = {"entrypoint": "x"}
+    spec |= {"rayClusterSpec": cluster_config()} if own else {"clusterSelector": {"ray.io/cluster": "alice"}}
+    return {"metadata": labelled("job", "nightly") | {"name": "nightly-1a2b3c4d"}, "spec": spec}
+
+
+def of_service() -> Inputs:
+    found = service()
+    return {"metadata": found["metadata"], "spec": found["spec"]}
+
+
+def changed(inputs: Inputs, **spec: Any) -> Inputs:
+    new = copy.deepcopy(inputs)
+    new["spec"] |= spec
+    return new
+
+
+def differing(*paths: str) -> dict[str, Any]:
+    return {"detailedDiff": {path: {"diffKind": "UPDATE", "inputDiff": False} for path in paths}}
+
+
+AGAIN = "job nightly runs again, as another RayJob, since it is another job now; "
+
+
+def test_an_edited_job_runs_again_and_what_the_last_one_does_is_lost() -> None:
+    old, new = of_job(), changed(of_job(), entrypoint="y")
+    found = effects(event("replace", RAY_JOB, "nightly", old, new), live=[made("job", "nightly")])
+    assert told(found) == [("destroys", AGAIN + "what the last one still does is lost")]
+    assert who(found) == [["job nightly (3 pods, 2 GPUs)"]]
+
+
+def test_of_a_job_that_has_ended_nothing_is_lost() -> None:
+    """Its RayCluster is gone."""
+    old, new = of_job(), changed(of_job(), entrypoint="y")
+    assert told(effects(event("replace", RAY_JOB, "nightly", old, new))) == [("harmless", AGAIN + "it has ended")]
+    assert told(effects(event("delete", RAY_JOB, "nightly", old, None))) == [
+        ("harmless", "job nightly goes; it has ended")
+    ]
+
+
+def test_of_a_job_on_a_berth_nobody_can_tell() -> None:
+    assert told(effects(event("delete", RAY_JOB, "nightly", of_job(own=False), None))) == [
+        ("destroys", "job nightly goes; if it still runs, what it does is lost")
+    ]
+
+
+def test_what_submits_a_job_runs_nothing_again() -> None:
+    old, new = of_job(own=False), changed(of_job(own=False), submitterPodTemplate={})
+    assert told(effects(event("update", RAY_JOB, "nightly", old, new))) == [
+        ("harmless", "job nightly runs no second time: only what submits it changes")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "expected"),
+    [
+        (
+            {"rayClusterConfig": cluster_config(2)},
+            "spec.rayClusterConfig.workerGroupSpecs",
+            (
+                "harmless",
+                "service chat: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one",
+            ),
+        ),
+        (
+            {"serveConfigV2": "applications: []"},
+            "spec.serveConfigV2",
+            (
+                "disturbs",
+                "service chat: Ray Serve takes the new configuration in place; deployments that it changes restart",
+            ),
+        ),
+    ],
+)
+def test_edits_of_a_service(spec: dict[str, Any], path: str, expected: tuple[str, str]) -> None:
+    old, new = of_service(), changed(of_service(), **spec)
+    found = effects(event("update", RAY_SERVICE, "chat", old, new, **differing(path)), live=[made("service", "chat")])
+    assert told(found) == [expected]
+
+
+@pytest.mark.parametrize("operation", ["replace", "delete"])
+def test_a_service_that_goes_answers_nobody(operation: str) -> None:
+    old = of_service()
+    found = effects(
+        event(operation, RAY_SERVICE, "chat", old, None if operation == "delete" else old),
+        live=[made("service", "chat")],
+    )
+    ((level, text),) = told(found)
+    assert level == "destroys"
+    assert "answers nobody" in text
+    assert who(found) == [["service chat (3 pods, 2 GPUs)"]]
