@@ -111,7 +111,7 @@ class RealNode:
 
     def heads(self, owner: str) -> set[str]:
         """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet to make the next one."""
-        pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", "ray.io/node-type=head")
+        pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}")
         return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
     def head(self, owner: str) -> str:

@@ -22,11 +22,10 @@ NAMESPACE = f"berth-{OWNER}"
 IMAGE = "localhost/nested:1"
 PODMAN = "/home/ray/podman"
 PROGRAMS = "/home/ray/anaconda3/bin"
-# An image has it in /usr/bin and needs none of this.
-LAUNCHER = f"""#!/bin/sh
-export LD_LIBRARY_PATH={PODMAN}/usr/lib/x86_64-linux-gnu
-exec {PODMAN}/usr/bin/podman --conmon {PODMAN}/usr/bin/conmon --runtime {PODMAN}/usr/bin/crun "$@"
-"""
+# An image has these in /usr/bin and needs none of this. Podman clears the environment in which the runtime is run.
+LIBRARIES = f"#!/bin/sh\nexport LD_LIBRARY_PATH={PODMAN}/usr/lib/x86_64-linux-gnu\n"
+RUNTIME = f'{LIBRARIES}exec {PODMAN}/usr/bin/crun "$@"\n'
+LAUNCHER = f'{LIBRARIES}exec {PODMAN}/usr/bin/podman --conmon {PODMAN}/usr/bin/conmon --runtime {PODMAN}/crun "$@"\n'
 POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
 
 # Ray and its Python are in the image by the time that a worker starts: `container` may pass podman more options, Ray's first look
@@ -66,6 +65,7 @@ def archive(packages: Path) -> bytes:
         for folder in ("usr/bin", "usr/lib"):
             tar.add(packages / folder, f"{PODMAN}/{folder}".lstrip("/"))
         add(tar, f"{PROGRAMS}/podman", LAUNCHER)
+        add(tar, f"{PODMAN}/crun", RUNTIME)
         add(tar, "home/ray/.config/containers/policy.json", POLICY)
         add(tar, f"{PODMAN}/image.tar", image.getvalue().decode("latin-1"))
     return whole.getvalue()
