@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cli.environment import Environment, NoSuchStackError, StatusError, brought_up
+from cli.environment import Environment, NoSuchStackError, NotUpError, StatusError, brought_up
 from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from components.proof.gpu_evidence import is_simulated
@@ -110,7 +110,8 @@ def find(name: str | None, stack: str | None) -> Berth:
     Raises:
         BadInputError: it can't be told which is meant, or there is no such berth.
         NoSuchStackError: no such stack.
-        StatusError: its environment is not up, or can't be asked.
+        NotUpError: it, or its environment, is in the settings and not up.
+        StatusError: its environment can't be asked.
         ClusterError: the API server can't be asked.
     """
     named = which(name, stack)
@@ -122,10 +123,26 @@ def find(name: str | None, stack: str | None) -> Berth:
     for cluster in found:
         if named.name in (cluster["metadata"]["labels"].get(label) for label in OWNER_LABELS.values()):
             return Berth(named.name, environment, api, cluster)
+    if makes := _stack_with(named.name, environment.stack):
+        raise NotUpError(
+            f"{named.name} is in the settings of stack {makes}, but not up on environment {environment.stack};"
+            f" run: berth up -s {makes}"
+        )
     raise BadInputError(
         f"environment {environment.stack} has no berth or cluster {named.name!r}{_others(api, on_it, named.name)};"
         f" berth status -s {environment.stack} shows those that it has"
     )
+
+
+def _stack_with(name: str, environment: str) -> str | None:
+    """The stack whose settings have a berth or cluster on an environment: an engineer's own, or the environment's."""
+    for stack in _readable():
+        settings = _settings(stack)
+        if stack == environment and name in _names_in(settings):
+            return stack
+        if _own_name(stack, settings) == name and settings["engineer"].get("environment") == environment:
+            return stack
+    return None
 
 
 def _others(api: ClusterApi, on_it: str, name: str) -> str:

@@ -18,7 +18,7 @@ from rich.table import Table
 from cli.berths import BadInputError, Berth, find
 from cli.check import check
 from cli.console import BAD_INPUT, err, out, print_json
-from cli.environment import StatusError
+from cli.environment import NotUpError, StatusError
 from cli.preview.effects.effect import counted
 from cli.stack_edit import EditError, with_entry, without_entry
 from components.cluster_api import ClusterError
@@ -358,7 +358,7 @@ def _takes_away(stack: str, name: str) -> str:
     try:
         berth = find(name, stack)
         pods = berth.pods()
-    except BadInputError:
+    except (BadInputError, NotUpError):
         return f"{text}; it is not up"
     except (StatusError, ClusterError) as error:
         return f"{text}; whether it is up could not be asked: {error}"

@@ -25,7 +25,7 @@ class NoSuchStackError(StatusError):
 
 
 class NotUpError(StatusError):
-    """The environment's stack has not been brought up."""
+    """It has not been brought up: the environment's stack, or a berth on it."""
 
 
 @dataclass(frozen=True)

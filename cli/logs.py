@@ -11,6 +11,7 @@ from cli.berths import BadInputError, Berth, find
 from cli.console import err
 from cli.environment import StatusError
 from cli.operator_log import operator_lines
+from cli.preview.effects.effect import counted
 from cli.running import HEAD_CONTAINER
 from components.cluster_api import PODS, Object, within
 from components.pods import why_not_ready
@@ -91,7 +92,7 @@ def choose(berth: Berth, worker: int | None) -> Object:
             raise NoLogError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")
         return pods[0]
     if worker > len(pods):
-        raise BadInputError(f"{berth.name} has {len(pods)} workers; there is no worker {worker}")
+        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}; there is no worker {worker}")
     return pods[worker - 1]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.berths import Berth, Named, find, which
+from cli.berths import BadInputError, Berth, Named, find, which
 from cli.connect import read_token
 from cli.console import err, out, print_json
 from cli.diagnose.gather import Part, of_berth, part, plan_of, settings_of, versions
@@ -28,7 +28,7 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
     """Write the diagnosis of a berth; the exit code.
 
     Raises:
-        BadInputError: it can't be told which berth is meant.
+        BadInputError: it can't be told which berth is meant, or neither settings nor cluster have it.
         NoSuchStackError: no such stack.
         OSError: the file can't be written.
     """
@@ -56,12 +56,20 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
 
 
 def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
-    """The parts, secrets that are known, and whether the berth could be asked at all."""
+    """The parts, secrets that are known, and whether the berth could be asked at all.
+
+    Raises:
+        BadInputError: neither settings nor cluster have it.
+    """
     known = secrets_of_environment(os.environ)
     parts = [_settings(named.stack)]
     berth: Berth | None = None
-    with suppress(ClusterError, StatusError):
+    try:
         berth = find(named.name, named.stack)
+    except BadInputError:
+        raise
+    except (ClusterError, StatusError):
+        pass
     if berth is None:
         # Once more, for the reason.
         parts.append(part("The berth", lambda: find(named.name, named.stack) and ""))

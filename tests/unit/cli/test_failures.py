@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
+from cli import berths
+from cli.environment import Environment
 from cli.main import app
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.resolve import contract_of, resolve_environment
 
 BAD_INPUT, NOT_ASKED = 2, 1
 
@@ -145,3 +152,51 @@ def test_a_berth_that_no_stack_has(project: Path, command: str) -> None:
 def test_what_is_no_duration(project: Path, command: str) -> None:
     assert project
     assert "--timeout: 'soon' is no duration" in error_of(berth(command, "soon"), BAD_INPUT)
+
+
+class Empty:
+    """A cluster without any RayCluster."""
+
+    def __init__(self, _kubeconfig: str) -> None:
+        pass
+
+    def list(self, _path: str, **_query: str) -> tuple[list[Any], str]:
+        return [], "1"
+
+
+@pytest.fixture
+def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The environment is up, and nobody's berth is."""
+    settings = load("env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None)
+    assert isinstance(settings, EnvironmentSettings)
+    contract = contract_of(settings, "env", resolve_environment(settings))
+    monkeypatch.setattr(berths, "brought_up", lambda _stack: Environment("env", contract, ""))
+    monkeypatch.setattr(berths, "ClusterApi", Empty)
+    return project
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize("command", ["connect", "logs", "suspend", "wake"])
+@pytest.mark.parametrize(("berth_of", "stack"), [("bob", "env"), ("alice", "alice"), ("alice -s env", "alice")])
+def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> None:
+    name, *options = berth_of.split()
+    said = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
+    assert (
+        f"{name} is in the settings of stack {stack}, but not up on environment env; run: berth up -s {stack}" in said
+    )
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize(
+    "command", ["connect -s env", "logs -s env", "suspend -s env", "wake -s env", "diagnose -s env"]
+)
+def test_a_name_that_nobody_has(command: str) -> None:
+    assert "environment env has no berth or cluster 'bobb'" in error_of(berth(command, "bobb"), BAD_INPUT)
+
+
+def test_a_berth_that_is_not_up_is_diagnosed_all_the_same(nobody: Path) -> None:
+    done = berth("diagnose --no-plan -o report.md", "bob")
+    assert done.exit_code == NOT_ASKED
+    report = (nobody / "report.md").read_text()
+    assert "- The berth: bob is in the settings of stack env, but not up" in report
+    assert "## Settings of stack env" in report
