@@ -20,7 +20,7 @@ from tests.lab.project import CLONE, Project, eventually
 pytestmark = pytest.mark.lab
 
 
-SHIPPED = {"solo": "stacks/gallery", "dev": "stacks", "mixed": "stacks/gallery"}
+SHIPPED = {"solo": "stacks/gallery", "serve": "stacks/gallery", "dev": "stacks", "mixed": "stacks/gallery"}
 
 
 @pytest.fixture
@@ -34,6 +34,11 @@ def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         yield project
     finally:
         project.destroy(stack)
+
+
+def test_whatever_the_gallery_ships_comes_up_here() -> None:
+    files = (CLONE / "stacks/gallery").iterdir()
+    assert {file.name for file in files} == {f"Pulumi.{name}.yaml" for name in SHIPPED if SHIPPED[name] != "stacks"}
 
 
 def settings(project: Project, stack: str) -> dict[str, Any]:
@@ -90,6 +95,21 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
     assert cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] == 1
     eventually(lambda: seen(gallery, "me"), "the operator has seen the edit")
     assert running(gallery, "me") == before, "KubeRay leaves it to the autoscaler which workers go"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gallery", ["serve"], indirect=True)
+def test_serve_has_its_head_and_no_gpu_until_somebody_asks(gallery: Project) -> None:
+    namespace = "berth-stable-diffusion"
+    assert len(gallery.get("rayservices", "-n", namespace)) == 1
+
+    def heads() -> list[str]:
+        pods = gallery.get("pods", "-n", namespace, "-l", "ray.io/node-type=head")
+        return [pod["status"].get("phase", "") for pod in pods]
+
+    eventually(lambda: heads() == ["Running"], "the service's cluster has its head")
+    assert nodes(gallery, "gpu") == []
+    gallery.up("serve", "--expect-no-changes")
 
 
 @pytest.mark.long
