@@ -1,0 +1,201 @@
+"""RayJobs and RayServices of an environment, by the real operator; containers are simulated, so that no job ends and nothing serves."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.ray.workloads import CLUSTER_CONFIG
+from tests.lab.conftest import Lab
+from tests.lab.project import CLONE, Project, Settings, eventually
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+RAY_JOB = "kubernetes:ray.io/v1:RayJob"
+RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
+STACK = "work"
+NAMESPACES = ("berth-bob", "berth-nightly", "berth-chat")
+
+SUBMITTED = {"until": "submitted"}
+
+
+def environment(lab: Lab) -> Settings:
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 2},
+            "gpu": {"machineType": "g2-standard-8", "nodes": 3},
+        },
+        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
+        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
+        "engineers": {"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
+        "jobs": {
+            "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'", "wait": SUBMITTED},
+            "nightly": {
+                "entrypoint": "python -m nightly",
+                "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
+                "workers": 1,
+                # The simulated containers end at once and without a job, after which its cluster would go.
+                "shutdownAfterJobFinishes": False,
+                "wait": SUBMITTED,
+            },
+        },
+        "services": {
+            "chat": {
+                "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
+                "workers": {"min": 1, "max": 1},
+                "clients": ["gateway"],
+                "wait": SUBMITTED,
+            }
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def work(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    project = Project.make(tmp_path_factory.mktemp("work") / "project", lab)
+    project.write(STACK, environment=environment(lab))
+    project.up(STACK)
+    yield project
+    project.destroy(STACK)
+
+
+def clusters(work: Project, namespace: str) -> dict[str, str]:
+    """State of each RayCluster of a namespace that is not going away, by its name."""
+    found = work.get("rayclusters", "-n", namespace)
+    alive = [each for each in found if "deletionTimestamp" not in each["metadata"]]
+    return {each["metadata"]["name"]: each.get("status", {}).get("state", "") for each in alive}
+
+
+def job_names(work: Project, namespace: str) -> list[str]:
+    return [each["metadata"]["name"] for each in work.get("rayjobs", "-n", namespace)]
+
+
+def submitters(work: Project, namespace: str) -> list[dict[str, Any]]:
+    pods = work.get("pods", "-n", namespace, "-l", "batch.kubernetes.io/job-name")
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def has_cluster(work: Project, namespace: str) -> None:
+    eventually(lambda: list(clusters(work, namespace).values()) == ["ready"], f"one RayCluster in {namespace}, ready")
+
+
+def settings(lab: Lab, kind: str, name: str, **edit: Any) -> Settings:
+    """The environment with one job or service edited."""
+    edited = copy.deepcopy(environment(lab))
+    edited[kind][name] |= edit
+    return edited
+
+
+def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
+    for namespace in ("berth-nightly", "berth-chat"):
+        has_cluster(work, namespace)
+    for namespace in ("berth-bob", "berth-nightly"):
+        eventually(lambda where=namespace: len(submitters(work, where)) == 1, f"a pod that submits in {namespace}")  # type: ignore[misc]
+        (pod,) = submitters(work, namespace)
+        assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
+    labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in work.get("namespaces")}
+    assert {labels[name]["pod-security.kubernetes.io/enforce"] for name in NAMESPACES} == {"restricted"}
+    services = [each for each in work.get("services", "-A") if each["metadata"]["namespace"] in NAMESPACES]
+    assert {each["spec"]["type"] for each in services} == {"ClusterIP"}
+    for head in work.get("pods", "-n", "berth-chat", "-l", "ray.io/node-type=head"):
+        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["spec"]["containers"][0]["env"]
+    assert len(clusters(work, "berth-bob")) == 1, "bob's own, which the job runs on"
+
+
+def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
+    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into each object."""
+    work.up(STACK, "--expect-no-changes")
+    work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
+    assert {each["metadata"]["generation"] for each in work.get("rayjobs,rayservices", "-A")} == {1}
+
+
+def test_status_tells_of_them(work: Project) -> None:
+    told = json.loads(work.run("berth", "status", "-s", STACK, "--json", check=False).stdout)
+    assert {(each["name"], each["namespace"]) for each in told["jobs"]} == {
+        ("look", "berth-bob"),
+        ("nightly", "berth-nightly"),
+    }
+    (chat,) = told["services"]
+    assert (chat["state"], chat["applications"], chat["workersReady"], chat["gpus"]) == ("starting", 1, 1, 1)
+    assert chat["reasons"] == ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
+    assert [each["name"] for each in told["berths"]] == ["bob"]
+
+
+def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
+    before = job_names(work, "berth-nightly")
+    work.write(STACK, environment=settings(lab, "jobs", "nightly", entrypoint="python -m nightly --again"))
+    plan = work.preview(STACK)
+    assert {name: step for name, step in plan.items() if "Ray" in name} == {f"{RAY_JOB}::nightly": "replace"}
+    told = work.run("berth", "preview", "-s", STACK, check=False).stdout
+    assert "job nightly runs again, as another RayJob" in " ".join(told.split())
+    work.up(STACK)
+    after = job_names(work, "berth-nightly")
+    assert len(after) == 1
+    assert after != before
+    has_cluster(work, "berth-nightly")
+    work.write(STACK, environment=environment(lab))
+    work.up(STACK)
+    assert job_names(work, "berth-nightly") == before, "its name is its content"
+
+
+def test_an_edited_service_is_applied_over_what_kuberay_wrote(work: Project, lab: Lab) -> None:
+    """A second cluster KubeRay makes when the first one's dashboard answers, which needs containers: tests/real/test_workloads.py."""
+    (before,) = work.get("rayservices", "-n", "berth-chat")
+    work.write(STACK, environment=settings(lab, "services", "chat", workers={"min": 0, "max": 1, "start": 1}))
+    assert work.preview(STACK) == {f"{RAY_SERVICE}::chat": "update"}
+    work.up(STACK)
+    (after,) = work.get("rayservices", "-n", "berth-chat")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    marks = [
+        each["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"]["annotations"][CLUSTER_CONFIG]
+        for each in (before, after)
+    ]
+    assert marks[0] != marks[1]
+    quota = {each["metadata"]["name"]: each for each in work.get("resourcequotas", "-n", "berth-chat")}["berth"]
+    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "2", "room for two"
+
+
+def test_an_edit_makes_a_service_anew_where_that_is_asked_for(work: Project, lab: Lab) -> None:
+    work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate"))
+    work.up(STACK)
+    (before,) = work.get("rayservices", "-n", "berth-chat")
+    work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate", env={"A": "b"}))
+    assert work.preview(STACK)[f"{RAY_SERVICE}::chat"] == "replace"
+    work.up(STACK)
+    (after,) = work.get("rayservices", "-n", "berth-chat")
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    has_cluster(work, "berth-chat")
+
+
+def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab) -> None:
+    work.write(STACK, environment=settings(lab, "services", "chat", wait={"timeout": "5s"}))
+    failed = work.up(STACK, check=False)
+    assert failed.returncode != 0
+    assert "RayService berth-chat/chat is not ready after 5s: " in failed.stdout
+
+
+def test_nothing_is_left(work: Project) -> None:
+    work.destroy(STACK)
+    assert work.get("rayjobs,rayservices,rayclusters", "-A") == []
+    assert [each for each in work.get("namespaces") if each["metadata"]["name"].startswith("berth-")] == []
+
+
+def test_the_shipped_service_comes_up_without_a_gpu(lab: Lab, tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project", lab)
+    shutil.copy2(CLONE / "stacks/gallery/Pulumi.serve.yaml", project.folder / "stacks")
+    try:
+        project.up("serve")
+        has_cluster(project, "berth-stable-diffusion")
+        assert project.get("nodes", "-l", "cloud.google.com/gke-nodepool=gpu") == []
+        project.up("serve", "--expect-no-changes")
+    finally:
+        project.destroy("serve")
