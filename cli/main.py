@@ -88,9 +88,9 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is there: node pools, berths, clusters, with state and counts from the API server.
+    """Show what is there: node pools, berths, clusters, jobs, services, with state and counts from the API server.
 
-    Exit code 0 if every RayCluster is ready, 1 if one is not or the cluster can't be asked, 2 for a stack that is wrong or not up;
+    Exit code 0 if all are ready and jobs run or have ended well, 1 if one does not or the cluster can't be asked, 2 for a stack that is wrong or not up;
     with --watch 0.
     """
     if watch:
