@@ -15,7 +15,7 @@ import yaml
 from tests.lab.conftest import Lab
 from tests.lab.project import Done, Project, Settings, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 CANARY = "canary-5b1f9e"
 

@@ -30,7 +30,7 @@ from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 STACK = "apart"
 OWNERS = [f"eng-{number}" for number in range(10)]

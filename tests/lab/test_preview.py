@@ -12,7 +12,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import Done, Project, Settings
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
 

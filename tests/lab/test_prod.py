@@ -17,7 +17,7 @@ from stacks.settings.ranges import RDMA_NICS
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import CLONE, Project, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 STACK = "prod"
 DESTRUCTIVE, DRIFTED = 3, 4

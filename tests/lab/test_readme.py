@@ -50,7 +50,6 @@ def clone(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.lab
-@pytest.mark.long
 def test_every_command_runs_on_a_fresh_clone(clone: Path) -> None:
     # The tests' own environment must not help: no virtual environment on PATH, no lab.
     variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_LAB)}

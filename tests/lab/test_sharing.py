@@ -12,7 +12,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 ENGINEERS = [f"eng-{number}" for number in range(8)]
 

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 NAMESPACE = "berth-verify"
 OFF = "gke-no-default-nvidia-gpu-device-plugin"

@@ -20,7 +20,6 @@ from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.lab,
     pytest.mark.skipif(shutil.which("jq") is None, reason="jq, which plays gh's --jq, is not installed"),
 ]
