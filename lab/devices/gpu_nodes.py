@@ -19,7 +19,7 @@ from lab.plugins.kubernetes.client import APPLY, ApiError, Cluster
 from lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from lab.devices.gpu_operator import Served
@@ -35,7 +35,8 @@ _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _DAEMONSETS = "/apis/apps/v1/namespaces/{}/daemonsets/" + operand_objects.PLUGIN
 _INSTALLER = "nvidia-driver-installer"
 _DISCOVERY = ("app.kubernetes.io/name", "node-feature-discovery")
-# A pod whose ConfigMap is missing is tried again by the kubelet.
+# A pod whose ConfigMap is missing is tried again by the kubelet. And a ClusterPolicy of which no event has come is looked at:
+# kopf looks for a kind when its CRD changes, which may be before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
 _log = logging.getLogger("lab.devices.gpu")
@@ -57,10 +58,12 @@ class GpuNodes:
 
     Args:
         kubeconfig: the administrator's kubeconfig of the lab.
+        told_of: whether changes of an object, by its uid, bring another look.
     """
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, told_of: Callable[[str], bool]) -> None:
         self._kubeconfig = kubeconfig
+        self._told_of = told_of
         self._connected: Cluster | None = None
         self._plugins = DevicePlugins()
         self._refused: set[str] = set()
@@ -109,7 +112,8 @@ class GpuNodes:
                     problems[node["metadata"]["name"]] = problem
         if policy is not None and operator is not None:
             self._tell_policy(policy, operand_objects.status(operator.namespace, problems, count, now()))
-        return _AGAIN_SECONDS if missing else None
+        unseen = policy is not None and not self._told_of(policy["metadata"]["uid"])
+        return _AGAIN_SECONDS if missing or unseen else None
 
     def may_refuse(self, pod: Mapping[str, Any]) -> bool:
         """Whether a pod is on a node whose plugin is strict; no call of the API server."""

@@ -45,12 +45,12 @@ class Controller:
         self.home = home
         self._store = Store(home.cloud)
         self.operators = Operators(home, self._store)
-        self._gpus = GpuNodes(home.kubeconfig)
+        self._observed = Observed()
+        self._gpus = GpuNodes(home.kubeconfig, self._observed.knows)
         self._players = (
             ("GPUs", self._gpus.step),
             ("claims' devices", DraNodes(home.kubeconfig, self._store).step),
         )
-        self._observed = Observed()
         self._changed = asyncio.Event()
 
     def see(self, kind: str, event: str | None, body: kopf.Body) -> None:

@@ -22,6 +22,10 @@ class Observed:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
+    def knows(self, uid: str) -> bool:
+        """Whether an object's changes are told of: it has been seen once."""
+        return uid in self._seen
+
     def changed(self, kind: str, body: Mapping[str, Any], *, gone: bool) -> bool:
         """Take note of an object; whether it is another one, as far as devices go."""
         part = _part(kind, body)

@@ -98,5 +98,9 @@ def test_heartbeats_and_others_objects_change_nothing() -> None:
     pod = {"metadata": {"uid": "p", "labels": {"app": "other"}}, "spec": {}, "status": {"phase": "Running"}}
     assert not observed.changed("Pod", pod, gone=False)
     policy = {"metadata": {"uid": "c", "generation": 1}}
+    assert not observed.knows("c")
     assert observed.changed("ClusterPolicy", policy, gone=False)
     assert not observed.changed("ClusterPolicy", policy | {"status": {"state": "ready"}}, gone=False)
+    assert observed.knows("c")
+    observed.changed("ClusterPolicy", policy, gone=True)
+    assert not observed.knows("c"), "one that comes after it has another uid"
