@@ -25,7 +25,7 @@ from cli.preview.document import document
 from cli.preview.verb import planned
 from cli.running import running_on
 from cli.status import fleet_of
-from components.cluster_api import EVENTS, NODES, PODS, ClusterApi, ClusterError, Object, within
+from components.cluster_api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, ClusterError, Object, within
 from components.ray.condition import condition_of
 from components.ray.readiness import reasons_of
 from stacks import stack_file
@@ -45,6 +45,8 @@ _IN_NAMESPACE = (
     "/api/v1/persistentvolumeclaims",
     "/apis/networking.k8s.io/v1/networkpolicies",
     "/apis/batch/v1/jobs",
+    RAY_JOBS,
+    RAY_SERVICES,
 )
 _PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
 _PROGRAMS = (("pulumi", ("version",)), ("kubectl", ("version", "--client", "--output=json")))

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import yaml
+
 REMOVED = "[removed]"
 
 _SECRET_NAME = re.compile(
@@ -23,6 +25,8 @@ _HARMLESS_NAME = re.compile(
     r"|RAY_AUTH_MODE|topologyKey|labelKey|.*tokenExpirationSeconds|.*_PATH|.*_FILE|.*PublicKey|hasToken|keys?|matchLabelKeys"
     r"|podTemplateHash|encryptionConfig)$"
 )
+# Keys of RayJobs and RayServices whose values are YAML.
+_DOCUMENTS = ("runtimeEnvYAML", "serveConfigV2")
 _SHORTEST_KNOWN = 6
 
 _SHAPES = (
@@ -61,13 +65,23 @@ def without_secrets(value: Any) -> Any:
         if "name" in value and "value" in value and is_secret_name(str(value["name"])):
             return {**value, "value": REMOVED}
         return {
-            key: REMOVED if _taken_out(str(key), inner) else without_secrets(inner)
+            key: REMOVED if _taken_out(str(key), inner) else without_secrets(_opened(str(key), inner))
             for key, inner in value.items()
             if key != "managedFields"
         }
     if isinstance(value, list):
         return [without_secrets(inner) for inner in value]
     return value
+
+
+def _opened(key: str, inner: Any) -> Any:
+    """A document within the document as the structure that it is, so that its names are seen."""
+    if key not in _DOCUMENTS or not isinstance(inner, str):
+        return inner
+    try:
+        return yaml.safe_load(inner)
+    except yaml.YAMLError:
+        return REMOVED
 
 
 def _taken_out(key: str, inner: Any) -> bool:

@@ -65,6 +65,17 @@ def test_structures_lose_what_a_name_tells_is_secret() -> None:
         assert kept in told
 
 
+def test_documents_within_documents_lose_theirs() -> None:
+    environment = {"env_vars": {"HF_TOKEN": CANARY, "LEVEL": "3"}, "pip": ["einops"]}
+    told = without_secrets(
+        {"spec": {"runtimeEnvYAML": yaml.safe_dump(environment), "serveConfigV2": f"token: [{CANARY}"}}
+    )["spec"]
+    assert told == {
+        "runtimeEnvYAML": {"env_vars": {"HF_TOKEN": REMOVED, "LEVEL": "3"}, "pip": ["einops"]},
+        "serveConfigV2": REMOVED,  # what is no YAML can't be looked through
+    }
+
+
 @pytest.mark.parametrize(
     "line",
     [
