@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -71,8 +72,10 @@ def berth(project: Project, *arguments: str, code: int = 0) -> Done:
     return done
 
 
-def started(day: Project, *command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(day: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that runs beside the test, and no longer than it."""
+    with subprocess.Popen(
         command,
         cwd=day.folder,
         env=day.lab.env,
@@ -80,7 +83,11 @@ def started(day: Project, *command: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def pods(day: Project, name: str) -> list[dict[str, Any]]:
