@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -172,13 +173,17 @@ class Wait:
             pods = api.list(PODS, labelSelector=self.selector)[0]
         except ClusterError:
             return  # who may not list them waits to the deadline
-        going = sorted({where for pod in pods if has_a_node(pod) and (where := _namespace(pod)) not in self.namespaces})
-        if not going:
-            return
-        held_up = {_namespace(pod) for pod in pods if finds_no_node(pod)}
-        for key in [key for key in waiting if key[0] in held_up]:
-            del waiting[key]
-            self.put_off(key, going)
+        going, held_up = defaultdict(set), defaultdict(set)
+        for pod in pods:
+            where = _namespace(pod)
+            if has_a_node(pod) and where not in self.namespaces:
+                going[_pool(pod)].add(where)
+            elif finds_no_node(pod):
+                held_up[where].add(_pool(pod))
+        for key in list(waiting):
+            if before := sorted({where for pool in held_up[key[0]] for where in going[pool]}):
+                del waiting[key]
+                self.put_off(key, before)
 
     def _sort_out(
         self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float], seen: dict[Key, Standing]
@@ -203,6 +208,11 @@ class Wait:
 
 def _namespace(item: Object) -> str:
     return str(item["metadata"]["namespace"])
+
+
+def _pool(pod: Object) -> str:
+    """The node pool whose nodes a pod takes, "" for any."""
+    return str((pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, ""))
 
 
 def _hopeless(key: Key, seen: Mapping[Key, Standing]) -> bool:
@@ -239,7 +249,7 @@ def _without_devices(api: ClusterApi, namespace: str, pods: Iterable[Object]) ->
         return {}
     try:
         seen = inventory_of(api)
-        pools = {(pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, "") for pod in waiting}
+        pools = {_pool(pod) for pod in waiting}
         nodes = {pool: api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0] for pool in pools}
         refusals, _ = api.list(within(namespace, EVENTS), fieldSelector=f"reason={_NO_CLAIM}")
     except ClusterError:
@@ -250,7 +260,7 @@ def _without_devices(api: ClusterApi, namespace: str, pods: Iterable[Object]) ->
         pod["metadata"]["name"]: why_without_devices(
             pod,
             seen,
-            nodes[(pod["spec"].get("nodeSelector") or {}).get(POOL_LABEL, "")],
+            nodes[_pool(pod)],
             refused=told.get(pod["metadata"]["name"], ""),
         )
         for pod in waiting

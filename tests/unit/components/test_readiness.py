@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from components.cluster_api import PODS, RAY_CLUSTERS
+from components.placement import POOL_LABEL
 from components.ray import readiness
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
@@ -69,3 +71,51 @@ def test_nobody_waits_for_a_job_that_has_failed(monkeypatch: pytest.MonkeyPatch,
     failed, _ = waited(monkeypatch, kind, STARTS, job("Failed", "FAILED"))
     assert failed == {KEY: ["AppFailed: exit code 3"]}
     assert waited(monkeypatch, kind, job("Failed", "FAILED"))[0] == failed, "one that had failed before"
+
+
+def pod(namespace: str, pool: str, node: str = "") -> dict[str, Any]:
+    conditions = [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    spec = {"nodeSelector": {POOL_LABEL: pool}} | ({"nodeName": node} if node else {})
+    return {"metadata": {"namespace": namespace}, "spec": spec, "status": {"conditions": conditions}}
+
+
+class StandsStill:
+    """A cluster with a RayCluster that gets nowhere, and pods."""
+
+    def __init__(self, pods: list[dict[str, Any]]) -> None:
+        self._pods = pods
+
+    def list(self, path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        return (self._pods if path == PODS else [{"metadata": {"namespace": KEY[0], "name": KEY[1]}}]), "1"
+
+    def watch(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+        return iter(())
+
+
+@pytest.mark.parametrize(
+    ("others", "before"),
+    [
+        pytest.param([("berth-prod", "dev", "node-1")], ["berth-prod"], id="what goes has the GPUs"),
+        pytest.param([("berth-prod", "cpu", "node-1")], None, id="what goes is on another pool"),
+        pytest.param([("berth-bob", "dev", "node-1")], None, id="what has the GPUs stays"),
+        pytest.param([("berth-prod", "dev", "")], None, id="what goes has nothing either"),
+    ],
+)
+def test_what_waits_for_something_that_goes_is_put_off(
+    monkeypatch: pytest.MonkeyPatch, others: list[tuple[str, str, str]], before: list[str] | None
+) -> None:
+    pods = [pod(KEY[0], "dev"), *(pod(*each) for each in others)]
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: StandsStill(pods))
+    put_off: list[list[str]] = []
+    kind = readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("waits", done=False), lambda *_: ["no room"])
+    wait = readiness.Wait(
+        kind=kind,
+        kubeconfig="",
+        selector="",
+        deadlines={KEY: LONG_SECONDS if before else 0.1},
+        report=lambda *_: None,
+        namespaces={KEY[0], "berth-bob"},
+        put_off=lambda _key, going: put_off.append(going),
+    )
+    assert wait.run() == ({} if before else {KEY: ["no room"]})
+    assert put_off == ([before] if before else [])
