@@ -11,7 +11,7 @@ ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 """Folders whose tests use what a machine has once: the real node, containers."""
 
 # What takes longest begins first: nobody waits for it at the end.
-_ORDER = (*ONE_AT_A_TIME, "tests/lab/")
+_ORDER = (*ONE_AT_A_TIME, "tests/lab/test_workflows.py", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types

@@ -24,7 +24,7 @@ import yaml
 from tests.lab.conftest import Lab
 from tests.lab.project import Done, Project, Settings, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 ENV, OWN = "life", "life-alice"
 JOB = {"type": "SUBMISSION", "submission_id": "raysubmit_1", "status": "RUNNING", "entrypoint": "python train.py"}

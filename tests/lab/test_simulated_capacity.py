@@ -14,7 +14,7 @@ from lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 STACK = "capacity"
 PROJECT, ZONE = "capacity-test", "us-central1-b"

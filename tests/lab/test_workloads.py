@@ -15,7 +15,7 @@ from components.ray.workloads import CLUSTER_CONFIG
 from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, Settings, eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.long]
+pytestmark = pytest.mark.lab
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
