@@ -194,8 +194,6 @@ def _configuration(home: Home) -> dict[str, Any]:
                 kubelet_client_certificate=certificate("admin.crt"),
                 kubelet_client_key=certificate("admin.key"),
             ),
-            # To end a namespace takes about a hundred calls; at its own 20 a second that is most of what `pulumi destroy` waits for.
-            arguments("kube-controller-manager", kube_api_qps="400", kube_api_burst="800"),
             # The only one of its kind doesn't wait, after a restart, for its predecessor's lease to run out.
             arguments("kube-controller-manager", leader_elect="false"),
             arguments("kube-scheduler", leader_elect="false"),
