@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from components.berth import STACK_LABEL
 from tests.real.conftest import POOL, RealNode, environment, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -72,7 +73,7 @@ def env(real: RealNode) -> Iterator[RealNode]:
     yield real
     real.project.write("env", environment=environment(real.lab))
     real.project.up("env")
-    assert real.project.get("rayjobs,rayservices", "-A") == []
+    assert real.project.get("rayjobs,rayservices", "-A", "-l", f"{STACK_LABEL}=env") == []
 
 
 def set_up(env: RealNode, *, check: bool = True, **parts: Any) -> str:
