@@ -71,14 +71,10 @@ class Job:
 
     Attributes:
         settings: its settings.
-        name: its name in the cluster.
-        namespace: where it is.
         resource: the RayJob.
     """
 
     settings: RayJobSettings
-    name: str
-    namespace: str
     resource: KubernetesObject
 
 
@@ -140,7 +136,7 @@ class Berth(pulumi.ComponentResource):
         self.ray = self._ray(name, inputs, isolated(main, apart.level, inputs.settings.priority), needed)
         on_cluster = pulumi.ResourceOptions(parent=self, depends_on=[self.ray], delete_before_replace=True)
         self.jobs = [
-            _registered(
+            Job(
                 each,
                 KubernetesObject(
                     each.name, _of_kuberay(isolated(jobs[each.name], apart.level, inputs.settings.priority)), on_cluster
@@ -149,7 +145,7 @@ class Berth(pulumi.ComponentResource):
             for each in inputs.jobs
         ]
         if isinstance(inputs.workload, RayJobSettings):
-            self.jobs.append(_registered(inputs.workload, self.ray))
+            self.jobs.append(Job(inputs.workload, self.ray))
         if dashboard:
             KubernetesObject(name, dashboard, in_namespace)
         outputs = {"namespace": self.namespace}
@@ -159,15 +155,12 @@ class Berth(pulumi.ComponentResource):
         """Register what all the rest is for."""
         opts = pulumi.ResourceOptions(parent=self, depends_on=needed)
         if inputs.workload:
-            made = _of_kuberay(told_apart(made) if isinstance(inputs.workload, RayServiceSettings) else made)
-        if isinstance(inputs.workload, RayServiceSettings):
-            anew = [RAY_CLUSTER_CONFIG] if inputs.workload.upgrade_strategy == "Recreate" else []
-            more = pulumi.ResourceOptions(replace_on_changes=anew, delete_before_replace=True)
-            return KubernetesObject(name, made, pulumi.ResourceOptions.merge(opts, more))
-        if inputs.workload:
             # The next one needs the room that the last one has.
             more = pulumi.ResourceOptions(delete_before_replace=True)
-            return KubernetesObject(name, made, pulumi.ResourceOptions.merge(opts, more))
+            if isinstance(inputs.workload, RayServiceSettings):
+                made = told_apart(made)
+                more.replace_on_changes = [RAY_CLUSTER_CONFIG] if inputs.workload.upgrade_strategy == "Recreate" else []
+            return KubernetesObject(name, _of_kuberay(made), pulumi.ResourceOptions.merge(opts, more))
         if not isinstance(inputs.settings.workers, Bounds):
             return KubernetesObject(name, made, opts)
         # Ray's autoscaler owns the number of replicas then; Pulumi would set it back. With an edit beside it the number that
@@ -204,11 +197,6 @@ def _workload(inputs: BerthInputs, cluster: Manifest, labels: dict[str, str]) ->
 def _of_kuberay(made: Manifest) -> Manifest:
     """A RayJob or RayService, of which KubeRay writes parts: without force every edit of these would be a conflict."""
     return forced(as_kuberay_writes_it(made))
-
-
-def _registered(settings: RayJobSettings, resource: KubernetesObject) -> Job:
-    metadata = resource.manifest["metadata"]
-    return Job(settings, metadata["name"], metadata["namespace"], resource)
 
 
 def berth_labels(inputs: BerthInputs) -> dict[str, str]:

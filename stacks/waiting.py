@@ -43,19 +43,22 @@ class Waited:
         metadata = self.resource.manifest["metadata"]
         return metadata["namespace"], metadata["name"]
 
+    def __str__(self) -> str:
+        """Its kind, namespace and name."""
+        return f"{self.what.rpartition(' ')[2]} {'/'.join(self.key)}"
+
     def problem(self, reasons: Sequence[str]) -> str:
         """That it is not as it should be, and why."""
-        kind, where, why = self.what.rpartition(" ")[2], "/".join(self.key), "; ".join(reasons)
-        if kind != "RayJob":
-            return f"{kind} {where} is not ready after {self.timeout}: {why}"
+        why = "; ".join(reasons)
+        if self.what in ("RayCluster", "RayService"):
+            return f"{self} is not ready after {self.timeout}: {why}"
         missed = "does not run" if self.what == "running RayJob" else "has not succeeded"
-        return f"{kind} {where} {missed} (waited for {self.timeout} at most): {why}"
+        return f"{self} {missed} (waited for {self.timeout} at most): {why}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
         """That it is not waited for, since there is room for it only once the update has deleted something."""
-        kind, where = self.what.rpartition(" ")[2], "/".join(self.key)
         return (
-            f"{kind} {where} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go at the end of "
+            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go at the end of "
             f"this update; `berth status -s {stack}` says when it is ready"
         )
 

@@ -36,6 +36,7 @@ Key = tuple[str, str]
 
 # Of events by which Kubernetes' controller says that it cannot make a pod's claim.
 _NO_CLAIM = "FailedResourceClaimCreation"
+_GONE = "it is gone"
 
 # A watch is asked to end after this many seconds, so that deadlines and a stop are noticed.
 _WATCH_SECONDS = 5
@@ -167,7 +168,7 @@ class Wait:
         self, api: ClusterApi, waiting: dict[Key, float], told: Mapping[Key, tuple[Standing | None, list[str]]]
     ) -> None:
         """Wait no more for those that cannot start before something goes: Pulumi deletes last, once every wait is over."""
-        if not any(reasons for key in waiting for _, reasons in [told.get(key, (None, []))]):
+        if not any(reasons for key, (_, reasons) in told.items() if key in waiting):
             return
         try:
             pods = api.list(PODS, labelSelector=self.selector)[0]
@@ -226,15 +227,14 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
         ClusterError: the API server can't be asked.
     """
     namespace, name = key
-    clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
-    if not clusters:
-        return ["it is gone"]
+    cluster = _found(api, RAY_CLUSTERS, key)
+    if cluster is None:
+        return [_GONE]
     pods = _pods(api, key)
-    about = f"involvedObject.kind=RayCluster,involvedObject.name={name},type=Warning"
-    events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
+    events = _warning_events(api, namespace, "RayCluster", name)
     # Where machines have run out, the scheduler only sees that there is no node; the autoscaler says why none comes.
     said, _ = api.list(within(namespace, EVENTS), fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
-    return reasons_not_ready(clusters[0], pods, events, said, _without_devices(api, namespace, pods))
+    return reasons_not_ready(cluster, pods, events, said, _without_devices(api, namespace, pods))
 
 
 def _pods(api: ClusterApi, key: Key) -> list[Object]:
@@ -279,10 +279,10 @@ def reasons_of_job(api: ClusterApi, key: Key, *, until_its_end: bool = False) ->
         ClusterError: the API server can't be asked.
     """
     namespace, name = key
-    jobs, _ = api.list(within(namespace, RAY_JOBS), fieldSelector=f"metadata.name={name}")
-    if not jobs:
-        return ["it is gone"]
-    condition = job_condition(jobs[0])
+    job = _found(api, RAY_JOBS, key)
+    if job is None:
+        return [_GONE]
+    condition = job_condition(job)
     if condition.succeeded or (condition.running and not until_its_end):
         return []
     reasons = [condition.told] if condition.told else []
@@ -300,10 +300,10 @@ def reasons_of_service(api: ClusterApi, key: Key) -> list[str]:
         ClusterError: the API server can't be asked.
     """
     namespace, name = key
-    services, _ = api.list(within(namespace, RAY_SERVICES), fieldSelector=f"metadata.name={name}")
-    if not services:
-        return ["it is gone"]
-    condition = service_condition(services[0])
+    service = _found(api, RAY_SERVICES, key)
+    if service is None:
+        return [_GONE]
+    condition = service_condition(service)
     if condition.ready:
         return []
     reasons = [*condition.told, *_reasons_of_clusters(api, namespace, condition.ray_clusters)]
@@ -320,9 +320,20 @@ def _reasons_of_clusters(api: ClusterApi, namespace: str, names: Iterable[str]) 
 
 def _warnings(api: ClusterApi, namespace: str, kind: str, name: str) -> list[str]:
     """The last distinct warnings about an object."""
-    about = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
-    events, _ = api.list(within(namespace, EVENTS), fieldSelector=about)
+    events = _warning_events(api, namespace, kind, name)
     return list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
+
+
+def _warning_events(api: ClusterApi, namespace: str, kind: str, name: str) -> list[Object]:
+    about = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+    return api.list(within(namespace, EVENTS), fieldSelector=about)[0]
+
+
+def _found(api: ClusterApi, path: str, key: Key) -> Object | None:
+    """One object of a collection; None where there is no such thing."""
+    namespace, name = key
+    found, _ = api.list(within(namespace, path), fieldSelector=f"metadata.name={name}")
+    return found[0] if found else None
 
 
 def _cluster_standing(cluster: Object) -> Standing:
