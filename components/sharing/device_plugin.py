@@ -28,8 +28,8 @@ CLAIMED_LABEL = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 """Node label that says that NVIDIA's DRA driver serves the GPUs: GKE's autoscaler counts devices to claim by it
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra)."""
 
-_OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
-"""Node label that keeps all daemons of the GPU Operator off a node, its device plugin too
+OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
+"""Node label that, when "false", keeps all daemons of the GPU Operator off a node, its device plugin too
 (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html)."""
 
 PREINSTALLED_LABEL = "berth/driver"
@@ -81,22 +81,28 @@ def _keys(pools: Pools, profiles: Profiles) -> Mapping[str, SharingProfile]:
 
 
 def node_labels(pool: Pool) -> dict[str, str]:
-    """Labels of a pool that the GPU Operator or the DRA driver serves, for its own config: so nodes added later have them too."""
+    """Labels of a GPU pool that say who serves its GPUs, for the pool's own config, so that nodes added later have them too.
+
+    The GPU Operator serves every node with an NVIDIA device unless the node's labels opt out, and any cluster may get the
+    operator later: so every GPU pool that the operator does not serve opts out.
+    """
     settings = pool.settings
-    if settings.by_dra:
-        # A device plugin would hand out the same GPUs a second time.
-        labels = {
-            NO_GKE_PLUGIN_LABEL: "true",
-            _OPERANDS_LABEL: "false",
-            "nvidia.com/gpu.present": "true",
-            CLAIMED_LABEL: "true",
-        }
-    elif settings.by_operator:
+    if not settings.machine.gpus:
+        return {}
+    if settings.by_operator:
         labels = {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY}
         if pool.profile.kind == "mig":
             labels[MIG_LABEL] = f"all-{pool.profile.profile}"
+    elif settings.by_dra:
+        # A device plugin would hand out the same GPUs a second time.
+        labels = {
+            NO_GKE_PLUGIN_LABEL: "true",
+            OPERANDS_LABEL: "false",
+            "nvidia.com/gpu.present": "true",
+            CLAIMED_LABEL: "true",
+        }
     else:
-        return {}
+        return {OPERANDS_LABEL: "false"}
     if settings.driver == "preinstalled":
         labels[PREINSTALLED_LABEL] = "preinstalled"
     return labels

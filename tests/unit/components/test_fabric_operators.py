@@ -107,7 +107,7 @@ def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golde
     arguments = node_pool_arguments(pools["solo"], place)
     golden("gke/pool-a4-of-claimed-gpus", arguments)
     assert list(unknown_arguments(arguments | {"name": "solo", "cluster": "some"}, "container", "NodePoolArgs")) == []
-    assert node_labels(pools["dev"]) == {}
+    assert node_labels(pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}
     assert settings.pools["solo"].by_dra
 
 

@@ -117,10 +117,10 @@ def test_the_pools_own_config_carries_the_labels() -> None:
     assert node_labels(resolved.pools["cpu"]) == {}
 
 
-def test_a_pool_that_is_left_to_gke_needs_no_operator() -> None:
+def test_a_pool_that_is_left_to_gke_needs_no_operator_and_keeps_one_off() -> None:
     resolved, _ = fleet({})
     assert served(resolved.pools) == {}
-    assert node_labels(resolved.pools["dev"]) == {}
+    assert node_labels(resolved.pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}
 
 
 def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
