@@ -12,8 +12,12 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 """GKE's label of every node: the name of its pool."""
 
 
+QUEUED = "cloud.google.com/gke-queued"
+"""Taint that GKE sets on nodes of queued provisioning; the label of that name, for node selectors, has to be asked for."""
+
+
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
-    """Of the pool's own taints, and of the one that GKE sets on nodes with GPUs."""
+    """Tolerations of a pod on a pool: for the pool's own taints, and for those that GKE sets on its nodes."""
     tolerated = [
         {
             "key": taint.key,
@@ -23,6 +27,8 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
         }
         for taint in pool.taints
     ]
+    if pool.capacity.queued:
+        tolerated.append({"key": QUEUED, "operator": "Exists", "effect": "NoSchedule"})
     if pool.machine.gpus:
         tolerated.append({"key": GPU, "operator": "Exists", "effect": "NoSchedule"})
     return tolerated

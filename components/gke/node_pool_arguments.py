@@ -12,6 +12,7 @@ from typing import Any
 
 from components.gke.capacity_arguments import care_of, machines_of, size_of
 from components.gke.cluster_arguments import CLOUD_PLATFORM
+from components.placement import QUEUED
 from components.sharing.device_plugin import node_labels
 from stacks.settings.pool import PoolSettings
 from stacks.settings.pools import Pool
@@ -26,9 +27,6 @@ RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem":
 DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
 """Node label for which GKE runs its managed DRANET (docs.cloud.google.com/kubernetes-engine, "Allocate network resources by
 using managed DRANET")."""
-
-QUEUED_LABEL = "cloud.google.com/gke-queued"
-"""GKE taints nodes of queued provisioning with it; as a label, for node selectors, it has to be asked for."""
 
 IGNORED_CHANGES = ["initialNodeCount"]
 """It counts only when the pool is made. Each resize by the autoscaler or by hand changes what GKE reports, and a difference
@@ -119,7 +117,7 @@ def _labels(pool: Pool) -> dict[str, str]:
         **settings.labels,
         **node_labels(pool),
         **({DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
-        **({QUEUED_LABEL: "true"} if settings.capacity.queued else {}),
+        **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
 
 

@@ -14,14 +14,24 @@ import pulumi
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
 from components.operators.driver_installer import HOST_DRIVER
 from components.operators.helm import Chart, operator_namespace, release
+from components.placement import tolerations
 from components.sharing.device_plugin import config_map
 from components.sharing.disturbance import Occupants, of_configs
 from stacks.settings.operators import GpuOperatorSettings
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.sharing import Profiles
 
-CRITICAL_PODS = 100
-"""GKE admits pods of system priority only where a quota allows them; this many are more than any cluster needs."""
+CRITICAL_PODS = "100k"
+"""GKE admits pods of system priority only where a quota allows them. The operator has one on every node, and up to eight on a
+node with GPUs: Google's example of 100 would keep the daemons off the nodes of a larger cluster."""
+
+CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Equal",
+    "value": "",
+    "effect": "NoSchedule",
+}
+"""Toleration that the chart gives the worker of node feature discovery, beside the one for GPUs."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,24 @@ def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
         # A COS node has to be restarted before MIG mode holds.
         chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
     if not settings.validator:
-        chosen["validator"] = {"plugin": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
+        # The validator runs the workload unless it is told not to (gpu-operator v26.7.0, cmd/nvidia-validator).
+        chosen["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
+    if tolerated := _tolerations(pools):
+        chosen["daemonsets"] = {"tolerations": tolerated}
+        if settings.node_feature_discovery:
+            chosen["node-feature-discovery"] = {"worker": {"tolerations": [CONTROL_PLANE, *tolerated]}}
     return chosen
+
+
+def _tolerations(pools: Pools) -> list[dict[str, str]]:
+    """Tolerations of the operator's daemons, for Helm, which replaces lists as a whole; empty where the chart's own will do.
+
+    Without them a pool with taints has no device plugin, or no label by which the operator finds it.
+    """
+    wanted: list[dict[str, str]] = []
+    for pool in pools.values():
+        wanted += [each for each in tolerations(pool.settings) if each not in wanted]
+    return wanted if len(wanted) > 1 else []
 
 
 def quota(namespace: str) -> Manifest:
@@ -128,5 +154,5 @@ def quota(namespace: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "gpu-operator-quota", "namespace": namespace, "labels": dict(MANAGED_BY)},
-        "spec": {"hard": {"pods": str(CRITICAL_PODS)}, "scopeSelector": {"matchExpressions": [scope]}},
+        "spec": {"hard": {"pods": CRITICAL_PODS}, "scopeSelector": {"matchExpressions": [scope]}},
     }

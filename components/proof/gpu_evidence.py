@@ -10,6 +10,7 @@ from typing import Any, Literal
 from components.nodes import is_ready
 from components.pods import why_not_ready
 from components.proof.cuda_vector_add import SUCCESS
+from components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
 from stacks.settings.bounds import Bounds, at_least
 from stacks.settings.pools import Pool
 from stacks.settings.sharing import Offer
@@ -95,8 +96,17 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
         right = ", ".join(f"{key}={value}" for key, value in offer.labels.items())
         checks.append(_check("feature labels", _listed(wrong), right))
     else:
-        checks.append(Check("feature labels", "skipped", "GKE's own device plugin serves this pool and sets none"))
+        checks.append(_without_operator(pool, nodes))
     return checks
+
+
+def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
+    """The labels of a pool that the GPU Operator leaves alone: it hands the GPUs out a second time where it does not."""
+    served = [_name(node) for node in nodes if (node["metadata"].get("labels") or {}).get(DEPLOYED_LABEL) == "true"]
+    if served:
+        mend = label_command(pool.name, serving_labels(pool))
+        return Check("feature labels", "fail", f"the GPU Operator serves {_listed(served)} too; run: {mend}")
+    return Check("feature labels", "skipped", "GKE's own device plugin serves this pool and sets none")
 
 
 def judge_run(run: Run, resource: str) -> list[Check]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from components.placement import POOL_LABEL
 from stacks.settings.pools import Pool, Pools
 from stacks.settings.sharing import GPU, WHOLE, Profiles, SharingProfile
 
@@ -32,16 +33,17 @@ OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
 """Node label that, when "false", keeps all daemons of the GPU Operator off a node, its device plugin too
 (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html)."""
 
+DEPLOYED_LABEL = "nvidia.com/gpu.deploy.device-plugin"
+"""Node label that the GPU Operator sets to "true" where its device plugin is to run."""
+
 PREINSTALLED_LABEL = "berth/driver"
 """Node label that says that the driver is there without anyone's doing."""
 
 CONFIG_MAP = "time-slicing-config-all"
 """Begin of the ConfigMap's name, as NVIDIA's guides have it."""
 
-DEFAULT_KEY = "any"
-"""The key that nodes without a label use, as NVIDIA's guides have it."""
-
 WHOLE_KEY = "none"
+"""Entry of the ConfigMap for whole GPUs. It is the default: a node shares its GPUs only where its label says so."""
 
 
 def config(profile: SharingProfile) -> str:
@@ -65,23 +67,15 @@ def config_map(pools: Pools, profiles: Profiles) -> dict[str, Any]:
     The plugin does not watch the ConfigMap, so its name follows from its content: an edit is another ConfigMap, and the
     operator restarts the plugin for it.
     """
-    data = {key: config(profile) for key, profile in _keys(pools, profiles).items()}
-    digest = hashlib.sha256(yaml.safe_dump(data).encode()).hexdigest()[:8]
-    default = DEFAULT_KEY if DEFAULT_KEY in data else WHOLE_KEY
-    return {"create": True, "name": f"{CONFIG_MAP}-{digest}", "default": default, "data": data}
-
-
-def _keys(pools: Pools, profiles: Profiles) -> Mapping[str, SharingProfile]:
-    """The profiles in use, by key; whole GPUs where a pool has them, or where no default is named."""
     used = {pool.settings.sharing for pool in pools.values() if pool.settings.by_operator}
-    keys = {name: profile for name, profile in profiles.items() if name in used or name == DEFAULT_KEY}
-    if None in used or DEFAULT_KEY not in keys:
-        keys[WHOLE_KEY] = WHOLE
-    return keys
+    shared = {name: profile for name, profile in profiles.items() if name in used}
+    data = {key: config(profile) for key, profile in {**shared, WHOLE_KEY: WHOLE}.items()}
+    digest = hashlib.sha256(yaml.safe_dump(data).encode()).hexdigest()[:8]
+    return {"create": True, "name": f"{CONFIG_MAP}-{digest}", "default": WHOLE_KEY, "data": data}
 
 
-def node_labels(pool: Pool) -> dict[str, str]:
-    """Labels of a GPU pool that say who serves its GPUs, for the pool's own config, so that nodes added later have them too.
+def serving_labels(pool: Pool) -> dict[str, str]:
+    """Labels of a GPU pool's nodes that say who serves the GPUs, and how they are shared.
 
     The GPU Operator serves every node with an NVIDIA device unless the node's labels opt out, and any cluster may get the
     operator later: so every GPU pool that the operator does not serve opts out.
@@ -89,20 +83,36 @@ def node_labels(pool: Pool) -> dict[str, str]:
     settings = pool.settings
     if not settings.machine.gpus:
         return {}
-    if settings.by_operator:
-        labels = {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY}
-        if pool.profile.kind == "mig":
-            labels[MIG_LABEL] = f"all-{pool.profile.profile}"
-    elif settings.by_dra:
+    if settings.by_dra:
         # A device plugin would hand out the same GPUs a second time.
-        labels = {
+        return {
             NO_GKE_PLUGIN_LABEL: "true",
             OPERANDS_LABEL: "false",
             "nvidia.com/gpu.present": "true",
             CLAIMED_LABEL: "true",
         }
-    else:
+    if not settings.by_operator:
         return {OPERANDS_LABEL: "false"}
-    if settings.driver == "preinstalled":
+    labels = {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY}
+    if pool.profile.kind == "mig":
+        labels[MIG_LABEL] = f"all-{pool.profile.profile}"
+    return labels
+
+
+def node_labels(pool: Pool) -> dict[str, str]:
+    """Labels of a GPU pool, for the pool's own config, so that nodes added later have them too."""
+    settings, labels = pool.settings, serving_labels(pool)
+    if settings.driver == "preinstalled" and (settings.by_operator or settings.by_dra):
         labels[PREINSTALLED_LABEL] = "preinstalled"
     return labels
+
+
+def label_command(pool: str, labels: Mapping[str, str]) -> str:
+    """The command that sets labels on the nodes that a pool has now.
+
+    Args:
+        pool: the pool's name.
+        labels: the labels.
+    """
+    pairs = " ".join(f"{key}={value}" for key, value in labels.items())
+    return f"kubectl label nodes --overwrite --selector={POOL_LABEL}={pool} {pairs}"

@@ -49,7 +49,7 @@ class EnvironmentSettings(Settings):
     """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
     policies: PolicySettings = PolicySettings()
     sharing: dict[Name, SharingProfile] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. The one named `any` is the device plugin's default."""
+    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole GPUs."""
     pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
     """Node pools by name."""
     defaults: RayShape = RayShape()

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from components.sharing.device_plugin import (
+    CONFIG_LABEL,
+    MIG_LABEL,
+    OPERANDS_LABEL,
+    WHOLE_KEY,
+    label_command,
+    serving_labels,
+)
 from stacks.settings import mig
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.machines import MACHINES
 from stacks.settings.nearest import did_you_mean
 from stacks.settings.pool import PoolSettings
-from stacks.settings.pools import has_instances
+from stacks.settings.pools import Pool, has_instances, offered
 from stacks.settings.problems import Path, Problem
 from stacks.settings.sharing import Profiles
 
@@ -17,6 +25,15 @@ from stacks.settings.sharing import Profiles
 def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     """What is wrong with the GPUs of pools, by themselves and together."""
     yield from _counted_beside_claims(settings)
+    yield from _contradicting_labels(settings)
+    yield from _mps_beside_mixed_mig(settings)
+    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.kind != "none":
+        yield Problem(
+            ("environment", "sharing", WHOLE_KEY),
+            f"the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the {whole.kind}"
+            " profile another name",
+            of_key=True,
+        )
     strategies: dict[str, str] = {}
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
@@ -168,17 +185,68 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings,
     )
 
 
+def _contradicting_labels(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """A pool's own labels that say something else about its GPUs than its settings do."""
+    for name, pool in offered(settings.pools, settings.sharing).items():
+        labels = serving_labels(pool)
+        for key, value in pool.settings.labels.items():
+            chooses = key in (CONFIG_LABEL, MIG_LABEL)
+            if (key in labels or chooses) and labels.get(key) != value:
+                says = f"is {labels[key]}" if key in labels else "is not there"
+                yield Problem(
+                    ("environment", "pools", name, "labels", key),
+                    f"by the pool's settings {key} {says}, and a node with {value} would not offer what berth counts on; take this"
+                    " line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
+                    of_key=True,
+                )
+
+
+def _mps_beside_mixed_mig(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """MPS on one pool, and MIG with strategy mixed on another.
+
+    The operator hands the cluster's strategy to every device plugin as a variable, which goes before the plugin's own config, and
+    the plugin ends at once with MPS and mixed (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
+    """
+    served = {
+        name: pool for name, pool in offered(settings.pools, settings.sharing).items() if pool.settings.by_operator
+    }
+    mixed = next((name for name, pool in served.items() if pool.profile.strategy == "mixed"), None)
+    for name, pool in served.items():
+        if mixed and pool.profile.kind == "mps":
+            yield Problem(
+                ("environment", "pools", name, "sharing"),
+                f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and NVIDIA's device plugin does not"
+                " start with it where GPUs are shared by MPS; use strategy single there, or time-slicing here",
+            )
+
+
 def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """What berth cannot see to by itself."""
+    """What berth cannot see to by itself: labels on the nodes of an existing cluster."""
     if not settings.cluster.existing:
         return
-    for name, pool in settings.pools.items():
-        if pool.by_dra:
+    pools = offered(settings.pools, settings.sharing)
+    operator = any(pool.settings.by_operator for pool in pools.values())
+    for name, pool in pools.items():
+        labels = serving_labels(pool)
+        if labels and (operator or OPERANDS_LABEL not in labels or pool.settings.by_dra):
             yield Problem(
-                ("environment", "pools", name, "gpuAllocation"),
-                "berth labels no nodes of an existing cluster: where they lack gke-no-default-nvidia-gpu-device-plugin=true and"
-                " nvidia.com/gpu.deploy.operands=false, a device plugin hands out the same GPUs as claims do, each to two pods",
+                ("environment", "pools", name),
+                f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabelled(pool)}; run:"
+                f" {label_command(name, labels)}, and give the node pool the same labels for nodes that come later",
+                of_key=True,
             )
+
+
+def _unlabelled(pool: Pool) -> str:
+    """What happens on nodes of a pool without its labels."""
+    if pool.settings.by_dra:
+        return "a device plugin hands out the same GPUs as claims do, each to two pods"
+    if not pool.settings.by_operator:
+        return (
+            "the GPU Operator, which takes every node with an NVIDIA device, runs a second device plugin beside GKE's"
+        )
+    whole = "" if pool.profile.kind == "none" else ", which there has whole GPUs"
+    return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
 
 
 def _driver_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
