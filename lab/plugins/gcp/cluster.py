@@ -1,16 +1,17 @@
 """GKE clusters: one for each lab, since there is one control plane to be it.
 
-Replacement rules: the `ForceNew` fields of google/services/container/resource_container_cluster.go in
-hashicorp/terraform-provider-google (August 2026).
+Answers to read: google-beta/services/container/resource_container_cluster.go of
+    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, deletion protection, default pool)
+Answers to believed: the service range of the outputs, the number behind `-gke.` of the version
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.cluster_rules import check_change, check_cluster, check_version
+from lab.plugins.gcp.cluster_rules import check_cluster, check_version
 from lab.plugins.gcp.contents import ray_operator
 from lab.plugins.gcp.errors import GoogleApiError, bad_request
 from lab.plugins.gcp.nodes import resize
@@ -19,17 +20,14 @@ from lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,
     location_problems,
-    name_problems,
     number_of,
-    one_of,
 )
 from lab.plugins.gcp.store import Record
-from lab.plugins.provider import ProviderError
+from lab.plugins.provider import Kind, ProviderError
 
 if TYPE_CHECKING:
     from lab.plugins.gcp.store import Store
 
-NAME_LENGTH = 40
 DEFAULT_POOL = "default-pool"
 
 
@@ -58,45 +56,37 @@ class Cluster(ResourceType):
     title = "Cluster"
     permission = "container.clusters"
     located = "location"
-    replaces: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("name", "location", "project", "description", "network", "subnetwork", "networkingMode"),
-            *("clusterIpv4Cidr", "defaultMaxPodsPerNode", "datapathProvider", "dataplaneOptimizationMode"),
-            *("enableAutopilot", "enableKubernetesAlpha", "enableTpu", "initialNodeCount", "nodePools"),
-            *("clusterAutoscaling.autoProvisioningDefaults.bootDiskKmsKey", "confidentialNodes"),
-            *("ipAllocationPolicy", "masterAuth.clientCertificateConfig"),
-            *("privateClusterConfig.masterIpv4CidrBlock", "privateClusterConfig.privateEndpointSubnetwork"),
-            *("userManagedKeysConfig.clusterCa", "userManagedKeysConfig.etcdApiCa"),
-            *("userManagedKeysConfig.etcdPeerCa", "userManagedKeysConfig.aggregationCa"),
-        }
-    )
     computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
 
     def id(self, inputs: dict[str, Any]) -> str:
         return f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{inputs['name']}"
 
     def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        return [
-            *name_problems(inputs.get("name"), NAME_LENGTH),
-            *location_problems("location", inputs.get("location")),
-            *one_of(
-                "datapathProvider",
-                inputs.get("datapathProvider"),
-                ("DATAPATH_PROVIDER_UNSPECIFIED", "LEGACY_DATAPATH", "ADVANCED_DATAPATH"),
-            ),
-            *one_of("networkingMode", inputs.get("networkingMode"), ("VPC_NATIVE", "ROUTES")),
-            *self._channel_problems(inputs.get("releaseChannel")),
-        ]
+        found = location_problems("location", inputs.get("location"))
+        if inputs.get("nodeVersion") and inputs.get("removeDefaultNodePool"):
+            found.append(("nodeVersion", "node_version can only be specified if remove_default_node_pool is not true"))
+        elif inputs.get("nodeVersion") and inputs["nodeVersion"] != inputs.get("minMasterVersion"):
+            found.append(
+                ("nodeVersion", "node_version and min_master_version must be set to equivalent values on create")
+            )
+        if inputs.get("skipNodePoolRefresh") and inputs.get("nodePools"):
+            found.append(("skipNodePoolRefresh", "skip_node_pool_refresh cannot be set together with node_pool"))
+        return found
 
-    @staticmethod
-    def _channel_problems(channel: object) -> list[tuple[str, str]]:
-        if not isinstance(channel, dict):
-            return []
-        channels = ("UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED")
-        return one_of("releaseChannel.channel", channel.get("channel"), channels)
+    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+        off = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
+        found = {key: Kind.UPDATE_REPLACE for key in off if state.get(key) and new.get(key) is False}
+        before, after = ((each.get("enableK8sBetaApis") or {}).get("enabledApis") or [] for each in (state, new))
+        if any(api not in after for api in before):
+            found["enableK8sBetaApis"] = Kind.UPDATE_REPLACE
+        return found
 
     def create(self, cloud: Cloud, record: Record) -> None:
         inputs = record.inputs
+        if inputs["location"] in (inputs.get("nodeLocations") or []):
+            raise ProviderError(
+                "when using a multi-zonal cluster, node_locations should not contain the original 'zone'"
+            )
         for other in cloud.store.list("clusters"):
             raise ProviderError(
                 f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. Destroy "
@@ -133,7 +123,7 @@ class Cluster(ResourceType):
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
         check_cluster(cloud, record)
-        check_change(old, record)
+        del old
         check_version(record.inputs.get("minMasterVersion"), str(record.state["version"]))
 
     def settle(self, cloud: Cloud, record: Record) -> None:

@@ -1,4 +1,8 @@
-"""The engine's requests, answered from the simulated cloud; what is special to a type is in the type."""
+"""The engine's requests, answered from the simulated cloud; what is special to a type is in the type.
+
+Answers to read: the protocol of Pulumi's plugins, https://github.com/pulumi/pulumi proto/pulumi/provider.proto, and the texts of
+    errors of https://github.com/hashicorp/terraform-provider-google-beta
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,9 @@ from lab.plugins.gcp import inputs as known_inputs
 from lab.plugins.gcp.access import check_access
 from lab.plugins.gcp.cluster import Cluster
 from lab.plugins.gcp.compute import Firewall, Network, Subnetwork
-from lab.plugins.gcp.differences import differences
+from lab.plugins.gcp.differences import differences, with_kept
 from lab.plugins.gcp.errors import already_exists
+from lab.plugins.gcp.field_rules import field_problems
 from lab.plugins.gcp.node_pool import NodePool
 from lab.plugins.gcp.resource import Cloud
 from lab.plugins.gcp.routers import Router, RouterNat
@@ -91,7 +96,7 @@ class SimulatedGoogleCloud(Provider):
         inputs[_DEFAULTS] = defaults
         failures = known_inputs.problems(kind.token, inputs)
         # A type's own rules rest on the values being of the right types.
-        return CheckResult(inputs, failures or kind.problems(inputs))
+        return CheckResult(inputs, failures or [*field_problems(inputs, kind.facts), *kind.problems(inputs)])
 
     def _default(self, key: str, inputs: Properties) -> object | None:
         if key == "location":
@@ -117,8 +122,8 @@ class SimulatedGoogleCloud(Provider):
     def diff(self, request: DiffRequest) -> DiffResult:
         """See `Provider`."""
         kind = _type(request.type)
-        replaces = kind.replaces | kind.also_replaces(reveal(request.old_inputs), reveal(request.news))
-        detailed = differences(request.old_inputs, request.news, replaces, request.ignore_changes)
+        state, news = reveal(request.olds), reveal(request.news)
+        detailed = differences(state, news, kind.facts, request.ignore_changes) | kind.also_replaces(state, news)
         # A name is taken until its resource is gone. Said of every difference, and of none: the engine asks too when it
         # goes on with a replacement that failed half way, and would else delete the new resource by the old one's id.
         taken = request.old_inputs.get("name") == request.news.get("name")
@@ -132,7 +137,7 @@ class SimulatedGoogleCloud(Provider):
             return "", {**inputs, **dict.fromkeys(kind.computed, UNKNOWN)}
         cloud = self._cloud(request.urn)
         record = Record(kind.id(inputs), inputs, {"created": datetime.now(UTC).isoformat(timespec="milliseconds")})
-        self._wait(request.timeout)
+        self._wait(request.timeout or kind.facts.timeouts["create"])
         with _named(f"Error creating {kind.title}"), self._store.locked():
             check_access(cloud.conditions(), kind, "create", record.id)
             if self._store.get(record.id):
@@ -165,7 +170,7 @@ class SimulatedGoogleCloud(Provider):
         inputs = dict(record.inputs)
         if request.inputs:
             # Only what the program says can differ from it; the rest is in the outputs.
-            inputs = {key: record.inputs[key] for key in request.inputs if key in record.inputs}
+            inputs = _asked(reveal(request.inputs), record.inputs)
             inputs[_DEFAULTS] = request.inputs.get(_DEFAULTS, [])
         return ReadResult(record.id, kind.outputs(record), inputs)
 
@@ -181,9 +186,9 @@ class SimulatedGoogleCloud(Provider):
         kind = _type(request.type)
         inputs = _plain(request.news)
         if request.preview:
-            return {**request.olds, **inputs}
+            return {**request.olds, **with_kept(reveal(request.olds), inputs, kind.facts)}
         cloud = self._cloud(request.urn)
-        self._wait(request.timeout)
+        self._wait(request.timeout or kind.facts.timeouts["update"])
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
             check_access(cloud.conditions(), kind, "update", request.id)
             old = self._store.get(request.id)
@@ -192,7 +197,7 @@ class SimulatedGoogleCloud(Provider):
                     f"{request.id} is gone from the simulated cloud; `pulumi refresh` takes note of that, and the "
                     "next `pulumi up` makes it again"
                 )
-            record = Record(old.id, inputs, dict(old.state))
+            record = Record(old.id, with_kept(old.inputs, inputs, kind.facts), dict(old.state))
             kind.update(cloud, old, record)
             self._store.put(record)
             kind.settle(cloud, record)
@@ -211,7 +216,7 @@ class SimulatedGoogleCloud(Provider):
                 f'cannot destroy {kind.title} {request.id!r}: its deletionPolicy is "PREVENT"; set it to "DELETE", run '
                 "`pulumi up`, then try again"
             )
-        self._wait(request.timeout)
+        self._wait(request.timeout or kind.facts.timeouts["delete"])
         cloud = self._cloud(request.urn)
         with _named(f"Error deleting {kind.title}"), self._store.locked():
             check_access(cloud.conditions(), kind, "delete", request.id)
@@ -235,14 +240,13 @@ class SimulatedGoogleCloud(Provider):
         """Take as long as an operation of the real cloud would, where that is asked for.
 
         Raises:
-            ProviderError: when the user interrupts, or the resource's own timeout is shorter.
+            ProviderError: when the user interrupts, or the timeout, the resource's own or the provider's, is shorter.
         """
         seconds = _latency()
-        limit = timeout or seconds
-        if self.cancelled.wait(min(seconds, limit)):
+        if self.cancelled.wait(min(seconds, timeout)):
             raise ProviderError("interrupted before anything was sent")
-        if seconds > limit:
-            raise ProviderError(f"timeout while waiting for the operation: {limit:g} s passed")
+        if seconds > timeout:
+            raise ProviderError(f"timeout while waiting for the operation: {timeout:g} s passed")
 
 
 def _latency() -> float:
@@ -284,6 +288,15 @@ def _collection(kind: ResourceType) -> str:
 
 def _plain(properties: Properties) -> Properties:
     return {key: value for key, value in reveal(properties).items() if not key.startswith("__") and value is not None}
+
+
+def _asked(old: Properties, there: Properties) -> Properties:
+    """What is there of the inputs that the program gave: the rest is in the outputs."""
+    found = {}
+    for key in old.keys() & there.keys():
+        before, now = old[key], there[key]
+        found[key] = _asked(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
+    return found
 
 
 @contextlib.contextmanager

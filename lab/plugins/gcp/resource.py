@@ -1,4 +1,10 @@
-"""What each resource type of the simulated cloud brings: how it is named, checked, made, changed and removed."""
+"""What each resource type of the simulated cloud brings: how it is named, checked, made, changed and removed.
+
+Which changes replace a resource, which values stay, and which values are refused are facts about the fields of Google's provider.
+
+Answers to read: https://github.com/hashicorp/terraform-provider-google-beta at the commit that
+    components/gke/provider_fields.json names (fields), and RFC 1035 (names)
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from components.gke.provider_fields import ResourceFields, resources
 from lab.plugins.gcp import conditions
 from lab.plugins.gcp.errors import invalid_value
 from lab.plugins.gcp.locations import REGIONS, ZONES
+from lab.plugins.provider import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +65,6 @@ class ResourceType:
     Attributes:
         token: the engine's type token.
         title: what error messages call it.
-        replaces: input paths (without list indices) whose change needs a new resource, with all below them.
         computed: outputs that are known only once the resource is there.
         located: the input that says where it is (`region`, `location`), or nothing for global resources.
         permission: what IAM calls it, such as `compute.networks`.
@@ -66,25 +73,34 @@ class ResourceType:
 
     token: ClassVar[str]
     title: ClassVar[str]
-    replaces: ClassVar[frozenset[str]]
     computed: ClassVar[tuple[str, ...]]
     located: ClassVar[str] = ""
     permission: ClassVar[str]
     part: ClassVar[bool] = False
+
+    @property
+    def facts(self) -> ResourceFields:
+        """Facts about the type's fields."""
+        return resources()[self.token]
 
     def id(self, inputs: dict[str, Any]) -> str:
         """The resource's path."""
         raise NotImplementedError
 
     def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        """What the provider itself refuses before anything is sent: pairs of a path and a reason."""
+        """What is refused before anything is sent, beyond the rules of single fields: pairs of a path and a reason."""
         del inputs
         return []
 
-    def also_replaces(self, old: dict[str, Any], new: dict[str, Any]) -> frozenset[str]:
-        """Further paths that need a new resource for this very change; values may be unknown."""
-        del old, new
-        return frozenset()
+    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+        """Differences that the provider makes replacements by code of its own (CustomizeDiff); values may be unknown.
+
+        Args:
+            state: the recorded outputs.
+            new: the inputs that are asked for.
+        """
+        del state, new
+        return {}
 
     def create(self, cloud: Cloud, record: Record) -> None:
         """Check that the new record may be, and fill in its state; the caller stores it.
@@ -149,23 +165,8 @@ def check_name(name: str, longest: int = _NAME_LENGTH) -> None:
         raise invalid_value("resource.name", name, NAME_RULE)
 
 
-def name_problems(name: object, longest: int) -> list[tuple[str, str]]:
-    """The same for names that the provider itself checks, before anything is sent."""
-    if not isinstance(name, str) or (len(name) <= longest and _NAME.fullmatch(name)):
-        return []
-    rule = f"lower case letters, digits and '-', first a letter, not ending in '-', at most {longest} characters"
-    return [("name", f"{name!r} is no name: {rule}")]
-
-
-def one_of(path: str, value: object, allowed: tuple[str, ...]) -> list[tuple[str, str]]:
-    """A problem when a known value is none of those allowed."""
-    if not isinstance(value, str) or value in allowed:
-        return []
-    return [(path, f"expected {path} to be one of {list(allowed)}, got {value}")]
-
-
 def location_problems(path: str, value: object) -> list[tuple[str, str]]:
-    """A problem when Google has no such region or zone (the API answers 403 or 404 there)."""
+    """A problem when the lab knows no such region or zone. The provider sends any; the API answers 403 or 404."""
     if not isinstance(value, str) or value in REGIONS or value in ZONES:
         return []
     return [(path, f"{value!r} is neither a region nor a zone of Google Cloud that the lab knows")]

@@ -86,7 +86,7 @@ def test_a_nat_changes_in_place_and_follows_its_router(simulated: Simulated) -> 
     router(simulated, simulated.network())
     nat = simulated.create(NAT, **nat_inputs())
     found = simulated.diff(NAT, nat, **nat_inputs(enableDynamicPortAllocation=True))
-    assert found.detailed == {"enableDynamicPortAllocation": Kind.ADD}
+    assert found.detailed == {"enableDynamicPortAllocation": Kind.UPDATE}
     simulated.update(NAT, nat, **nat_inputs(enableDynamicPortAllocation=True))
     assert simulated.diff(NAT, nat, **nat_inputs(router="other")).detailed["router"] == Kind.UPDATE_REPLACE
 

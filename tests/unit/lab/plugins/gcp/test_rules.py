@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from lab.plugins.provider import ProviderError
+from lab.plugins.provider import Kind, ProviderError
 
 from .conftest import (
     A4,
@@ -83,10 +83,14 @@ def test_the_same_pool_is_made_where_nothing_is_wrong(simulated: Simulated) -> N
     assert len(simulated.fleet.there) == 1
 
 
-@pytest.mark.parametrize(("name", "path"), [("A4", "name"), ("a" * 41, "name"), ("a4-", "name")])
-def test_names_are_checked_before_anything_is_sent(simulated: Simulated, name: str, path: str) -> None:
-    _, failures = simulated.check(POOL, **pool_inputs("fleet", name=name))
-    assert [where for where, _ in failures] == [path]
+@pytest.mark.parametrize("name", ["A4", "a" * 41, "a4-"])
+def test_a_clusters_name_is_checked_before_anything_is_sent_and_a_pools_by_the_api(
+    simulated: Simulated, name: str
+) -> None:
+    _, failures = simulated.check(CLUSTER, **cluster_inputs("gpu", "gpu", name=name))
+    assert [where for where, _ in failures] == ["name"]
+    with pytest.raises(ProviderError, match=r"googleapi: Error 400: Invalid value for field 'resource\.name'"):
+        simulated.create(POOL, **pool_inputs(simulated.cluster(), name=name))
 
 
 def test_an_rdma_network_belongs_to_its_zone(simulated: Simulated) -> None:
@@ -224,11 +228,9 @@ PRIVATE = {"enablePrivateNodes": True}
             },
             'network "0.0.0.0/0" is not a reserved network, which is required for private endpoints.',
         ),
-        (
-            {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.7/24"}]}},
-            '"203.0.113.7/24" is not a valid CIDR block.',
-        ),
-        ({"enableAutopilot": True}, "no Autopilot clusters"),
+        ({"enableAutopilot": True, "removeDefaultNodePool": None}, "no Autopilot clusters"),
+        ({"nodeLocations": [ZONE]}, "node_locations should not contain the original 'zone'"),
+        ({"enableMultiNetworking": True, "datapathProvider": "LEGACY_DATAPATH"}, "requires Dataplane V2"),
     ],
 )
 def test_a_cluster_that_gke_refuses(simulated: Simulated, more: dict[str, Any], text: str) -> None:
@@ -253,13 +255,14 @@ def test_a_channel_is_one_of_googles(simulated: Simulated) -> None:
     assert [path for path, _ in failures] == ["releaseChannel.channel"]
 
 
-def test_multi_networking_is_chosen_once(simulated: Simulated) -> None:
+def test_multi_networking_changes_in_place(simulated: Simulated) -> None:
     network = simulated.network()
     inputs = cluster_inputs(network, simulated.subnetwork(network))
     cluster = simulated.create(CLUSTER, **inputs)
-    with pytest.raises(ProviderError, match="Multi-networking can only be enabled when the cluster is created"):
-        simulated.update(CLUSTER, cluster, **inputs | {"enableMultiNetworking": False})
-    simulated.update(CLUSTER, cluster, **inputs | {"resourceLabels": {"owner": "research"}})
+    found = simulated.diff(CLUSTER, cluster, **inputs | {"enableMultiNetworking": False})
+    assert found.detailed == {"enableMultiNetworking": Kind.UPDATE}
+    simulated.update(CLUSTER, cluster, **inputs | {"enableMultiNetworking": False})
+    assert simulated.store.list("clusters")[0].inputs["enableMultiNetworking"] is False
 
 
 @pytest.mark.parametrize(

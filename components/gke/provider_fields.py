@@ -1,0 +1,127 @@
+"""Facts about the fields of Google's provider: what a change of each field does. Data, and the way to read it.
+
+`provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
+`python -m lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's inputs, without list indices.
+The preview of a change and the simulated Google Cloud of the lab both read these facts, so that neither has a table of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+FILE = Path(__file__).parent / "provider_fields.json"
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+CLUSTER = "gcp:container/cluster:Cluster"
+
+_INDEX = re.compile(r"\[\d+\]")
+_QUOTED = re.compile(r'\.?\["((?:[^"\\]|\\.)*)"\]')
+
+
+@dataclass(frozen=True)
+class Field:
+    """Facts about one field.
+
+    Attributes:
+        replaces: a change replaces the resource. Of a block: a change of the number of its elements; its fields have facts of
+            their own.
+        keeps: optional and computed. Leaving the field out is no change: the value that is there stays.
+        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could be read says so.
+        required: the resource, or the block around the field, cannot be without it.
+        kind: what holds several values: a list, a set (order means nothing) or a map; "" for a single value or block.
+        default: the value where none is given.
+        allowed: the only values that the provider lets through.
+        each: the only values of an element.
+        least: smallest number.
+        most: largest number.
+        items: most elements; 0 without a limit.
+        conflicts: paths that cannot be given beside this one.
+        one_of: paths of which exactly one is given.
+        some_of: paths of which at least one is given, where the block around them is.
+        reference: a name, a path and a self link of the same thing are equal.
+        caseless: upper and lower case are equal.
+        empty: the value that an empty one is equal to.
+        format: name of the provider's check of the value.
+    """
+
+    replaces: bool = False
+    keeps: bool = False
+    nodes: Literal["no", "yes", "unknown"] = "no"
+    required: bool = False
+    kind: Literal["", "list", "set", "map"] = ""
+    default: Any = None
+    allowed: tuple[str, ...] = ()
+    each: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    items: int = 0
+    conflicts: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    some_of: tuple[str, ...] = ()
+    reference: bool = False
+    caseless: bool = False
+    empty: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True)
+class ResourceFields:
+    """Facts about one type of resource.
+
+    Attributes:
+        fields: the fields by path.
+        timeouts: seconds that the provider waits for `create`, `update` and `delete`.
+        blocks: names of the fields of each block, by the block's path; "" for the resource itself.
+    """
+
+    fields: Mapping[str, Field]
+    timeouts: Mapping[str, int]
+    blocks: Mapping[str, list[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the blocks."""
+        blocks: dict[str, list[str]] = {}
+        for path in self.fields:
+            block, _, name = path.rpartition(".")
+            blocks.setdefault(block, []).append(name)
+        object.__setattr__(self, "blocks", blocks)
+
+    def at(self, path: str) -> Field | None:
+        """The field that a path of the engine leads to; None where nothing is known of it.
+
+        Args:
+            path: may have list indices, and the key of a map at its end: `nodeConfig.labels["a/b"]`.
+        """
+        plain = _INDEX.sub("", _QUOTED.sub(".", path)).rstrip(".")
+        whole = plain == _INDEX.sub("", path)
+        while plain:
+            found = self.fields.get(plain)
+            if found is not None:
+                return found if whole or found.kind == "map" else None
+            plain, _, _ = plain.rpartition(".")
+            whole = False
+        return None
+
+
+@cache
+def resources() -> Mapping[str, ResourceFields]:
+    """Facts about all resource types, by Pulumi's type token."""
+    content = json.loads(FILE.read_text(encoding="utf-8"))
+    rows: dict[str, dict[str, Any]] = content["resources"]
+    # The cluster's own nodeConfig, which is of its first pool, has the fields of a pool's.
+    nested = {path: row for path, row in rows[NODE_POOL].items() if path.startswith("nodeConfig.")}
+    rows[CLUSTER] = {**nested, **rows[CLUSTER]}
+    return {
+        token: ResourceFields({path: _field(row) for path, row in its.items()}, content["timeouts"][token])
+        for token, its in rows.items()
+    }
+
+
+def _field(row: Mapping[str, Any]) -> Field:
+    return Field(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})

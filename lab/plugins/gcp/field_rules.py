@@ -1,0 +1,143 @@
+"""Values that Google's provider refuses before it sends anything, by the facts about each field.
+
+Answers to read: the schemas of https://github.com/hashicorp/terraform-provider-google-beta at the commit that
+    components/gke/provider_fields.json names, and helper/schema, helper/validation of
+    https://github.com/hashicorp/terraform-plugin-sdk for the texts
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from components.gke.provider_fields import Field, ResourceFields
+from lab.plugins.values import Unknown
+
+_LONGEST_PREFIX = 31
+
+Problems = Iterator[tuple[str, str]]
+
+
+def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[str, str]]:
+    """Pairs of a path and a reason for each value, or combination of fields, that the provider refuses.
+
+    Args:
+        inputs: inputs with the right names and types; parts may be unknown, which is never refused.
+        facts: the fields of the resource's type.
+    """
+    return [*_block("", "", inputs, facts), *_combinations(inputs, facts)]
+
+
+def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) -> Problems:
+    for name in facts.blocks.get(plain, ()):
+        inner, fact = f"{plain}.{name}" if plain else name, facts.fields[f"{plain}.{name}" if plain else name]
+        here, value = f"{path}.{name}" if path else name, given.get(name)
+        if value is None:
+            if fact.required:
+                yield (
+                    path,
+                    f'Missing required argument: The argument "{here}" is required, but no definition was found.',
+                )
+        elif isinstance(value, list):
+            yield from _list(here, inner, fact, value, facts)
+        elif isinstance(value, dict):
+            yield from _block(here, inner, value, facts) if inner in facts.blocks else ()
+        elif not isinstance(value, Unknown):
+            yield from _value(here, fact, value)
+
+
+def _list(path: str, plain: str, fact: Field, values: list[Any], facts: ResourceFields) -> Problems:
+    if fact.items and len(values) > fact.items:
+        yield (
+            path,
+            f"Too many list items: Attribute {path} supports {fact.items} item maximum, but config has {len(values)} declared.",
+        )
+    for index, value in enumerate(values):
+        if isinstance(value, dict):
+            yield from _block(f"{path}[{index}]", plain, value, facts)
+        elif fact.each and isinstance(value, str) and value not in fact.each:
+            yield f"{path}[{index}]", f"expected {path}[{index}] to be one of {list(fact.each)}, got {value}"
+
+
+def _value(path: str, fact: Field, value: Any) -> Problems:
+    if fact.allowed and value not in fact.allowed:
+        yield path, f"expected {path} to be one of {list(fact.allowed)}, got {value}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if fact.least is not None and value < fact.least:
+            yield path, f"expected {path} to be at least ({fact.least:g}), got {value:g}"
+        if fact.most is not None and value > fact.most:
+            yield path, f"expected {path} to be at most ({fact.most:g}), got {value:g}"
+    if fact.format in FORMATS and isinstance(value, str) and not FORMATS[fact.format](path, value):
+        yield path, f"{value!r} is not a valid {path}: {fact.format}"
+
+
+def _combinations(inputs: dict[str, Any], facts: ResourceFields) -> Problems:
+    for path, fact in facts.fields.items():
+        if fact.conflicts and _given(inputs, path):
+            for other in fact.conflicts:
+                if _given(inputs, other):
+                    yield path, f'Conflicting configuration arguments: "{path}": conflicts with {other}'
+        if fact.one_of and path == fact.one_of[0]:
+            yield from _one_of(inputs, path, fact.one_of)
+        if fact.some_of and path == fact.some_of[0]:
+            yield from _some_of(inputs, path, fact.some_of)
+
+
+def _some_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
+    block = path.rpartition(".")[0]
+    if _given(inputs, block) and not any(_given(inputs, each) for each in paths):
+        yield block, f"Missing required argument: one of `{','.join(paths)}` must be specified"
+
+
+def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
+    given = [each for each in paths if _given(inputs, each)]
+    block = path.rpartition(".")[0]
+    if block and not _given(inputs, block):
+        return
+    if not given:
+        yield "", f"Invalid combination of arguments: one of `{','.join(paths)}` must be specified"
+    elif len(given) > 1:
+        yield (
+            "",
+            f"Invalid combination of arguments: only one of `{','.join(paths)}` can be specified, but `{','.join(given)}` were",
+        )
+
+
+def _given(inputs: Any, path: str) -> bool:
+    for name in path.split("."):
+        while isinstance(inputs, list):
+            inputs = inputs[0] if inputs else None
+        if not isinstance(inputs, dict):
+            return False
+        inputs = inputs.get(name)
+    return inputs is not None and inputs != []
+
+
+def _matches(pattern: str) -> Callable[[str, str], bool]:
+    return lambda _, value: re.fullmatch(pattern, value) is not None
+
+
+def _custom(path: str, value: str) -> bool:
+    """The provider's own code for a cluster's name, and for the length of a node pool's prefix."""
+    if path == "namePrefix":
+        return len(value) <= _LONGEST_PREFIX
+    return re.fullmatch(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", value) is not None
+
+
+def _network(_: str, value: str) -> bool:
+    try:
+        return bool(ipaddress.ip_network(value))
+    except ValueError:
+        return False
+
+
+FORMATS: dict[str, Callable[[str, str], bool]] = {
+    "custom": _custom,
+    "IsCIDRNetwork(0,32)": _network,
+    "ValidateGCEName": _matches(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
+    "ValidateIpCidrRange": _network,
+    "ValidateRFC1035Name(2,63)": _matches(r"[a-z][-a-z0-9]{0,61}[a-z0-9]"),
+}
+"""Checks of values by the provider's name of them; others are left to the API."""

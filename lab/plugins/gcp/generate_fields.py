@@ -1,0 +1,134 @@
+"""Write `components/gke/provider_fields.json` from facts that were read from the source of Google's provider.
+
+`python -m lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's resources under its
+Terraform name (the folder google-provider of the reference data). Run it after `generate_inputs`, which knows Pulumi's names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from components.gke.provider_fields import FILE
+from lab.plugins.gcp.generate_inputs import SOURCES
+from lab.plugins.gcp.inputs import table
+
+_SECONDS = {"m": 60, "h": 3600}
+_REFERENCE = ("name, path and self link are equal", "self links compared by relative path")
+_EMPTY = re.compile(r"empty equals (\w+)")
+
+
+def distilled(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts under Pulumi's names, without what is the same for most fields.
+
+    Args:
+        facts: the content of FIELDS_JSON, or of a part of it.
+
+    Raises:
+        KeyError: for a field that can be given, and that pulumi_gcp does not have.
+    """
+    resources = {}
+    for token, name in terraform_names().items():
+        given = {path: row for path, row in facts["resources"].get(name, {}).items() if _is_input(row)}
+        resources[token] = {pulumi_path(token, path): _row(token, row) for path, row in given.items()}
+    return {
+        "source": {key: facts["source"][key] for key in ("repository", "commit", "date", "version")},
+        "timeouts": {token: _timeouts(facts["timeouts"], name) for token, name in terraform_names().items()},
+        "resources": resources,
+    }
+
+
+def text(content: dict[str, Any]) -> str:
+    """The table as text: one line for each field, so that a change can be read."""
+    parts = [f'"source": {json.dumps(content["source"])}', f'"timeouts": {_lines(content["timeouts"])}']
+    resources = [f"{json.dumps(token)}: {_lines(rows)}" for token, rows in content["resources"].items()]
+    return "{\n" + ",\n".join([*parts, '"resources": {\n' + ",\n".join(resources) + "\n}"]) + "\n}\n"
+
+
+def terraform_names() -> dict[str, str]:
+    """Terraform's name of each type that the simulated Google Cloud has, by Pulumi's token."""
+    return {token: f"google_{module}_{file}" for token, (module, file, _) in SOURCES.items()}
+
+
+def pulumi_path(token: str, path: str) -> str:
+    """A field's path in Pulumi's inputs.
+
+    Raises:
+        KeyError: when pulumi_gcp has no such input.
+    """
+    kind: Any = table()[token]
+    found = []
+    for part in path.split("."):
+        while isinstance(kind, list):
+            kind = kind[0]
+        first, *others = part.split("_")
+        name = first + "".join(other[:1].upper() + other[1:] for other in others)
+        # Pulumi gives lists the plural.
+        names = (name, f"{name}s", f"{name}es", re.sub("y$", "ies", name))
+        match = next((each for each in names if isinstance(kind, dict) and each in kind), None)
+        if match is None:
+            raise KeyError(f"{token} has no input {path}")
+        found.append(match)
+        kind = kind[match]
+    return ".".join(found)
+
+
+def _is_input(row: dict[str, Any]) -> bool:
+    return bool(row.get("optional") or row.get("required"))
+
+
+def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
+    note = row.get("note", "")
+    empty = _EMPTY.search(note)
+    facts = {
+        "replaces": row["forceNew"],
+        "keeps": bool(row.get("optional") and row.get("computed")),
+        "nodes": None if row["forceNew"] else row.get("recreatesNodes"),
+        "required": row.get("required"),
+        "kind": _kind(row),
+        "default": row.get("default"),
+        "allowed": row.get("allowed"),
+        "each": row.get("each", {}).get("allowed"),
+        "least": row.get("min"),
+        "most": row.get("max"),
+        "items": row.get("maxItems") if row.get("maxItems") != 1 else None,
+        "conflicts": _paths(token, row.get("conflictsWith")),
+        "one_of": _paths(token, row.get("exactlyOneOf")),
+        "some_of": _paths(token, row.get("atLeastOneOf")),
+        "reference": any(text in note for text in _REFERENCE),
+        "caseless": "case ignored" in note,
+        "empty": empty[1] if empty else None,
+        "format": row.get("validate"),
+    }
+    return {
+        key: value
+        for key, value in facts.items()
+        if value is not None and value is not False and value not in ([], "no")
+    }
+
+
+def _kind(row: dict[str, Any]) -> str | None:
+    if row["type"] not in ("list", "set", "map") or row.get("maxItems") == 1:
+        return None
+    return "set" if "rather than order" in row.get("note", "") else str(row["type"])
+
+
+def _paths(token: str, paths: list[str] | None) -> list[str]:
+    """Other fields that a rule names; a rule that names them in words only is left out."""
+    return [pulumi_path(token, path) for path in paths or [] if " " not in path]
+
+
+def _timeouts(timeouts: dict[str, dict[str, str]], name: str) -> dict[str, int]:
+    own = timeouts.get(name) or timeouts["google_compute_*"]
+    return {key: int(own[key][:-1]) * _SECONDS[own[key][-1]] for key in ("create", "update", "delete")}
+
+
+def _lines(rows: dict[str, Any]) -> str:
+    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items()) + "\n}"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(distilled(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
