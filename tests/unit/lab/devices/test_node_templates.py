@@ -103,7 +103,12 @@ def full(node: str, allocatable: dict[str, str]) -> list[dict[str, Any]]:
 def put(world: World, row: Row, size: int) -> None:
     gpus = [{"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]
     config = {"machineType": "a4-highgpu-8g", "labels": row.labels, "guestAccelerators": gpus}
-    record = Record(world.path, {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}, "nodeConfig": config})
+    inputs: dict[str, Any] = {
+        "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 8},
+        "nodeConfig": config,
+        "networkConfig": {"acceleratorNetworkProfile": "auto"} if row.labels == MANAGED else {},
+    }
+    record = Record(world.path, inputs)
     resize(record, {ZONE: size})
     world.store.put(record)
 
