@@ -1,7 +1,14 @@
 """Devices of claims as amounts, so that the autoscaler can count them beside cores and memory: pure.
 
-GKE's autoscaler allocates claims for nodes that are not there as the scheduler would; counting is enough for what berth claims:
-whole nodes, and pairs of a GPU and the NIC of its PCIe root, of which every node has as many of one as of the other.
+The cluster autoscaler allocates claims for nodes that are not there as the scheduler would; counting is enough for what berth
+claims: whole nodes, and pairs of a GPU and the NIC of its PCIe root, of which every node has as many of one as of the other.
+
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/docs/dra_support.md ("Node provisioning"):
+    https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/docs/dra_support.md
+Answers to (believed): GKE's autoscaler knows by the label cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without
+    any ResourceSlice will publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source has
+    another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would settle it:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """
 
 from __future__ import annotations
@@ -67,17 +74,11 @@ def _counts(driver: str, device: Object) -> bool:
     return driver != NICS or bool(device["attributes"]["dra.net/rdma"].get("bool"))
 
 
-def promised(labels: Mapping[str, str], nics: int, like: Mapping[str, int]) -> dict[str, int]:
-    """The devices of a further node: what its labels say of drivers that GKE knows, else as on another node of its pool.
+def by_claims(labels: Mapping[str, str]) -> bool:
+    """Whether the autoscaler knows from a node's labels that pods claim its GPUs."""
+    return labels.get(CLAIMED) == "true"
 
-    Args:
-        labels: the node's.
-        nics: NICs for the GPUs in its machine.
-        like: what another node of the pool publishes.
-    """
-    known = {}
-    if network_devices.managed(labels):
-        known[NICS] = nics
-    if labels.get(CLAIMED) == "true":
-        known[GPUS] = gpus(labels)
-    return {**like, **known}
+
+def of_labels(labels: Mapping[str, str]) -> dict[str, int]:
+    """The devices that the autoscaler expects of a node that is not there yet: NVIDIA's GPUs by their label, and no NICs."""
+    return {GPUS: gpus(labels)} if by_claims(labels) and gpus(labels) else {}

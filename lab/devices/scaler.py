@@ -1,27 +1,33 @@
-"""The autoscaler's hands: looks at pods and nodes, and resizes pools of the simulated cloud."""
+"""The autoscaler's hands: looks at pods and nodes, and resizes pools of the simulated cloud.
+
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go (RunOnce: what stops it, growth
+    before shrinking); what a further node has is in node_templates.py:
+    https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/core/static_autoscaler.go
+Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it goes, of which the lab makes
+    one: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
+Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order follows an expander and
+    estimates, and berth does not depend on it.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from lab.devices import claimed
-from lab.devices.advertised import GPU, managed
 from lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
 from lab.devices.claimed import by_name, with_devices
-from lab.devices.gke_device_plugin import devices, gpus, kept_off
+from lab.devices.node_templates import Published, Templates, stopped
 from lab.devices.scale_events import Grown, ScaleEvents
 from lab.plugins.gcp.conditions import of_cloud
-from lab.plugins.gcp.interfaces import interfaces
-from lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest, resize, sizes_of
+from lab.plugins.gcp.nodes import POOL_LABEL, expected, resize, sizes_of, taints
 from lab.plugins.gcp.pools import Pool
 from lab.plugins.gcp.supply import missing_of, room
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lab.plugins.gcp.fleet import Fleet
     from lab.plugins.gcp.store import Record, Store
 
@@ -56,6 +62,8 @@ class Scaler:
         self._store = store
         self._fleet = fleet
         self._told = ScaleEvents(fleet)
+        self._templates = Templates()
+        self._stopped = False
         self._idle_since: dict[str, float] = {}
         self._idle_seconds = float(os.environ.get(IDLE_VARIABLE) or _IDLE_SECONDS)
 
@@ -78,13 +86,18 @@ class Scaler:
             return
         pods = self._fleet.listed("pods", "spec.nodeName!=")
         nodes = self._fleet.listed("nodes")
-        published: dict[str, dict[str, int]] = {}
-        if any(pod["spec"].get("resourceClaims") for pod in pending):
+        published: Published = {}
+        if any(pod["spec"].get("resourceClaims") for pod in (*pending, *pods)):
             claims = by_name(self._fleet.listed("resourceclaims"))
             pending, pods = ([with_devices(pod, claims) for pod in some] for some in (pending, pods))
             published = claimed.published(self._fleet.listed("resourceslices"))
-        nodes = [_expected(node, self._devices(node, published)) for node in nodes]
-        further, dry = self._further_and_dry(pools, nodes)
+        all_pools = self._store.list("nodePools")
+        self._templates.look(all_pools, nodes, published)
+        if self._stops(nodes):
+            return
+        named = {pool.name: pool for pool in all_pools}
+        nodes = [self._templates.expected(node, named.get(_pool(node)), published) for node in nodes]
+        further, dry = self._further_and_dry(pools)
         needed = growth(pending, places(nodes, pods), further)
         for (path, zone), count in needed.added.items():
             grown = self._grow(path, zone, count)
@@ -95,13 +108,13 @@ class Scaler:
         names = {node["metadata"]["name"] for node in nodes}
         self._shrink(above, idle(names, pods) - needed.awaited)
 
-    def _further_and_dry(self, pools: list[Record], nodes: list[Object]) -> tuple[list[Place], list[tuple[Place, str]]]:
+    def _further_and_dry(self, pools: list[Record]) -> tuple[list[Place], list[tuple[Place, str]]]:
         """What one more node would be, where there are machines; and where there are none, with what is short."""
         conditions, records = of_cloud(self._store.folder), self._store.list("nodePools")
         further: list[Place] = []
         dry = []
         for pool in pools:
-            for place in self._further(pool, nodes):
+            for place in self._further(pool):
                 machines = room(conditions, records, pool, place.zone)
                 if machines.left == 0:
                     dry.append((place, machines.short_of))
@@ -133,7 +146,7 @@ class Scaler:
     def _left(self, pool: Record, zone: str) -> int | None:
         return room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone).left
 
-    def _further(self, pool: Record, nodes: list[Object]) -> list[Place]:
+    def _further(self, pool: Record) -> list[Place]:
         """What one more node would be, in each zone; the emptiest zone first."""
         bounds = Pool(pool.inputs).bounds
         if bounds is None:
@@ -141,26 +154,20 @@ class Scaler:
         sizes = sizes_of(pool)
         together = Room(bounds.most - sum(sizes.values()))
         found = []
-        like = next((node for node in nodes if _pool(node) == pool.name), None)
         for zone in sorted(sizes, key=lambda each: sizes[each]):
-            node = manifest(pool, zone, 0, "")
-            labels = node["metadata"]["labels"]
-            shown = {kind: count for kind, count in _allocatable(like).items() if kind in claimed.KINDS}
-            devices = claimed.promised(labels, self._nics(pool), shown)
-            free = amounts(node["status"]["allocatable"]) | amounts(_promised(labels, like)) | amounts(devices)
+            template = self._templates.of(pool, zone)
             room = Room(bounds.most - sizes[zone]) if bounds.per_zone else together
-            found.append(Place(pool.id, labels, node["spec"]["taints"], free, zone, [room]))
+            found.append(Place(pool.id, template.labels, taints(pool), amounts(template.allocatable), zone, [room]))
         return found
 
-    def _devices(self, node: Object, published: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-        """The devices to claim of a node that is there: those that it publishes, or is about to."""
-        pool = next((each for each in self._store.list("nodePools") if each.name == _pool(node)), None)
-        labels = node["metadata"].get("labels") or {}
-        siblings = published.get(node["metadata"]["name"], {})
-        return claimed.promised(labels, self._nics(pool) if pool else 0, siblings)
-
-    def _nics(self, pool: Record) -> int:
-        return sum(card.rdma for card in interfaces(self._store, pool))
+    def _stops(self, nodes: list[Object]) -> bool:
+        """Whether too many nodes are unready for the autoscaler to do anything; the log says so once."""
+        was, self._stopped = self._stopped, stopped(nodes, datetime.now(UTC))
+        if self._stopped and not was:
+            _log.warning(
+                "Cluster is not ready for autoscaling: too many nodes have an accelerator and no nvidia.com/gpu"
+            )
+        return self._stopped
 
     def _grow(self, path: str, zone: str, count: int) -> Grown | None:
         with self._store.locked():
@@ -209,31 +216,6 @@ class Scaler:
 
 def _pool(node: Object) -> str:
     return str((node["metadata"].get("labels") or {}).get(POOL_LABEL, ""))
-
-
-def _allocatable(node: Object | None) -> dict[str, Any]:
-    return ((node or {}).get("status") or {}).get("allocatable") or {}
-
-
-def _expected(node: Object, devices: Mapping[str, int]) -> Object:
-    """A node with the GPUs and devices that it will have: one without any yet is still on its way, no reason to add another."""
-    free = {**_allocatable(node), **{kind: str(count) for kind, count in devices.items()}}
-    if not any(managed(name) and str(count) != "0" for name, count in free.items()):
-        free |= _promised(node["metadata"].get("labels") or {}, None)
-    return node | {"status": node.get("status", {}) | {"allocatable": free}}
-
-
-def _promised(labels: Mapping[str, str], like: Object | None) -> dict[str, Any]:
-    """The GPUs of a further node, as the autoscaler expects them: as on a node of the pool, or those of the machine.
-
-    It does not know what another plugin than GKE's makes of them while the pool has no node.
-    """
-    if labels.get(claimed.CLAIMED) == "true":
-        return {}
-    if not kept_off(labels):
-        return devices(labels)
-    shown = {name: count for name, count in _allocatable(like).items() if managed(name)}
-    return shown or ({GPU: gpus(labels)} if gpus(labels) else {})
 
 
 def _least(pool: Record) -> int:

@@ -58,6 +58,14 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
             f" ({_why_one(pool)}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
+    elif worker.gpus > machine.gpus and pool.grows_from_zero:
+        # A node that is not there yet counts with its accelerators (rules/scaling.py names the source).
+        yield Problem(
+            (*path, "worker", "gpus"),
+            f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not there yet for its"
+            f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
+            f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool {worker.pool!r}",
+        )
     elif cluster.workers_at_most * worker.gpus > pool.at_most:
         asked = cluster.workers_at_most * worker.gpus
         yield Problem(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stacks.settings import mig
+from stacks.settings.bounds import Bounds
 from stacks.settings.pool import PoolSettings
 from stacks.settings.sharing import WHOLE, Offer, Profiles, SharingProfile, offer_of
 
@@ -35,6 +36,11 @@ class Pool:
     def at_most(self) -> int:
         """GPUs, or shares of them, that the pool can ever have."""
         return self.settings.nodes_at_most * self.per_node
+
+    @property
+    def grows_from_zero(self) -> bool:
+        """GKE's cluster autoscaler adds its first node."""
+        return self.settings.nodes_at_least == 0 and isinstance(self.settings.nodes, Bounds)
 
     @property
     def shared(self) -> bool:

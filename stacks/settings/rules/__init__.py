@@ -11,7 +11,18 @@ from collections.abc import Iterable
 
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.problems import Problem
-from stacks.settings.rules import capacity, cluster, gpus, installed, location, network, nodes, placement, workloads
+from stacks.settings.rules import (
+    capacity,
+    cluster,
+    gpus,
+    installed,
+    location,
+    network,
+    nodes,
+    placement,
+    scaling,
+    workloads,
+)
 
 _RULES = (
     location.problems,
@@ -21,10 +32,11 @@ _RULES = (
     placement.problems,
     nodes.problems,
     gpus.problems,
+    scaling.problems,
     installed.problems,
     workloads.problems,
 )
-_WARNINGS = (cluster.warnings, capacity.warnings, gpus.warnings)
+_WARNINGS = (cluster.warnings, capacity.warnings, gpus.warnings, scaling.warnings)
 
 
 def problems_of(settings: EnvironmentSettings) -> Iterable[Problem]:

@@ -24,6 +24,7 @@ class Remembered(Fleet):
         self.store = store
         self.pods: list[dict[str, Any]] = []
         self.advertised: dict[str, str] = {}
+        self.created = ""
         self.claims: list[dict[str, Any]] = []
         self.slices: list[dict[str, Any]] = []
         self.events: list[tuple[str, str, str]] = []
@@ -40,6 +41,8 @@ class Remembered(Fleet):
             nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
             for node in nodes:
                 node["status"]["allocatable"] |= self.advertised
+                if self.created:
+                    node["metadata"]["creationTimestamp"] = self.created
             return nodes
         bound = selector.startswith("spec.nodeName")
         return [each for each in self.pods if bool(each["spec"]["nodeName"]) is bound]
@@ -286,21 +289,35 @@ def fabric_pool(world: World, **labels: str) -> None:
 MANAGED = {"cloud.google.com/gke-networking-dra-driver": "true"}
 
 
-def test_a_pool_grows_for_claims_and_waits_for_what_its_new_node_publishes(
+NIC = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
+
+
+def publish(world: World, *nodes: str) -> None:
+    """DraNet publishes 8 NICs of each of these nodes, which show their GPUs."""
+    world.fleet.advertised = {"nvidia.com/gpu": "8"}
+    world.fleet.slices = [{"spec": {"driver": "dra.net", "nodeName": name, "devices": [NIC] * 8}} for name in nodes]
+
+
+def test_a_pool_grows_for_claims_beside_a_node_and_waits_for_what_its_new_node_publishes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
     world = World(tmp_path, {})
     fabric_pool(world, **MANAGED)
-    pods = [claiming("one", 8), claiming("two", 4), claiming("three", 4)]
+    record = world.store.get(world.path)
+    assert record is not None
+    resize(record, {ZONES[0]: 1})
+    world.store.put(record)
+    (first,) = world.nodes()
+    publish(world, first)
+    pods = [claiming("holder", 8, node=first), claiming("two", 4), claiming("three", 4)]
     world.fleet.pods, world.fleet.claims = ([each[part] for each in pods] for part in range(2))
     for _ in range(3):
         world.scaler.step()
+    # The second node has published nothing yet; another one would not help.
     assert sum(world.sizes()) == 2
-    # One of them is bound and holds all NICs of its node; another pod wants more.
     more, its_claim = claiming("four", 8)
-    bound, _ = claiming("one", 8, node=world.nodes()[0])
-    world.fleet.pods = [bound, *world.fleet.pods[1:], more]
+    world.fleet.pods.append(more)
     world.fleet.claims.append(its_claim)
     world.scaler.step()
     assert sum(world.sizes()) == 3
@@ -325,8 +342,7 @@ def test_a_pool_whose_driver_gke_does_not_know_grows_only_beside_a_node_that_pub
     resize(record, {ZONES[0]: 1, ZONES[1]: 0})
     world.store.put(record)
     (node,) = world.nodes()
-    nic = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
-    world.fleet.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "devices": [nic] * 8}}]
+    publish(world, node)
     holder, held = claiming("holder", 8, node=node, device_class="dranet")
     world.fleet.pods, world.fleet.claims = [made, holder], [claim, held]
     world.scaler.step()
