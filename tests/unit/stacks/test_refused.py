@@ -46,7 +46,7 @@ def accepted(given: dict[str, Any]) -> EnvironmentSettings:
 def warnings(given: dict[str, Any]) -> list[str]:
     """What berth warns of, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
     images = {"defaults": {"imageHas": ["libnl", "torch"]}}
-    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(over(images, given))).warnings]
+    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(over(given, images))).warnings]
 
 
 @pytest.mark.parametrize("case", CASES)
