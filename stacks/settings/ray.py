@@ -17,6 +17,9 @@ from stacks.settings.types import Duration, Name, NonEmpty, Quantity, RayResourc
 NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
 """How containers inside Ray's pods get the pods' GPUs."""
 
+ImageContent = Literal["libnl", "podman", "torch"]
+"""What an image may have beyond Ray, where berth asks for it."""
+
 
 class HeadShape(Settings):
     """The head pod, which gets no GPU."""
@@ -94,6 +97,10 @@ class RayClusterShape(Settings):
     """The head pod."""
     image: NonEmpty | None = None
     """Container image of head and workers. Its Ray version must be `rayVersion`."""
+    image_has: list[ImageContent] | None = None
+    """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with RDMA NICs need `libnl` and `torch`,
+    `nestedContainers: cdi-per-pod` needs `podman`. berth warns where an image is not known to have them. Default: what
+    images/ray-a4 and images/ray-podman have for images of these names, else nothing."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] | None = None
     """Ray's version in the image."""
     env: dict[NonEmpty, str] | None = None
@@ -125,8 +132,11 @@ class RayShape(RayClusterShape):
     """What `pulumi up` waits for."""
 
     def over(self, defaults: RayShape) -> RayShape:
-        """This shape, with what it leaves out taken from `defaults`."""
-        return RayShape.model_validate(_merge(_written(defaults), _written(self)))
+        """This shape, with what it leaves out taken from `defaults`; `imageHas` of the defaults describes their image only."""
+        below = _written(defaults)
+        if self.image is not None:
+            below.pop("image_has", None)
+        return RayShape.model_validate(_merge(below, _written(self)))
 
 
 def _written(shape: RayShape) -> dict[str, Any]:
@@ -187,6 +197,8 @@ class RayClusterSettings(Settings):
     worker: Worker
     head: Head
     image: str
+    image_has: tuple[ImageContent, ...] = ()
+    """What the settings say that the image has; `image.contents` adds what is known by its name."""
     ray_version: str
     env: dict[str, str]
     nccl: Nccl = Nccl()

@@ -21,6 +21,7 @@ from stacks.settings.fit import (
     version_problems,
     waiting_warning,
 )
+from stacks.settings.image import image_warning
 from stacks.settings.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
 from stacks.settings.lifecycle import LifecycleShape, complete, lifecycle_problems
 from stacks.settings.nearest import did_you_mean
@@ -291,6 +292,7 @@ def _resolve(
             },
             "head": full.head.model_dump() | {"pool": head_pool.name},
             "image": full.image,
+            "image_has": full.image_has or (),
             "ray_version": full.ray_version,
             "env": full.env,
             "nccl": nccl_of(full, worker_pool).model_dump(),
@@ -310,7 +312,7 @@ def _resolve(
     into.demands += demands_of(cluster) if counted else []
     into.problems += nested_problems(cluster, into.pools, path)
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
-    for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning):
+    for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning, image_warning):
         if warning := warn(cluster, into.pools, path):
             into.warnings.append(warning)
     return cluster

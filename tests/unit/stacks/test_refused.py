@@ -44,7 +44,9 @@ def accepted(given: dict[str, Any]) -> EnvironmentSettings:
 
 
 def warnings(given: dict[str, Any]) -> list[str]:
-    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(given)).warnings]
+    """What berth warns of, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
+    images = {"defaults": {"imageHas": ["libnl", "torch"]}}
+    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(over(given, images))).warnings]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -158,7 +160,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "no logs": {"cluster": {"logging": []}},
     "CUDA of the B200's time": {
         "pools": {"train": RDMA_POOL},
-        "engineers": {"alice": {"image": "rayproject/ray:2.60.0-py311-cu128", "worker": {"gpus": 8}}},
+        "engineers": {"alice": {"image": "registry.example/ray-a4:2.60.0-py311-cu128", "worker": {"gpus": 8}}},
     },
     "an older CUDA on an older GPU": {
         "pools": {"dev": {"machineType": "a2-highgpu-1g", "nodes": 1}},
