@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.errors import LabError
+from lab.errors import USAGE, LabError
 from lab.probes import Probe
 from lab.processes import MARK, Process
 
@@ -71,6 +71,9 @@ ENVIRONMENT = {
 
 CONTROLLER_PORT = "labControllerPort"
 GOOGLE_PORT = "googleApiPort"
+
+SOCKET_LIMIT = 107
+"""Most characters of a Unix socket's path (unix(7))."""
 
 NO_NODE_LEASES = "--node-lease-duration-seconds=0"
 """KWOK then reports its nodes' health in their status: after a restart it would wait minutes for its own old leases."""
@@ -194,6 +197,8 @@ def _configuration(home: Home) -> dict[str, Any]:
                 kubelet_client_certificate=certificate("admin.crt"),
                 kubelet_client_key=certificate("admin.key"),
             ),
+            # The way to pods, in which simulated ones can answer (lab/devices/egress.py).
+            arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
             # The only one of its kind doesn't wait, after a restart, for its predecessor's lease to run out.
             arguments("kube-controller-manager", leader_elect="false"),
             arguments("kube-scheduler", leader_elect="false"),
@@ -202,6 +207,31 @@ def _configuration(home: Home) -> dict[str, Any]:
             arguments("kwok-controller", override=True, manage_all_nodes="false"),
             arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
         ],
+    }
+
+
+def _egress_file(home: Home) -> Path:
+    return home.root.absolute() / "egress.yaml"
+
+
+def _egress(home: Home) -> dict[str, Any]:
+    """The API server's configuration of the way to pods and kubelets.
+
+    Raises:
+        LabError: the lab's folder has too long a path for a socket in it.
+    """
+    socket = str(home.egress.absolute())
+    if len(socket) > SOCKET_LIMIT:
+        raise LabError(
+            f"{socket} has {len(socket)} characters, and Linux allows a socket's path {SOCKET_LIMIT}",
+            "name a folder with a shorter path with --home or BERTH_LAB",
+            code=USAGE,
+        )
+    connection = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": socket}}}
+    return {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [{"name": "cluster", "connection": connection}],
     }
 
 
@@ -227,7 +257,11 @@ def load(home: Home) -> ControlPlane | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     plane = ControlPlane(processes, ports, folder)
-    needed = [folder / "kwok.yaml", *(folder / "pki" / name for name in ("ca.crt", "admin.crt", "admin.key"))]
+    needed = [
+        folder / "kwok.yaml",
+        _egress_file(home),
+        *(folder / "pki" / name for name in ("ca.crt", "admin.crt", "admin.key")),
+    ]
     return plane if all(path.is_file() for path in needed) else None
 
 
@@ -264,6 +298,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
         LabError: kwokctl failed; the text quotes it.
     """
     supervisor.stop_all()
+    _egress_file(home).write_text(yaml.safe_dump(_egress(home)))
     folder = _folder(home)
     ports = _known_ports(folder) or choose_ports(str(home.root.absolute()))
     for name in ("kwok.yaml", "layout.json"):

@@ -60,6 +60,11 @@ class Home:
         return self.root / "charts"
 
     @property
+    def egress(self) -> Path:
+        """The Unix socket through which the API server reaches pods and kubelets: the lab controller listens."""
+        return self.root / "egress.sock"
+
+    @property
     def logs(self) -> Path:
         """One log file per process."""
         return self.root / "logs"

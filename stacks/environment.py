@@ -12,6 +12,7 @@ from components.isolation.priority import priority_classes
 from components.kubernetes_provider import kubernetes_provider
 from components.lifecycle.component import Keeper, KeeperInputs
 from components.manifest import KubernetesObject
+from stacks import service_code
 from stacks.claims_api import claims_api
 from stacks.existing import existing
 from stacks.installed import Wanted, dranet_manifest, install
@@ -98,7 +99,7 @@ def every(
     yield from (("engineer", berth, None) for berth in resolved.berths)
     yield from (("cluster", cluster, None) for cluster in resolved.clusters)
     yield from (("job", job.cluster, job) for job in resolved.jobs if job.own_cluster)
-    yield from (("service", service.cluster, service) for service in resolved.services)
+    yield from (("service", service.cluster, service_code.complete(service)) for service in resolved.services)
 
 
 def _keeper(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> KeeperInputs:

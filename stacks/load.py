@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from stacks import service_code
 from stacks.policies.settings import judge_engineer, judge_environment
 from stacks.settings.engineer import EngineerSettings
 from stacks.settings.environment import EnvironmentSettings
@@ -93,7 +94,12 @@ def _problems_across(
 ) -> list[Problem]:
     """What is wrong across an environment's settings, and what is against a policy."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    return [*name_problems(stack, settings), *resolved.problems, *judge_environment(stack, settings, resolved).problems]
+    return [
+        *name_problems(stack, settings),
+        *resolved.problems,
+        *service_code.problems(settings),
+        *judge_environment(stack, settings, resolved).problems,
+    ]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:

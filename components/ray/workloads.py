@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from components.isolation.templates import cluster_spec
+from components.ray import code
 from components.ray.submitter import submitter
 from stacks.settings.types import canonical_quantity, parse_duration
 from stacks.settings.workloads import SERVE_PORT, RayJobSettings, RayServiceSettings
@@ -67,6 +68,8 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         # Replicas that are on the head would go with it, and it is what brings lost ones back
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"]["num-cpus"] = "0"
+    for part in (head, *config["workerGroupSpecs"]):
+        part["template"] = code.over(part["template"], settings.files)
     # Where a head names ports KubeRay makes no Service for requests without this one (kuberay v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
     return {
@@ -74,7 +77,7 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         "kind": "RayService",
         "metadata": dict(cluster["metadata"]),
         "spec": {
-            "serveConfigV2": yaml.safe_dump(settings.serve_config),
+            "serveConfigV2": yaml.safe_dump(code.found_by(settings.serve_config, settings.files)),
             "upgradeStrategy": {"type": "NewCluster" if settings.upgrade_strategy == "NewCluster" else "None"},
             "rayClusterConfig": config,
         },

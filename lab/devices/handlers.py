@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import kopf
 
 from lab.devices.dra_nodes import DraNodes
+from lab.devices.egress import Egress, RayHeads
 from lab.devices.gpu_nodes import GpuNodes
 from lab.devices.observed import Observed
 from lab.devices.operators import Operators
+from lab.devices.ray_pods import ray_node
 from lab.devices.runner import end_orphans
 from lab.devices.scaler import Scaler, autoscaled, short
+from lab.plugins.gcp import real_node
 from lab.plugins.gcp.fleet import Fleet
 from lab.plugins.gcp.store import Store
 from lab.plugins.provider import ProviderError
@@ -46,6 +49,8 @@ class Controller:
         self._store = Store(home.cloud)
         self.operators = Operators(home, self._store)
         self._observed = Observed()
+        self._heads = RayHeads()
+        self.egress = Egress(self._heads)
         self._gpus = GpuNodes(home.kubeconfig, self._observed.knows)
         self._players = (
             ("GPUs", self._gpus.step),
@@ -61,6 +66,8 @@ class Controller:
     async def pod(self, event: str | None, body: kopf.Body) -> None:
         """A pod is there, has changed or is gone."""
         self.see("Pod", event, body)
+        simulated = event != "DELETED" and body.spec.get("nodeName") != real_node.name(self.home.kubeconfig)
+        self._heads.see(body.metadata.uid, ray_node(body) if simulated else None)
         if event == "DELETED":
             self._gpus.forget_pod(body.metadata.uid)
             return
@@ -128,6 +135,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
         ended = end_orphans(controller.home)
         if ended:
             _log.warning("%d KubeRay operator of a controller that is gone: ended", ended)
+        await controller.egress.start(controller.home.egress)
         tasks.append(asyncio.create_task(controller.scale()))
         tasks.append(asyncio.create_task(controller.serve()))
         tasks.append(asyncio.create_task(controller.watch_add_ons()))
@@ -153,6 +161,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
     async def close(**_: object) -> None:
         for task in tasks:
             task.cancel()
+        await controller.egress.close()
         await controller.operators.close()
 
     kopf.on.startup(registry=handlers)(configure)

@@ -226,6 +226,7 @@ def _resolve_service(name: str, shape: ServiceShape, defaults: RayShape, path: P
         name=name,
         cluster=cluster,
         serve_config=shape.serve_config,
+        code=shape.code,
         clients=shape.clients,
         upgrade_strategy=shape.upgrade_strategy,
     )

@@ -96,6 +96,9 @@ class ServiceShape(RayClusterShape):
     serve_config: Document
     """Configuration of Ray Serve: `applications`, and what else `serve deploy` takes
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
+    code: NonEmpty | None = None
+    """A Python file, or a folder of such, with the applications' code; the path counts from the project's folder. It travels in the
+    pods, where `import_path` finds it. 128 KiB at most. Default: the code is in the image or in a `working_dir`."""
     clients: list[Name] = []
     """Namespaces of the cluster whose pods may send requests to port 8000, such as that of a gateway. Default: none but its own."""
     upgrade_strategy: UpgradeStrategy = "NewCluster"
@@ -142,5 +145,9 @@ class RayServiceSettings(Settings):
     name: Name
     cluster: RayClusterSettings
     serve_config: dict[str, Any]
+    code: str | None = None
+    """The path of the applications' code."""
+    files: dict[str, str] = {}
+    """Text of each file of the code, by its path in the code's folder; stacks/service_code.py reads it."""
     clients: list[str] = []
     upgrade_strategy: UpgradeStrategy = "NewCluster"

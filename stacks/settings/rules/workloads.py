@@ -151,11 +151,45 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
         yield Problem(
             (*path, "import_path"), "is required: MODULE:APPLICATION, as Python finds it in the image or in working_dir"
         )
+    elif not any(mark in import_path for mark in ":."):
+        message = f"{import_path!r} names a module and no application in it, which Ray refuses; write {import_path}:APPLICATION"
+        yield Problem((*path, "import_path"), message)
     prefix = application.get("route_prefix", "/")
     if prefix is not None and not str(prefix).startswith("/"):
         yield Problem((*path, "route_prefix"), f"{prefix!r} does not begin with '/'")
-    runtime_env = application.get("runtime_env", {})
-    if isinstance(runtime_env, dict):
-        yield from _runtime_env(runtime_env, (*path, "runtime_env"), by_shell=False)
-    else:
-        yield Problem((*path, "runtime_env"), f"{runtime_env!r} is no mapping")
+    yield from _remote(application, path)
+    deployments = application.get("deployments")
+    for index, deployment in enumerate(deployments if isinstance(deployments, list) else ()):
+        if isinstance(deployment, dict):
+            yield from _deployment(deployment, (*path, "deployments", index))
+
+
+def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
+    """What Ray refuses of a deployment (tests/unit/lab/devices/ray_serve.json)."""
+    replicas = deployment.get("num_replicas")
+    if isinstance(replicas, int) and replicas < 1:
+        message = f"{replicas} is less than 1, which Ray refuses; for none while nobody asks: autoscaling_config: {{min_replicas: 0}}"
+        yield Problem((*path, "num_replicas"), message)
+    if replicas not in (None, "auto") and deployment.get("autoscaling_config"):
+        message = "is beside autoscaling_config, and Ray refuses the two together; take one of them out"
+        yield Problem((*path, "num_replicas"), message)
+    options = deployment.get("ray_actor_options")
+    if isinstance(options, dict):
+        yield from _remote(options, (*path, "ray_actor_options"))
+
+
+def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
+    """What is wrong with the runtime environment of an application or deployment; nobody uploads a folder for them."""
+    runtime_env = part.get("runtime_env", {})
+    path = (*path, "runtime_env")
+    if not isinstance(runtime_env, dict):
+        yield Problem(path, f"{runtime_env!r} is no mapping")
+        return
+    yield from _runtime_env(runtime_env, path, by_shell=False)
+    modules = runtime_env.get("py_modules")
+    named = [("working_dir", runtime_env.get("working_dir"))]
+    named += [("py_modules", each) for each in (modules if isinstance(modules, list) else ())]
+    for key, address in named:
+        if isinstance(address, str) and "://" not in address:
+            message = f"{address!r} is no address, such as https://….zip, which Ray refuses; for files beside the settings: `code`"
+            yield Problem((*path, key), message)

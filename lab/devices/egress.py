@@ -1,0 +1,170 @@
+"""The way from the API server to pods: it asks here for every connection to a pod or kubelet, as GKE's asks konnectivity.
+
+A connection to a simulated head of Ray is answered by the simulation; every other one is passed on. So services, endpoints and the API
+server's proxy are the real ones, and KubeRay's operator asks a simulated dashboard in its own way.
+
+Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect over a Unix socket
+    (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import cast
+
+from aiohttp import web
+
+from lab.devices.ray_pods import RayNode
+from lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, RayServe
+
+_DIAL_SECONDS = 10.0
+
+_log = logging.getLogger("lab.devices.egress")
+
+Respond = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class RayHeads:
+    """Ray Serve of every simulated head.
+
+    Attributes:
+        nodes: Ray's nodes in simulated pods, by their pods' uids.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, RayNode] = {}
+        self._serves: dict[str, RayServe] = {}
+
+    def see(self, uid: str, node: RayNode | None) -> None:
+        """A pod is there, has changed, or (None) is gone."""
+        if node is None:
+            self.nodes.pop(uid, None)
+            self._serves.pop(uid, None)
+        else:
+            self.nodes[uid] = node
+
+    def at(self, host: str, port: int) -> Respond | None:
+        """What answers at an address; None where no simulated head listens."""
+        head = next((node for node in self.nodes.values() if node.head and node.ready and node.address == host), None)
+        if head is None:
+            return None
+        serve = self._serves.setdefault(head.uid, RayServe())
+        if port == DASHBOARD_PORT:
+            return lambda request: self._dashboard(serve, head, request)
+        if port == PROXY_PORT and serve.runs:
+            return lambda request: _written(serve.proxy(request.path_qs))
+        return None
+
+    def simulated(self, host: str) -> bool:
+        """Whether an address is that of a simulated pod of Ray: nothing else listens there."""
+        return any(node.address == host for node in self.nodes.values())
+
+    async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
+        nodes = [node for node in self.nodes.values() if node.cluster == head.cluster]
+        return await _written(serve.dashboard(request.method, request.path_qs, await request.read(), nodes))
+
+
+async def _written(answer: Answer) -> web.Response:
+    return web.Response(status=answer.status, text=answer.text, content_type=answer.content_type)
+
+
+class Egress:
+    """A proxy for the API server's connections.
+
+    Args:
+        heads: who answers for simulated pods.
+    """
+
+    def __init__(self, heads: RayHeads) -> None:
+        self._heads = heads
+        self._server: asyncio.Server | None = None
+
+    async def start(self, socket: Path) -> None:
+        """Listen on a Unix socket; one that an earlier process left is replaced."""
+        self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Connect(self._heads), socket)
+        socket.chmod(0o600)  # noqa: ASYNC240 (a moment, before anything else runs)
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            self._server.close()
+
+
+class _Connect(asyncio.Protocol):
+    """One connection until it is known where it goes: a request for CONNECT, with its answer."""
+
+    def __init__(self, heads: RayHeads) -> None:
+        self._heads = heads
+        self._request = b""
+        self._transport: asyncio.Transport
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._request += data
+        if self._request.endswith(b"\r\n\r\n"):
+            # What follows is for whoever the connection goes to.
+            self._transport.pause_reading()
+            self._task = asyncio.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            protocol = await self._protocol()
+        except (OSError, ValueError) as error:
+            _log.info("%s: %s", self._request.split(b"\r\n", 1)[0].decode(errors="replace"), error)
+            self._transport.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            self._transport.close()
+            return
+        self._transport.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        self._transport.resume_reading()
+
+    async def _protocol(self) -> asyncio.Protocol:
+        """What goes on with the connection.
+
+        Raises:
+            OSError: nothing listens where it should go.
+            ValueError: this is no request for CONNECT.
+        """
+        method, target, _ = self._request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+        host, _, port = target.rpartition(":")
+        if method != "CONNECT":
+            raise ValueError("this is not CONNECT")
+        if answers := self._heads.at(host, int(port)):
+            return web.Server(answers)()
+        if self._heads.simulated(host):
+            raise ConnectionRefusedError("nothing listens there in a simulated pod")
+        far = _Pipe(self._transport)
+        dial = asyncio.get_running_loop().create_connection(lambda: far, host.strip("[]"), int(port))
+        transport, _ = await asyncio.wait_for(dial, _DIAL_SECONDS)
+        return _Pipe(transport)
+
+
+class _Pipe(asyncio.Protocol):
+    """One end of two connections that are one: what comes in goes out at the other end, no faster than that takes it."""
+
+    def __init__(self, other: asyncio.Transport) -> None:
+        self._other = other
+
+    def data_received(self, data: bytes) -> None:
+        self._other.write(data)
+
+    def eof_received(self) -> bool:
+        if self._other.can_write_eof():
+            self._other.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        self._other.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._other.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
+        self._other.close()

@@ -1,0 +1,222 @@
+"""Ray Serve of a simulated Ray cluster: what its dashboard (port 8265) and its proxy (port 8000) answer.
+
+No container runs, so that no code does: an application whose configuration Ray takes, and whose replicas find room, counts as running, and
+its message says that its code was not run. Deployments, and what their replicas need, are known only where the configuration names them.
+The transition between states takes no time. A worker is one of Serve as soon as its pod is ready.
+
+Answers to (recorded): Ray 2.60.0's own answers, in tests/unit/lab/devices/ray_serve.json
+Answers to (read): Ray 2.60.0, python/ray/serve/schema.py, ServeDeploySchema: what is refused;
+    python/ray/serve/_private/proxy_router.py, ready_for_traffic: the health of a head's proxy
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from lab.devices.ray_pods import RayNode
+
+DASHBOARD_PORT, PROXY_PORT = 8265, 8000
+APPLICATIONS = "/api/serve/applications/"
+NOT_RUN = "simulated: its code was not run, so that nobody knows whether it works"
+
+_API_TYPES = ("imperative", "declarative")
+_JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP response.
+
+    Attributes:
+        status: its code.
+        text: its body.
+        content_type: of the body.
+    """
+
+    status: int
+    text: str = ""
+    content_type: str = "text/plain"
+
+
+class RayServe:
+    """Ray Serve of one head: it forgets everything with its pod."""
+
+    def __init__(self) -> None:
+        self._config: Mapping[str, Any] | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Serve was started, and its proxy listens: the first configuration does that."""
+        return self._config is not None
+
+    def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
+        """The dashboard's answer.
+
+        Args:
+            method: GET or PUT.
+            target: path and query.
+            body: the request's body.
+            nodes: the Ray cluster's nodes whose pods are ready.
+        """
+        url = urlsplit(target)
+        if url.path != APPLICATIONS or method not in ("GET", "PUT"):
+            return Answer(
+                501, f"the lab simulates Ray Serve and nothing else of a dashboard: {method} {url.path} is unknown"
+            )
+        if method == "PUT":
+            return self._put(body)
+        kind = parse_qs(url.query).get("api_type", ["declarative"])[0]
+        if kind.lower() not in _API_TYPES:
+            return Answer(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
+        return Answer(200, json.dumps(self._details(nodes)), _JSON)
+
+    def proxy(self, target: str) -> Answer:
+        """The answer of the proxy on a head."""
+        path = urlsplit(target).path
+        routes = {_route(each): _name(each) for each in self._applications() if _route(each)}
+        if path == "/-/healthz":
+            return Answer(200, "success") if routes else Answer(503, "Route table is not populated yet.")
+        if path == "/-/routes":
+            return Answer(200, json.dumps(routes, separators=(",", ":")), _JSON)
+        fitting = [route for route in routes if f"{path}/".startswith(f"{route.rstrip('/')}/")]
+        if not fitting:
+            return Answer(404, f"Path '{path}' not found.")
+        name = routes[max(fitting, key=len)]
+        return Answer(501, f"application {name} would answer this; in the lab no container runs")
+
+    def _put(self, body: bytes) -> Answer:
+        try:
+            config = json.loads(body)
+        except ValueError as error:
+            return Answer(500, f"json.decoder.JSONDecodeError: {error}")
+        refused = list(refusals(config))
+        if refused:
+            return Answer(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
+        self._config = config
+        return Answer(200)
+
+    def _applications(self) -> Sequence[Mapping[str, Any]]:
+        return (self._config or {}).get("applications") or []
+
+    def _details(self, nodes: Sequence[RayNode]) -> dict[str, Any]:
+        free = [Counter(node.resources) for node in nodes if node.ready]
+        total: Counter[str] = sum(free, Counter())
+        found = {_name(each): _application(each, free, total) for each in self._applications()}
+        details: dict[str, Any] = {"controller_info": {}, "proxies": {}, "applications": found, "target_capacity": None}
+        return details | ({"proxy_location": "EveryNode"} if self.runs else {})
+
+
+def refusals(config: Any) -> Iterator[str]:
+    """What Ray refuses in a configuration; keys that it does not know it takes."""
+    applications = config.get("applications") if isinstance(config, dict) else None
+    if not isinstance(applications, list):
+        yield "applications\n  Field required"
+        return
+    names, prefixes = (Counter(of(each) for each in applications) for of in (_name, _route))
+    yield from (f'applications\n  Found multiple configs for application "{name}"' for name in names if names[name] > 1)
+    for prefix in prefixes:
+        if prefix is not None and prefixes[prefix] > 1:
+            yield f'applications\n  Found duplicate applications for route prefix "{prefix}"'
+    for index, each in enumerate(applications):
+        where = f"applications.{index}"
+        path = each.get("import_path")
+        if path is None:
+            yield f"{where}.import_path\n  Field required"
+        elif not any(mark in str(path) for mark in ":."):
+            yield f'{where}.import_path\n  Got invalid import path "{path}"'
+        runtime_env = each.get("runtime_env") or {}
+        for uri in [runtime_env.get("working_dir"), *(runtime_env.get("py_modules") or [])]:
+            if uri is not None and "://" not in str(uri):
+                yield f"{where}.runtime_env\n  Expected URI but received path {uri}"
+        for number, deployment in enumerate(each.get("deployments") or []):
+            yield from (f"{where}.deployments.{number}{text}" for text in _refused(deployment))
+
+
+def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
+    replicas = deployment.get("num_replicas")
+    if isinstance(replicas, int) and replicas < 1:
+        yield ".num_replicas\n  Input should be greater than 0"
+    if replicas not in (None, "auto") and deployment.get("autoscaling_config"):
+        yield "\n  Manually setting num_replicas is not allowed when autoscaling_config is provided."
+
+
+def _application(config: Mapping[str, Any], free: list[Counter[str]], total: Counter[str]) -> dict[str, Any]:
+    deployments = {
+        each["name"]: _deployment(each, _name(config), free, total) for each in config.get("deployments") or []
+    }
+    runs = all(each["status"] == "HEALTHY" for each in deployments.values())
+    return {
+        "name": _name(config),
+        "route_prefix": _route(config),
+        "docs_path": None,
+        "status": "RUNNING" if runs else "DEPLOYING",
+        "message": NOT_RUN if runs else "",
+        "last_deployed_time_s": 0.0,
+        "deployed_app_config": config,
+        "source": "declarative",
+        "deployments": deployments,
+    }
+
+
+def _deployment(
+    config: Mapping[str, Any], application: str, free: list[Counter[str]], total: Counter[str]
+) -> dict[str, Any]:
+    wanted, needs = _replicas(config), _needs(config)
+    missing = sum(not _placed(needs, free) for _ in range(wanted))
+    message = (
+        f"Deployment '{config['name']}' in application '{application}' has {missing} replicas that have taken more than 30s to be"
+        " scheduled. This may be due to waiting for the cluster to auto-scale or for a runtime environment to be installed."
+        f" Resources required for each replica: {json.dumps(needs)}, total resources available: {json.dumps(dict(total))}."
+        " Use `ray status` for more details."
+    )
+    return {
+        "name": config["name"],
+        "status": "UPDATING" if missing else "HEALTHY",
+        "status_trigger": "CONFIG_UPDATE_STARTED" if missing else "CONFIG_UPDATE_COMPLETED",
+        "message": message if missing else "",
+        "target_num_replicas": wanted,
+        "required_resources": needs,
+        "replicas": [],
+    }
+
+
+def _replicas(config: Mapping[str, Any]) -> int:
+    """Replicas that Ray starts with: those of the configuration; one where it says nothing."""
+    scaling = config.get("autoscaling_config")
+    if scaling:
+        first = scaling.get("initial_replicas")
+        return int(scaling.get("min_replicas", 1) if first is None else first)
+    replicas = config.get("num_replicas")
+    return replicas if isinstance(replicas, int) else 1
+
+
+def _needs(config: Mapping[str, Any]) -> dict[str, float]:
+    """What one replica takes of a node; nothing where the configuration leaves it to the code, which is not known."""
+    options = config.get("ray_actor_options")
+    if options is None:
+        return {}
+    needs = {"CPU": options.get("num_cpus", 1), "GPU": options.get("num_gpus"), **(options.get("resources") or {})}
+    return {name: amount for name, amount in needs.items() if amount is not None and (amount or name == "CPU")}
+
+
+def _placed(needs: Mapping[str, float], free: list[Counter[str]]) -> bool:
+    """Take what a replica needs from the first node that has it."""
+    for node in free:
+        if all(node[name] >= amount for name, amount in needs.items()):
+            node.subtract(needs)
+            return True
+    return False
+
+
+def _name(application: Mapping[str, Any]) -> str:
+    return str(application.get("name", "default"))
+
+
+def _route(application: Mapping[str, Any]) -> str | None:
+    prefix = application.get("route_prefix", "/")
+    return None if prefix is None else str(prefix)

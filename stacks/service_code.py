@@ -1,0 +1,163 @@
+"""The code of a service's applications: files beside the settings, read and checked before anything is made."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.nearest import did_you_mean
+from stacks.settings.problems import Path as SettingsPath
+from stacks.settings.problems import Problem
+from stacks.settings.workloads import RayServiceSettings
+from stacks.stack_file import project, shown
+
+LIMIT_BYTES = 128 * 1024
+"""Most bytes of all files: they are annotations of pods, and Kubernetes allows 256 KiB of annotations on an object
+(https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/, TotalAnnotationSizeLimitB)."""
+
+_INSTEAD = "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}` names"
+
+# Keys of a runtime environment that bring modules of their own.
+_OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "py_executable")
+
+
+class CodeError(Exception):
+    """Code cannot be used; the text says why and what to do."""
+
+
+def read(path: Path) -> dict[str, str]:
+    """Text of each file by its path under the folder; of a single file, by its name.
+
+    Hidden files, such as `.env`, and what Python compiled are left out.
+
+    Args:
+        path: a Python file, or a folder.
+
+    Raises:
+        CodeError: it is missing, is not text, is too large, or hides a module that Python or Ray needs.
+    """
+    if path.is_dir():
+        files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if _counts(file, path)}
+    elif path.is_file():
+        files = {path.name: path}
+    else:
+        raise CodeError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
+    if not any(name.endswith(".py") for name in files):
+        raise CodeError(f"{shown(path)} has no Python file (*.py)")
+    size = sum(file.stat().st_size for file in files.values())
+    if size > LIMIT_BYTES:
+        largest = max(files.values(), key=lambda file: file.stat().st_size)
+        raise CodeError(
+            f"{shown(path)} has {size} bytes, of which {shown(largest)} alone {largest.stat().st_size}; pods take"
+            f" {LIMIT_BYTES} with them; {_INSTEAD}"
+        )
+    texts = {name: _text(file) for name, file in files.items()}
+    for module in sorted(_modules(texts)):
+        if module in sys.stdlib_module_names or module == "ray":
+            raise CodeError(f"module {module!r} of {shown(path)} hides the one that Python and Ray import; rename it")
+    return texts
+
+
+def complete(service: RayServiceSettings) -> RayServiceSettings:
+    """A service with the text of its code.
+
+    Raises:
+        CodeError: the code cannot be used; `problems` has said so before.
+    """
+    return service.model_copy(update={"files": read(_path(service.code))}) if service.code else service
+
+
+def problems(settings: EnvironmentSettings) -> Iterator[Problem]:
+    """What is wrong with the code of an environment's services."""
+    for name, service in settings.services.items():
+        if service.code is None:
+            continue
+        path: SettingsPath = ("environment", "services", name)
+        try:
+            files = read(_path(service.code))
+        except CodeError as error:
+            yield Problem((*path, "code"), str(error))
+            continue
+        applications = service.serve_config.get("applications")
+        for index, application in enumerate(applications if isinstance(applications, list) else ()):
+            if isinstance(application, dict):
+                yield from _application(application, service.code, files, (*path, "serveConfig", "applications", index))
+
+
+def _application(
+    application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingsPath
+) -> Iterable[Problem]:
+    """An application whose import path finds nothing in the code: Ray would say so minutes later, on the cluster."""
+    import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
+    if not isinstance(import_path, str) or not import_path:
+        return  # rules/workloads.py says so
+    module, _, name = import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
+    file = _file_of(module, files)
+    if file is None:
+        if isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE):
+            return
+        known = _modules(files)
+        message = (
+            f"there is no module {module!r} in {code}{did_you_mean(module, known)}; it has {', '.join(sorted(known))}"
+        )
+        yield Problem((*path, "import_path"), message)
+        return
+    try:
+        names = _names(ast.parse(files[file]))
+    except SyntaxError as error:
+        yield Problem((*path, "import_path"), f"{code}: {file}:{error.lineno}: Python cannot read this: {error.msg}")
+        return
+    first = name.split(".")[0]
+    if names is not None and first not in names:
+        yield Problem(
+            (*path, "import_path"), f"module {module!r} of {code} has no {first!r}{did_you_mean(first, names)}"
+        )
+
+
+def _names(module: ast.Module) -> Collection[str] | None:
+    """Names that a module has at its top; None where only running it would tell."""
+    names: set[str] = set()
+    for node in ast.walk(ast.Module([each for each in module.body if not isinstance(each, _SCOPES)], [])):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            if node.name == "*":
+                return None
+            names.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, _SCOPES):
+            names.add(node.name)
+    return names | {each.name for each in module.body if isinstance(each, _SCOPES)}
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _path(code: str) -> Path:
+    return project() / Path(code).expanduser()
+
+
+def _counts(file: Path, folder: Path) -> bool:
+    parts = file.relative_to(folder).parts
+    return file.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CodeError(f"{shown(file)} is not text (UTF-8); {_INSTEAD}") from None
+    except OSError as error:
+        raise CodeError(f"{shown(file)} cannot be read: {error.strerror}") from None
+
+
+def _modules(files: Iterable[str]) -> set[str]:
+    """Names by which the files' outermost modules are imported."""
+    return {Path(name).parts[0].removesuffix(".py") for name in files if name.endswith(".py")}
+
+
+def _file_of(module: str, files: Collection[str]) -> str | None:
+    stem = module.replace(".", "/")
+    return next((name for name in (f"{stem}.py", f"{stem}/__init__.py") if name in files), None)

@@ -1,0 +1,115 @@
+"""The API server's way to pods: simulated heads answer, everything else is passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from lab.devices.egress import Egress, RayHeads
+from lab.devices.ray_pods import RayNode
+from lab.devices.ray_serve import APPLICATIONS
+
+HEAD = RayNode("1", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
+CONFIG = {"applications": [{"name": "a", "import_path": "a:b"}]}
+
+Connect = Callable[[str], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter, str]]]
+
+
+def run(tmp_path: Path, heads: RayHeads, test: Callable[[Connect], Awaitable[None]]) -> None:
+    socket = tmp_path / "egress.sock"
+
+    async def connect(to: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str]:
+        reader, writer = await asyncio.open_unix_connection(socket)
+        writer.write(f"CONNECT {to} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        return reader, writer, answer.split("\r\n", 1)[0]
+
+    async def all_of_it() -> None:
+        egress = Egress(heads)
+        await egress.start(socket)
+        try:
+            await asyncio.wait_for(test(connect), 20)
+        finally:
+            await egress.close()
+
+    asyncio.run(all_of_it())
+
+
+async def ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: str, body: str = ""
+) -> tuple[int, str]:
+    writer.write(f"{request} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    fields = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if line)
+    text = await reader.readexactly(int(fields["content-length"]))
+    return int(head.split(" ")[1]), text.decode()
+
+
+def heads() -> RayHeads:
+    found = RayHeads()
+    found.see("1", HEAD)
+    return found
+
+
+def test_a_simulated_head_answers_on_one_connection(tmp_path: Path) -> None:
+    async def test(connect: Connect) -> None:
+        assert (await connect("10.0.0.9:8000"))[2].startswith("HTTP/1.1 502"), "Serve has not started"
+        reader, writer, answer = await connect("10.0.0.9:8265")
+        assert answer == "HTTP/1.1 200 OK"
+        assert await ask(reader, writer, f"PUT {APPLICATIONS}", json.dumps(CONFIG)) == (200, "")
+        status, text = await ask(reader, writer, f"GET {APPLICATIONS}?api_type=declarative")
+        assert (status, json.loads(text)["applications"]["a"]["status"]) == (200, "RUNNING")
+        reader, writer, _ = await connect("10.0.0.9:8000")
+        assert await ask(reader, writer, "GET /-/healthz") == (200, "success")
+        assert (await connect("10.0.0.9:6379"))[2].startswith("HTTP/1.1 502"), "nothing else is simulated"
+
+    run(tmp_path, heads(), test)
+
+
+def test_a_head_that_is_gone_has_forgotten(tmp_path: Path) -> None:
+    known = heads()
+
+    async def test(connect: Connect) -> None:
+        reader, writer, _ = await connect("10.0.0.9:8265")
+        await ask(reader, writer, f"PUT {APPLICATIONS}", json.dumps(CONFIG))
+        known.see("1", None)
+        known.see("2", RayNode("2", HEAD.cluster, HEAD.address, head=True, ready=True))
+        reader, writer, _ = await connect("10.0.0.9:8265")
+        _, text = await ask(reader, writer, f"GET {APPLICATIONS}")
+        assert json.loads(text)["applications"] == {}
+
+    run(tmp_path, known, test)
+
+
+def test_everything_else_is_passed_on_both_ways(tmp_path: Path) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def test(connect: Connect) -> None:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        reader, writer, answer = await connect(f"localhost:{port}")
+        assert answer == "HTTP/1.1 200 OK"
+        much = bytes(range(256)) * 40_000
+        writer.write(much)
+        writer.write_eof()
+        assert await reader.read(-1) == much
+        server.close()
+        await server.wait_closed()
+        assert (await connect(f"127.0.0.1:{port}"))[2].startswith("HTTP/1.1 502"), "nobody listens there any more"
+
+    run(tmp_path, heads(), test)
+
+
+def test_what_is_not_connect_is_refused(tmp_path: Path) -> None:
+    async def test(_: Connect) -> None:
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "egress.sock")
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        assert (await reader.read(-1)).startswith(b"HTTP/1.1 502")
+
+    run(tmp_path, heads(), test)
