@@ -56,12 +56,12 @@ def _plain_errors(home: Home, interrupted: str = "") -> Iterator[None]:
 
 
 def _say_what_is_real(running: Running) -> None:
-    plugin = (
-        "Pulumi's kubernetes plugin (a stand-in; the real one is not installed), " if running.plugin is None else ""
-    )
+    plugin = "Pulumi's kubernetes plugin, "
+    real, simulated = ("", plugin) if running.plugin.folder is None else (plugin, "")
     typer.echo(
-        "real: Pulumi, the Kubernetes control plane, helm, the KubeRay operator\n"
-        f"simulated: Google Cloud, {plugin}nodes, GPUs, and the containers in the pods"
+        f"real: Pulumi, {real}the Kubernetes control plane, helm, the KubeRay operator\n"
+        f"simulated: Google Cloud, {simulated}nodes, GPUs, and the containers in the pods\n"
+        f"Pulumi's kubernetes plugin is {running.plugin}"
     )
 
 
@@ -181,19 +181,20 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the lab's processes (state, pid, memory, ports), and how much there is in the simulated cloud.
+    """Show the lab's processes (state, pid, memory, ports), its kubernetes plugin, and how much there is in the simulated cloud.
 
     Exit codes: 0 all work; 3 some don't, or there is no lab.
     """
     lab = _home(home)
     with _plain_errors(lab):
         from lab import report  # noqa: PLC0415
+        from lab.kubernetes_plugin import placed  # noqa: PLC0415
 
         states = report.states(lab)
         if as_json:
             print_json([state.as_dict() for state in states])
         else:
-            report.show(states, report.resources(lab))
+            report.show(states, report.resources(lab), placed(lab))
         if not states or any(state.problem for state in states):
             typer.echo("the lab is not up: `make lab` brings it up or repairs it", err=True)
             raise typer.Exit(NOT_RUNNING)

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab import controlplane, environment, programs
+from lab import controlplane, environment, kubernetes_plugin, programs
 from lab.errors import USAGE, LabError
 from lab.home import CLONE, SIGN
 from lab.locking import exclusive
@@ -23,10 +23,10 @@ from lab.toolchain.ensure import ensure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from lab.controlplane import ControlPlane
     from lab.home import Home
+    from lab.kubernetes_plugin import Plugin
     from lab.progress import Progress
 
 LOCK = ".lock"
@@ -42,13 +42,13 @@ class Running:
 
     Attributes:
         plane: its control plane.
-        plugin: the installed kubernetes provider plugin that it uses, or None for the stand-in.
+        plugin: its kubernetes provider plugin.
         started: names of the processes that had to be started.
         forgotten: the cluster's database is another one than at the last `up`, so what Pulumi remembers is gone.
     """
 
     plane: ControlPlane
-    plugin: Path | None
+    plugin: Plugin
     started: tuple[str, ...]
     forgotten: bool
 
@@ -163,7 +163,8 @@ def up(home: Home, progress: Progress) -> Running:
         _claim(home)  # again: a `clean` that we waited for removed it
         tools = ensure(home, progress)
         programs.write_bin(home, tools)
-        plugin = programs.write_plugins(home)
+        plugin = kubernetes_plugin.choose(home, tools.program("pulumi"), progress)
+        programs.write_plugins(home, plugin)
         programs.write_charts(home, tools)
         home.backend.mkdir(exist_ok=True)
         conditions.place(home)

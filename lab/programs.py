@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from lab import kubernetes_plugin
 from lab.controlplane import GOOGLE_PORT
 from lab.google_api.addresses import write_credential
 from lab.home import CLONE, ENVIRONMENT_VARIABLE
-from lab.toolchain import installed
 from lab.toolchain.tools import PULUMI
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from lab.controlplane import ControlPlane
     from lab.home import Home
+    from lab.kubernetes_plugin import Plugin
     from lab.toolchain.ensure import Toolchain
 
 KUBERAY = "kuberay-operator"
@@ -41,7 +42,7 @@ exec cat {file}
 """
 
 SIMULATED_GCP = "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no cost."
-SIMULATED_KUBERNETES = "Stand-in for Pulumi's kubernetes provider plugin, which is not installed on this machine."
+SIMULATED_KUBERNETES = "Stand-in of the lab for Pulumi's kubernetes provider plugin."
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -89,28 +90,31 @@ def _plugin(home: Home, module: str, what: str) -> str:
     )
 
 
-def write_plugins(home: Home) -> Path | None:
+def write_plugins(home: Home, kubernetes: Plugin) -> None:
     """Install the lab's provider plugins, under the versions that the SDKs ask for, where Pulumi looks for them.
 
-    Returns:
-        The installed kubernetes provider plugin, where there is one: then the stand-in is left out.
+    Args:
+        home: the lab.
+        kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real one.
     """
-    kubernetes = version("pulumi-kubernetes")
-    real = installed.plugin("kubernetes", kubernetes, home.pulumi_home)
     folder = home.pulumi_home / "plugins"
-    wanted = {f"resource-gcp-v{version('pulumi-gcp')}": _plugin(home, "lab.plugins.gcp", SIMULATED_GCP)}
-    if real is None:
-        wanted[f"resource-kubernetes-v{kubernetes}"] = _plugin(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
+    texts = {f"resource-gcp-v{version('pulumi-gcp')}": _plugin(home, "lab.plugins.gcp", SIMULATED_GCP)}
+    if kubernetes.folder is None:
+        texts[kubernetes_plugin.folder_name()] = _plugin(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
-        if path.name not in wanted and (real is None or path.name != real.name):
-            path.unlink() if path.is_symlink() or path.is_file() else shutil.rmtree(path)
-    for name, text in wanted.items():
+        if path.name not in {*texts, kubernetes_plugin.folder_name()}:
+            kubernetes_plugin.remove(path)
+    for name, text in texts.items():
+        program = f"pulumi-{name.rpartition('-v')[0]}"
+        if (folder / name).is_symlink():
+            (folder / name).unlink()
         (folder / name).mkdir(exist_ok=True)
-        _write(folder / name / f"pulumi-{name.rpartition('-v')[0]}", text, 0o755)
-    if real is not None:
-        _link(folder / real.name, real)
-    return real
+        _write(folder / name / program, text, 0o755)
+        for path in (folder / name).iterdir():
+            if path.name != program:
+                kubernetes_plugin.remove(path)
+    kubernetes_plugin.place(kubernetes, home)
 
 
 def write_bin(home: Home, tools: Toolchain) -> None:

@@ -18,6 +18,7 @@ from lab.processes import Supervisor
 
 if TYPE_CHECKING:
     from lab.home import Home
+    from lab.kubernetes_plugin import Plugin
 
 MIB = 1 << 20
 
@@ -87,8 +88,8 @@ def resources(home: Home) -> dict[str, int]:
     return dict(Counter(record.project for record in Store(home.cloud).all()))
 
 
-def show(found: list[State], cloud: dict[str, int]) -> None:
-    """Print processes as a table, and what there is in the simulated cloud, to stdout."""
+def show(found: list[State], cloud: dict[str, int], plugin: Plugin) -> None:
+    """Print processes as a table, the kubernetes plugin, and what there is in the simulated cloud, to stdout."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for heading in ("process", "what", "state", "pid", "MiB", "ports"):
         table.add_column(heading, justify="right" if heading in {"pid", "MiB"} else "left")
@@ -105,5 +106,6 @@ def show(found: list[State], cloud: dict[str, int]) -> None:
     console = Console()
     console.print(table)
     console.print(f"{total} MiB resident in all")
+    console.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False, highlight=False, soft_wrap=True)
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
     console.print(f"simulated cloud: {sum(cloud.values())} resources{f' ({projects})' if projects else ''}")

@@ -9,7 +9,7 @@ from stacks.settings.fabric import GIB_PROFILES, Profile
 from stacks.settings.ray import Nccl, Worker
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
-"""The node's libraries in a worker: NVIDIA's driver, and NCCL with gIB beside it."""
+"""The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
 
 _LIBRARIES = "LD_LIBRARY_PATH"
 
@@ -113,6 +113,6 @@ def parts_of(nccl: Nccl, worker: Worker) -> Parts:
 def _environment(nccl: Nccl) -> dict[str, str]:
     variables = dict(PROFILES[nccl.profile])
     if nccl.library_path:
-        # torch finds its own libraries after these: without the folder in front, the node's NCCL would be the one that is loaded.
+        # torch finds its own libraries after these: without the folder in front, an NCCL that an older installer of gIB left on the node would be loaded.
         variables[_LIBRARIES] = f"{nccl.library_path}:{HOST_LIBRARIES}"
     return variables | nccl.env

@@ -2,7 +2,11 @@
 
 GKE installs the driver together with its own device plugin. Where the GPU Operator's plugin serves a pool, or its GPUs are claimed,
 GKE's is off, and the installer has to be run as Google's documentation has it
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers). Its image is part of the node's.
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers). The image of the installer is on every node.
+
+The DaemonSet is Google's own (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+nvidia-driver-installer/cos/daemonset-preloaded.yaml at 992db812). A test compares the two
+(tests/unit/components/upstream/nvidia-driver-installer.yaml).
 """
 
 from __future__ import annotations
@@ -20,6 +24,39 @@ HOST_DRIVER = "/home/kubernetes/bin/nvidia"
 
 _IMAGE = "cos-nvidia-installer:fixed"
 """The name under which every COS node has the installer; never pulled."""
+
+_PARTITION_IMAGE = (
+    "gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"
+)
+"""Google's program that cuts GPUs into MIG instances where GKE asks for them (/etc/nvidia/gpu_config.json); else it does nothing."""
+
+PAUSE = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
+"""The image of a container that does nothing, in the version of Google's own DaemonSets."""
+
+_INSTALL = """if lsmod | grep nvidia; then
+  echo "a driver is loaded: nothing is installed"
+else
+  /cos-gpu-installer install
+fi
+"""
+"""A loaded driver is never installed over: it may be of another version, and jobs may use it."""
+
+_FOLDERS = {
+    "dev": ("/dev", "/dev"),
+    "vulkan-icd-mount": (f"{HOST_DRIVER}/vulkan/icd.d", "/etc/vulkan/icd.d"),
+    "nvidia-install-dir-host": (HOST_DRIVER, "/usr/local/nvidia"),
+    "root-mount": ("/", "/root"),
+    "cos-tools": ("/var/lib/cos-tools", "/build/cos-tools"),
+    "nvidia-config": ("/etc/nvidia", "/etc/nvidia"),
+}
+"""Folders of the node by the names of their volumes, and where containers have them."""
+
+_VARIABLES = {
+    "NVIDIA_INSTALL_DIR": "nvidia-install-dir-host",
+    "VULKAN_ICD_DIR": "vulkan-icd-mount",
+    "COS_TOOLS_DIR": "cos-tools",
+}
+"""Volumes whose two paths the installer has in the variables ..._HOST and ..._CONTAINER."""
 
 
 class DriverInstaller(pulumi.ComponentResource):
@@ -59,25 +96,10 @@ def driver_installer() -> Manifest:
     needed = [
         {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
         {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
+        # Confidential nodes need another installer (daemonset-confidential.yaml).
+        {"key": "cloud.google.com/gke-confidential-nodes-instance-type", "operator": "DoesNotExist"},
     ]
-    host = {"dev": "/dev", "nvidia": HOST_DRIVER, "root": "/"}
-    installer = {
-        "name": NAME,
-        "image": _IMAGE,
-        "imagePullPolicy": "Never",
-        "securityContext": {"privileged": True},
-        "resources": {"requests": {"cpu": "150m"}},
-        "env": [
-            {"name": "NVIDIA_INSTALL_DIR_HOST", "value": HOST_DRIVER},
-            {"name": "NVIDIA_INSTALL_DIR_CONTAINER", "value": "/usr/local/nvidia"},
-            {"name": "ROOT_MOUNT_DIR", "value": "/root"},
-        ],
-        "volumeMounts": [
-            {"name": "nvidia", "mountPath": "/usr/local/nvidia"},
-            {"name": "dev", "mountPath": "/dev"},
-            {"name": "root", "mountPath": "/root"},
-        ],
-    }
+    containers = [_installer(), _partition_gpus()]
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -86,7 +108,7 @@ def driver_installer() -> Manifest:
             "selector": {"matchLabels": labels},
             "updateStrategy": {"type": "RollingUpdate"},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": {"name": NAME, **labels}},
                 "spec": {
                     "priorityClassName": "system-node-critical",
                     "affinity": {
@@ -99,10 +121,41 @@ def driver_installer() -> Manifest:
                     "tolerations": [{"operator": "Exists"}],
                     "hostNetwork": True,
                     "hostPID": True,
-                    "volumes": [{"name": name, "hostPath": {"path": path}} for name, path in host.items()],
-                    "initContainers": [installer],
-                    "containers": [{"name": "pause", "image": "gke.gcr.io/pause:3.8"}],
+                    "volumes": [{"name": name, "hostPath": {"path": path}} for name, (path, _) in _FOLDERS.items()],
+                    "initContainers": [{**_PRIVILEGED, **container} for container in containers],
+                    "containers": [{"name": "pause", "image": PAUSE}],
                 },
             },
         },
     }
+
+
+_PRIVILEGED = {"securityContext": {"privileged": True}, "resources": {"requests": {"cpu": "150m"}}}
+
+
+def _installer() -> Manifest:
+    variables = {}
+    for prefix, volume in _VARIABLES.items():
+        variables[f"{prefix}_HOST"], variables[f"{prefix}_CONTAINER"] = _FOLDERS[volume]
+    variables["ROOT_MOUNT_DIR"] = _FOLDERS["root-mount"][1]
+    return {
+        "name": NAME,
+        "image": _IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["bash", "-c", _INSTALL],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "volumeMounts": _mounts("nvidia-install-dir-host", "vulkan-icd-mount", "dev", "root-mount", "cos-tools"),
+    }
+
+
+def _partition_gpus() -> Manifest:
+    return {
+        "name": "partition-gpus",
+        "image": _PARTITION_IMAGE,
+        "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}],
+        "volumeMounts": _mounts("nvidia-install-dir-host", "dev", "nvidia-config"),
+    }
+
+
+def _mounts(*volumes: str) -> list[Manifest]:
+    return [{"name": name, "mountPath": _FOLDERS[name][1]} for name in volumes]

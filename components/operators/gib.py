@@ -1,9 +1,9 @@
 """Google's NCCL plugin gIB, put on nodes with RDMA NICs: pods mount it from there.
 
-What is run, and where it writes: Google's installer for A3 Ultra and A4
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml). Its step that
-keeps the kernel from logging martian packets of the NICs is left out: it is a setting of an interface in the node's own network
-namespace, and a NIC that a pod claims leaves that.
+The DaemonSet is that of Google's installer for A3 Ultra and A4
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml at 992db812). It
+differs in one thing: it runs on the pools with RDMA NICs by their names, and Google's by their GPU. A test compares the two
+(tests/unit/components/upstream/nccl-rdma-installer.yaml).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import pulumi
 
 from components.manifest import MANAGED_BY, KubernetesObject, Manifest
+from components.operators.driver_installer import PAUSE
 from components.placement import on_pools
 from stacks.settings.operators import GibSettings
 from stacks.settings.pools import Pools
@@ -24,12 +25,12 @@ HOST_GIB = "/home/kubernetes/bin/gib"
 """Where the plugin, its configuration and scripts are on a node."""
 
 HOST_LIBRARIES = "/home/kubernetes/bin/nvidia/lib64"
-"""Where its libraries and its NCCL are on a node, beside those of NVIDIA's driver."""
+"""Folder of a node with the plugin's libraries, beside those of NVIDIA's driver."""
 
 _IN_CONTAINER = "/usr/local"
 
 _INSTALL = f"""set -ex
-/scripts/container_entry.sh install --install-nccl
+/scripts/container_entry.sh install
 cp -r /var/lib/gib/lib64/. {_IN_CONTAINER}{HOST_LIBRARIES}
 cp -r /var/lib/gib/. {_IN_CONTAINER}{HOST_GIB}
 """
@@ -60,14 +61,17 @@ class Gib(pulumi.ComponentResource):
 
 
 def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
-    """The DaemonSet: on each node it copies the plugin to the host once, and then rests.
+    """The DaemonSet that copies the plugin to each node once.
 
     Args:
         settings: the image.
         pools: names of the pools on whose nodes it runs.
     """
     labels = {"k8s-app": NAME}
-    volumes = {"library-dir-host": HOST_LIBRARIES, "gib": HOST_GIB}
+    volumes: list[Manifest] = [
+        {"name": "library-dir-host", "hostPath": {"path": HOST_LIBRARIES, "type": "DirectoryOrCreate"}},
+        {"name": "gib", "hostPath": {"path": HOST_GIB}},
+    ]
     container = {
         "name": NAME,
         "image": settings.image,
@@ -75,7 +79,9 @@ def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
         "args": [_INSTALL],
         "securityContext": {"privileged": True},
         "resources": {"requests": {"cpu": "150m"}},
-        "volumeMounts": [{"name": name, "mountPath": f"{_IN_CONTAINER}{path}"} for name, path in volumes.items()],
+        "volumeMounts": [
+            {"name": volume["name"], "mountPath": f"{_IN_CONTAINER}{volume['hostPath']['path']}"} for volume in volumes
+        ],
     }
     return {
         "apiVersion": "apps/v1",
@@ -92,12 +98,9 @@ def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
                     "tolerations": [{"operator": "Exists"}],
                     "hostNetwork": True,
                     "hostPID": True,
-                    "volumes": [
-                        {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
-                        for name, path in volumes.items()
-                    ],
+                    "volumes": volumes,
                     "initContainers": [container],
-                    "containers": [{"name": "pause", "image": "gke.gcr.io/pause:3.8"}],
+                    "containers": [{"name": "pause", "image": PAUSE}],
                 },
             },
         },

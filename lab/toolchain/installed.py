@@ -93,15 +93,22 @@ def find(tool: Tool, excluded: tuple[Path, ...] = ()) -> Installed | None:
     return Installed(version, Path(path))
 
 
-def plugin(kind: str, version: str, excluded: Path) -> Path | None:
+def plugin(kind: str, version: str, excluded: Path, *more: Path) -> Path | None:
     """A resource plugin in Pulumi's own plugin folder, of the version that the SDK asks for.
+
+    A folder with a `.partial` file beside it is an installation that has not ended, or never will.
 
     Args:
         kind: for example `kubernetes`.
         version: without the leading v.
         excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the lab.
+        more: other folders that Pulumi fills, looked into last.
     """
     named = os.environ.get("PULUMI_HOME")
     home = Path(named) if named and Path(named).resolve() != excluded.resolve() else Path.home() / ".pulumi"
-    folder = home / "plugins" / f"resource-{kind}-v{version}"
-    return folder if (folder / f"pulumi-resource-{kind}").is_file() else None
+    for each in (home, *more):
+        folder = each / "plugins" / f"resource-{kind}-v{version}"
+        partial = folder.with_name(f"{folder.name}.partial")
+        if (folder / f"pulumi-resource-{kind}").is_file() and not partial.exists():
+            return folder
+    return None

@@ -96,7 +96,7 @@ class GibSettings(Settings):
     source: Literal["installer", "present"] = "installer"
     """`installer`: berth installs it. `present`: it is on the nodes already."""
     image: NonEmpty = versions.GIB_IMAGE
-    """Image with plugin and NCCL."""
+    """Image with the plugin."""
 
 
 class OperatorsSettings(Settings):

@@ -50,5 +50,5 @@ GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidi
 """Where the chart of NVIDIA's DRA driver for GPUs is published (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
 
 GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1"
-"""Google's NCCL plugin gIB and the NCCL that goes with it, in the version of Google's own installer manifest
+"""Google's NCCL plugin gIB, in the version of Google's own installer manifest
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml)."""

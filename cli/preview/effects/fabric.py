@@ -11,7 +11,7 @@ from __future__ import annotations
 from cli.preview.effects.effect import Effect, Level, sitting_on, where_somebody_works
 from cli.preview.fleet import Fleet, NodePool
 from cli.preview.paths import below
-from cli.preview.plan import Step
+from cli.preview.plan import State, Step
 from components.operators.gib import NAME as GIB
 from components.sharing.device_plugin import CLAIMED_LABEL
 
@@ -57,7 +57,19 @@ def of_gib(step: Step, fleet: Fleet) -> list[Effect]:
         return []
     sitting = sitting_on(fleet, [name for name, pool in fleet.before.items() if _has_nics(pool)] or fleet.everywhere)
     text = "gIB is written over on every node with RDMA NICs: jobs that use it may crash, so change it while none runs"
+    if step.operation == "update" and _installs_nccl(step.old) and not _installs_nccl(step.new):
+        text += "; the NCCL that the installer put there before stays, and shadows the image's (docs/fabric.md)"
     return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
+
+
+def _installs_nccl(state: State | None) -> bool:
+    """Whether an installer of gIB copies an NCCL to nodes too, as berth's did until Google's stopped."""
+    pod = (((state.inputs if state else {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    return any(
+        "--install-nccl" in word
+        for container in pod.get("initContainers") or []
+        for word in container.get("args") or []
+    )
 
 
 def _pools(fleet: Fleet, chart: str) -> list[str]:

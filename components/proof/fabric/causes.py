@@ -106,8 +106,8 @@ def _simple(where: _Where) -> dict[str, Cause]:
             "a worker waits for a node, a GPU or a NIC that another pod holds", f"kubectl describe pods {where.workers}"
         ),
         "NCCL versions": Cause(
-            f"the node's NCCL in {HOST_LIBRARIES} stands before the image's: name the image's folder in nccl.libraryPath, or take"
-            " an image with that version",
+            f"the node's NCCL in {HOST_LIBRARIES}, which older installers of gIB put there, stands before the image's: recreate the"
+            " nodes or remove it (docs/fabric.md), or name the image's folder in nccl.libraryPath",
             where.in_worker(f"ls -l {HOST_LIBRARIES} /usr/local/gib/lib64"),
         ),
         "sums": Cause(

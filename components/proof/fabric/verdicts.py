@@ -315,10 +315,12 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> Check:
         return Check(name, "skipped", "neither NCCL's log nor torch says which is loaded")
     if len(loaded) > 1:
         return Check(name, "fail", f"processes have loaded different ones: {', '.join(loaded)}")
-    whose = "the node's" if file.startswith(HOST_LIBRARIES) else "the image's"
-    text = f"{loaded[0]}, {whose}{f' ({file})' if file else ''}; torch was built with {built or 'an unknown one'}"
+    owner = "the node's" if file.startswith(HOST_LIBRARIES) else "the image's"
+    text = f"{loaded[0]}, {owner}{f' ({file})' if file else ''}; torch was built with {built or 'an unknown one'}"
     if built and number(loaded[0]) < number(built):
         return Check(name, "fail", f"{text}: an older one stands before the one that torch needs")
+    if owner == "the node's":
+        text += "; an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
     return Check(name, "pass", text)
 
 

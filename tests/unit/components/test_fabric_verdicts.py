@@ -55,7 +55,8 @@ def test_all_is_well() -> None:
         "90 GB/s bus bandwidth at 1GiB; at least 70 expected: 70% of 2 × 400 Gbit/s (a4-highgpu-8g)"
     )
     assert told(found, "NCCL versions") == (
-        "2.28.3, the node's (/usr/local/nvidia/lib64/libnccl.so.2); torch was built with 2.28.3"
+        "2.28.3, the node's (/usr/local/nvidia/lib64/libnccl.so.2); torch was built with 2.28.3; "
+        "an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
     )
     assert looks() == []
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab.home import Home
+from lab.kubernetes_plugin import Plugin
 from lab.plugins.gcp.store import Record, Store
 from lab.report import resources, show
 
@@ -14,7 +15,7 @@ def test_what_is_in_the_simulated_cloud_is_counted_by_project(
 ) -> None:
     home = Home(tmp_path)
     assert resources(home) == {}
-    show([], resources(home))
+    show([], resources(home), Plugin(None))
     assert "simulated cloud: 0 resources\n" in capsys.readouterr().out
     store = Store(home.cloud)
     for path in (
@@ -24,6 +25,6 @@ def test_what_is_in_the_simulated_cloud_is_counted_by_project(
     ):
         store.put(Record(path, {}))
     assert resources(home) == {"prod": 2, "dev": 1}
-    show([], resources(home))
+    show([], resources(home), Plugin(None))
     out = " ".join(capsys.readouterr().out.split())
     assert "simulated cloud: 3 resources (1 in project dev, 2 in project prod)" in out
