@@ -50,7 +50,7 @@ class GpuOperatorSettings(Settings):
     default there is one of them."""
     node_feature_discovery: bool = True
     """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then tolerate the taints of the
-    operator's pools, and label nodes by PCI vendor (`pci-10de.present`), kernel and os-release."""
+    operator's pools, and label nodes by PCI vendor (`pci-10de.present`) and os-release."""
     validator: bool = True
     """Run a CUDA workload of the operator's own on every node that it serves; it takes no GPU from pods."""
 
