@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from cli.doctor.findings import Finding, Topic
+from cli.doctor.gpu_nodes import check_nodes
 from cli.doctor.registered import NotRecordedError, WouldFailError, types_of
 from cli.environment import StatusError, brought_up
 from components.cluster_api import NODES, ClusterApi, ClusterError
@@ -94,10 +95,12 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl config get-contexts")]
     try:
         api = ClusterApi(text)
+        nodes, _ = api.list(NODES)
         return [
             _version(api, settings),
             _rights(api, stack, None, _OF_ENVIRONMENT),
-            *_pools(api, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
+            *_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
+            *check_nodes(nodes, settings),
         ]
     except ClusterError as error:
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl get --raw=/readyz")]
@@ -175,9 +178,8 @@ def _may(api: ClusterApi, verb: str, group: str, resource: str) -> bool:
     return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))
 
 
-def _pools(api: ClusterApi, least: dict[str, int]) -> list[Finding]:
+def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Finding]:
     """Nodes of each declared pool, of which there are to be at least so many."""
-    nodes, _ = api.list(NODES)
     of_pool: dict[str, list[bool]] = {name: [] for name in least}
     others = set()
     for node in nodes:
@@ -221,6 +223,7 @@ def check_environment(stack: str) -> list[Finding]:
     mend = f"berth engineer add NAME -s {up.stack}   # by who administers it: a berth that needs no rights of yours"
     try:
         api = ClusterApi(up.kubeconfig)
-        return [there, _rights(api, stack, up.outputs, mend), *_pools(api, least)]
+        nodes, _ = api.list(NODES)
+        return [there, _rights(api, stack, up.outputs, mend), *_pools(nodes, least)]
     except ClusterError as error:
         return [there, CLUSTER.missing(str(error), f"berth status -s {up.stack}")]

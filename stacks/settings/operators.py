@@ -46,11 +46,13 @@ class GpuOperatorSettings(Settings):
     namespace: Name = "gpu-operator"
     """Namespace that the operator and its daemons run in."""
     dcgm_exporter: bool = False
-    """GPU metrics by NVIDIA's exporter. GKE's managed DCGM gives the same ones, so by default there is one of them."""
+    """GPU metrics by NVIDIA's exporter, of the pools that the operator serves. GKE's managed DCGM gives the same ones, so by
+    default there is one of them."""
     node_feature_discovery: bool = True
-    """Label nodes by their hardware; only a cluster that runs it already needs none."""
+    """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then tolerate the taints of the
+    operator's pools, and label nodes by PCI vendor (`pci-10de.present`) and os-release."""
     validator: bool = True
-    """Run a CUDA workload of the operator's own on every node before its GPUs are advertised."""
+    """Run a CUDA workload of the operator's own on every node that it serves; it takes no GPU from pods."""
 
 
 class DraNetSettings(Settings):

@@ -67,7 +67,8 @@ class PoolSettings(Settings):
     labels: dict[NonEmpty, str] = {}
     """Labels of every node, beside those that GKE sets."""
     taints: list[Taint] = []
-    """Taints of every node, beside GKE's own for GPUs."""
+    """Taints of every node, beside GKE's own for GPUs. Workers on the pool, drivers and the GPU Operator's daemons tolerate
+    them. On an existing cluster: the taints that its nodes have."""
     sysctls: dict[NonEmpty, str] = {}
     """Kernel settings of every node, beside those that nodes with RDMA NICs get."""
     node_image: Literal["cos", "ubuntu"] = "cos"

@@ -20,6 +20,7 @@ from tests.lab.project import CLONE, Project, eventually
 pytestmark = pytest.mark.lab
 
 
+PLUGIN = "nvidia-device-plugin-daemonset"
 SHIPPED = {"solo": "stacks/gallery", "serve": "stacks/gallery", "dev": "stacks", "mixed": "stacks/gallery"}
 
 
@@ -127,12 +128,18 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
     assert clusters(gallery) == {"bob": ("ready", 2), "carol": ("ready", 0), "train": ("ready", 2)}
     assert nodes(gallery, "batch") == []
     assert {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes(gallery, "shared")} == {"8"}
+    train = nodes(gallery, "train")
+    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in train] == ["8", "8"], "GKE's plugin alone"
+    operator = {pod["spec"].get("nodeName") for pod in gallery.get("pods", "-n", "gpu-operator", "-l", f"app={PLUGIN}")}
+    assert operator == {node["metadata"]["name"] for node in nodes(gallery, "shared")}
     claims = [each["status"]["allocation"]["devices"]["results"] for each in gallery.get("resourceclaims", "-A")]
     assert [len(each) for each in claims] == [8, 8], "8 NICs for each worker of train"
     (group,) = gallery.get("rayclusters", "-n", "berth-carol")[0]["spec"]["workerGroupSpecs"]
     assert group["rayStartParams"]["resources"] == "'{\"spot\": 1}'"
     scale(gallery, "carol", 1)
     eventually(lambda: len(running(gallery, "carol")) == 1, "a spot node comes, and a worker runs on it")
+    (node,) = nodes(gallery, "batch")
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4", "whole GPUs"
     (worker,) = gallery.workers("carol")
     assert "'{\"spot\": 1}'" in json.dumps(worker).replace('\\"', '"'), "Ray is started with it"
     assert gallery.get("cronjobs", "-n", "berth-keeper"), "somebody suspends berths that nobody uses"

@@ -14,6 +14,8 @@ from tests.lab.project import Project, Settings, eventually
 
 pytestmark = pytest.mark.lab
 
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+PLUGIN, DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-operator-node-feature-discovery-worker"
 ENGINEERS = [f"eng-{number}" for number in range(8)]
 
 
@@ -26,7 +28,9 @@ def environment(lab: Lab) -> Settings:
         "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
         "pools": {
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
-            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
+            # The chart's own tolerations do not cover this taint.
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any", "taints": [TAINT]},
+            "train": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
         # So that one more worker than the settings give can be forced, past the quota.
         "isolation": {"quotas": False},
@@ -48,9 +52,20 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projec
     project.destroy("shared")
 
 
-def dev_node(fleet: Project) -> dict[str, Any]:
-    (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")
+def node_of(fleet: Project, pool: str) -> dict[str, Any]:
+    (node,) = fleet.get("nodes", "-l", f"cloud.google.com/gke-nodepool={pool}")
     return node
+
+
+def dev_node(fleet: Project) -> dict[str, Any]:
+    return node_of(fleet, "dev")
+
+
+def daemons(fleet: Project, node: dict[str, Any]) -> set[str]:
+    """DaemonSets of the GPU Operator that have a pod on a node."""
+    where = ["-n", "gpu-operator", f"--field-selector=spec.nodeName={node['metadata']['name']}"]
+    owners = [pod["metadata"].get("ownerReferences", [{}])[0] for pod in fleet.get("pods", *where)]
+    return {owner["name"] for owner in owners if owner.get("kind") == "DaemonSet"}
 
 
 def labels(node: dict[str, Any]) -> dict[str, str]:
@@ -67,6 +82,49 @@ def test_one_node_of_eight_gpus_carries_32_workers(fleet: Project) -> None:
     assert sum(len(fleet.workers(name)) for name in ENGINEERS) == 32
     clusters = fleet.get("rayclusters", "-A")
     assert {each["status"]["state"] for each in clusters} == {"ready"}
+
+
+def test_a_tainted_pool_has_the_operators_daemons(fleet: Project) -> None:
+    node = dev_node(fleet)
+    assert TAINT in node["spec"]["taints"]
+    assert {PLUGIN, DISCOVERY} <= daemons(fleet, node)
+
+
+def test_a_pool_of_gkes_plugin_keeps_its_eight_gpus_beside_one_that_is_shared(fleet: Project) -> None:
+    node = node_of(fleet, "train")
+    found = node["metadata"]["labels"]
+    assert found["feature.node.kubernetes.io/pci-10de.present"] == "true", "the operator sees the GPUs all the same"
+    assert found["nvidia.com/gpu.deploy.operands"] == "false"
+    assert [name for name in found if name.startswith("nvidia.com/gpu.deploy.")] == ["nvidia.com/gpu.deploy.operands"]
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert daemons(fleet, node) == {DISCOVERY}
+    failed = [
+        check
+        for pool in json.loads(fleet.run("berth", "verify", "gpu", "-s", "shared", "--json", check=False).stdout)[
+            "pools"
+        ]
+        for check in pool["checks"]
+        if check["verdict"] == "fail"
+    ]
+    assert failed == []
+
+
+def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet: Project) -> None:
+    name = node_of(fleet, "train")["metadata"]["name"]
+    label = "nvidia.com/gpu.deploy.operands"
+    fleet.run("kubectl", "label", "node", name, f"{label}-")
+    try:
+        eventually(lambda: PLUGIN in daemons(fleet, node_of(fleet, "train")), "the operator serves the node")
+        told = fleet.run("berth", "verify", "gpu", "-s", "shared", "--pool", "train", "--json", check=False).stdout
+        assert (
+            f"run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train {label}=false" in told
+        )
+    finally:
+        fleet.run("kubectl", "label", "node", name, f"{label}=false")
+    eventually(lambda: daemons(fleet, node_of(fleet, "train")) == {DISCOVERY}, "the operator leaves the node alone")
+    eventually(
+        lambda: node_of(fleet, "train")["status"]["allocatable"].get("nvidia.com/gpu") == "8", "it has 8 GPUs again"
+    )
 
 
 def test_the_33rd_is_refused_by_the_settings(fleet: Project) -> None:

@@ -36,12 +36,31 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
                 f"{name!r} has {len(name)} characters; GKE allows a node pool's name {_POOL_NAME_LIMIT}",
                 of_key=True,
             )
-        yield from _labels_and_taints(pool, path)
+        yield from _labels_and_taints(pool, path, existing=settings.cluster.existing is not None)
         if settings.cluster.existing:
             continue
         yield from _disks(pool, path)
         yield from _sysctls(pool, path)
         yield from _upgrade(pool, path)
+    if not settings.cluster.existing:
+        yield from _no_room_for_operators(settings)
+
+
+def _no_room_for_operators(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Taints on all nodes that would otherwise take pods of no pool's: those of the operators, and GKE's own.
+
+    Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS tolerates a taint of a pool's own, and
+    GKE taints nodes with GPUs itself.
+    """
+    plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
+    tainted = [name for name, pool in plain.items() if any(each.effect != "PreferNoSchedule" for each in pool.taints)]
+    if len(tainted) == len(plain):
+        yield Problem(
+            ("environment", "pools", tainted[0], "taints"),
+            "no pool without GPUs is without taints, and the pods of KubeRay and of GKE itself, such as the cluster's DNS, would wait for"
+            " a node for ever; leave one such pool untainted",
+            rests_on=(("environment", "pools"),),
+        )
 
 
 def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
@@ -90,21 +109,24 @@ def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
             yield Problem((*path, "sysctls", key), "has no value; write one in quotes, or take the line out")
 
 
-def _labels_and_taints(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+def _labels_and_taints(pool: PoolSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
+    """Labels and taints that GKE would refuse; on an existing cluster taints only say what is there, GKE's own among them."""
     for key, value in pool.labels.items():
         yield from _key_and_value(key, value, (*path, "labels", key), "label")
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(pool.taints):
         where = (*path, "taints", index)
-        yield from _key_and_value(taint.key, taint.value, where, "taint")
+        yield from _key_and_value(taint.key, taint.value, where, "taint", reserved=() if existing else _RESERVED)
         if (taint.key, taint.effect) in seen:
             yield Problem(where, f"taint {taint.key} with {taint.effect} is there twice; GKE takes each once")
         seen.add((taint.key, taint.effect))
 
 
-def _key_and_value(key: str, value: str, path: Path, what: str) -> Iterable[Problem]:
+def _key_and_value(
+    key: str, value: str, path: Path, what: str, reserved: Sequence[str] = _RESERVED
+) -> Iterable[Problem]:
     prefix, _, name = key.rpartition("/")
-    reserved = next((own for own in _RESERVED if prefix == own or prefix.endswith(f".{own}")), None)
+    owner = next((own for own in reserved if prefix == own or prefix.endswith(f".{own}")), None)
     if not _LABEL_NAME.fullmatch(name) or ("/" in key and not _LABEL_PREFIX.fullmatch(prefix)):
         yield Problem(
             path,
@@ -112,10 +134,10 @@ def _key_and_value(key: str, value: str, path: Path, what: str) -> Iterable[Prob
             " '/' before it or none, for example example.com/team",
             of_key=True,
         )
-    elif reserved:
+    elif owner:
         yield Problem(
             path,
-            f"{key}: {reserved} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take another"
+            f"{key}: {owner} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take another"
             " domain, for example example.com/team",
             of_key=True,
         )

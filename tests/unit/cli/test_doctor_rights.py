@@ -62,6 +62,7 @@ class Cluster:
 
     denied: set[str] = field(default_factory=set)
     claims: bool = True
+    nodes: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     kubeconfig: str = ""
 
@@ -77,7 +78,7 @@ class Cluster:
             kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
             served = {"versions": [{"version": "v1"}], "resources": [{"name": kind} for kind in kinds]}
             return 200, served if self.claims else {}
-        return 200, {"items": [], "metadata": {}}
+        return 200, {"items": self.nodes if path.startswith("/api/v1/nodes") else [], "metadata": {}}
 
 
 @pytest.fixture
@@ -209,3 +210,13 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
     assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
     assert lacking["mend"].startswith("berth engineer add NAME -s shop")
     assert set(cluster.asked) == {*WAITING, *BERTH, *APART, "create rolebindings", "create roles"}
+
+
+def test_nodes_are_looked_at_for_labels_and_taints(project: Path, cluster: Cluster) -> None:
+    environment(project, BARE)
+    labels = {"cloud.google.com/gke-nodepool": "cpu"}
+    taints = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    cluster.nodes = [{"metadata": {"name": "a", "labels": labels}, "spec": {"taints": taints}, "status": {}}]
+    done = doctor("shop")
+    assert done.exit_code == 1
+    assert any("pool cpu: nodes have the taint dedicated=ml:NoSchedule" in text for _, text in of_cluster(done))

@@ -72,6 +72,15 @@ def test_whole_gpus_of_gke_as_they_should_be() -> None:
     }
 
 
+def test_a_pool_of_gkes_that_the_gpu_operator_serves_too_fails_with_the_command() -> None:
+    served = node("b", labels={"nvidia.com/gpu.deploy.device-plugin": "true", "nvidia.com/gpu.present": "true"})
+    opted_out = node("a", labels={"nvidia.com/gpu.present": "true"})
+    assert only_failure(judge_nodes(pool(), [opted_out, served])) == (
+        "feature labels: the GPU Operator serves b too; run: kubectl label nodes --overwrite"
+        " --selector=cloud.google.com/gke-nodepool=dev nvidia.com/gpu.deploy.operands=false"
+    )
+
+
 def test_shared_gpus_as_they_should_be() -> None:
     checks = judge_nodes(shared(), [node("a", 32, LABELS), node("b", 32, LABELS)])
     assert set(verdicts(checks).values()) == {"pass"}

@@ -139,7 +139,15 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "zone": None,
         "cluster": {"existing": {"kubeconfig": "~/.kube/config", "context": "gpu"}},
         "operators": {"kuberay": {"source": "present"}},
-        "pools": {"train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks"}},
+        "pools": {
+            "cpu": {"taints": [{"key": "team"}]},
+            "train": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": 2,
+                "rdma": "networks",
+                "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
+            },
+        },
     },
     "the smallest range of everything": {"network": {"cidr": "192.168.0.0/20"}, "pools": {"cpu": {"nodes": 7}}},
     "the widest": {"network": {"cidr": "10.0.0.0/8"}},
@@ -147,7 +155,9 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "labels, taints and kernel settings": {
         "labels": {"owner": "ml-platform", "cost-center": "42"},
         "pools": {
-            "cpu": {
+            "more": {
+                "machineType": "n2-standard-16",
+                "nodes": 1,
                 "labels": {"example.com/team": "ml", "tier": ""},
                 "taints": [
                     {"key": "example.com/only", "value": "ray"},

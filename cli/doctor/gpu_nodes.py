@@ -1,0 +1,93 @@
+"""Nodes of an existing cluster against their pools' settings: the labels that say who serves GPUs, and taints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cli.doctor.findings import Finding, Topic
+from components.placement import POOL_LABEL, tolerations
+from components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import Pool, offered
+
+Object = dict[str, Any]
+
+CLUSTER = Topic("cluster")
+
+# Taints that come and go with a node's condition; workloads do not tolerate them.
+_OF_CONDITION = (
+    *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "cloud.google.com/impending-node-termination"),
+    *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+)
+
+
+def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
+    """Findings about labels and taints of the nodes of each declared pool; none where all is well.
+
+    Args:
+        nodes: all nodes of the cluster.
+        settings: of the environment.
+    """
+    there = list(nodes)
+    pools = offered(settings.pools, settings.sharing)
+    operator = any(pool.settings.by_operator for pool in pools.values())
+    findings = []
+    for name, pool in pools.items():
+        of_pool = [node for node in there if _labels(node).get(POOL_LABEL) == name]
+        findings += [*_unlabelled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
+    return findings
+
+
+def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterable[Finding]:
+    """Labels that nodes lack, where the GPU Operator, or GKE's device plugin, would serve GPUs that others serve."""
+    serves = operator or any(_labels(node).get(DEPLOYED_LABEL) == "true" for node in nodes)
+    if not (serves or pool.settings.by_dra):
+        return
+    lacking: dict[str, str] = {}
+    without = []
+    for node in nodes:
+        wrong = {key: value for key, value in serving_labels(pool).items() if _labels(node).get(key) != value}
+        if wrong:
+            lacking |= wrong
+            without.append(node["metadata"]["name"])
+    if lacking:
+        yield CLUSTER.missing(
+            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that say who serves their GPUs, and"
+            " a second device plugin, or the wrong one, advertises them",
+            label_command(pool.name, lacking),
+        )
+
+
+def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
+    """Taints that the settings do not name: neither workers nor the GPU Operator's daemons run on such nodes."""
+    tolerated = tolerations(pool.settings)
+    for taint in _taints(nodes):
+        if not any(_tolerates(toleration, taint) for toleration in tolerated):
+            key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
+            yield CLUSTER.missing(
+                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name, and nothing of berth"
+                " runs on them",
+                f"environment.pools.{pool.name}.taints: [{{key: {key}, value: {value!r}, effect: {effect}}}]",
+            )
+
+
+def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:
+    """The taints of nodes that keep pods away for good, each once."""
+    found: list[Mapping[str, str]] = []
+    for node in nodes:
+        for taint in (node.get("spec") or {}).get("taints") or []:
+            same = {name: taint.get(name) or "" for name in ("key", "value", "effect")}
+            lasting = taint["effect"] != "PreferNoSchedule" and not taint["key"].startswith(_OF_CONDITION)
+            if lasting and same not in found:
+                found.append(same)
+    return found
+
+
+def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    same = toleration["operator"] == "Exists" or toleration.get("value", "") == taint["value"]
+    return same and (toleration["key"], toleration["effect"]) == (taint["key"], taint["effect"])
+
+
+def _labels(node: Object) -> Mapping[str, str]:
+    return node["metadata"].get("labels") or {}
