@@ -48,6 +48,7 @@ def document(report: Report) -> dict[str, Any]:
             for each in report.against_policies
         ],
         "waived": [asdict(waiver) for waiver in waivers(report.violations)],
+        "stays": [asdict(each) for each in report.stays],
         "warnings": list(report.warnings),
     }
 

@@ -13,6 +13,7 @@ from cli.preview.effects.effect import GpusAway, Level
 from cli.preview.fleet import span
 from cli.preview.plan import Property
 from cli.preview.report import Drift, Report
+from cli.preview.words import word_of
 from stacks.policies.policy import how_to_waive, waivers
 
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
@@ -132,6 +133,15 @@ def told_line(report: Report) -> str:
     if not report.known.told:
         return ""
     return f"Engineers' stacks are told other {', '.join(report.known.told)} from then on."
+
+
+def stay_lines(report: Report) -> list[str]:
+    """Values that stay, though the settings no longer ask for them, and what to do about each."""
+    return [
+        f"Stays: {word_of(each.type)} {each.name} keeps {each.path} = {value_text(each.value)}, which the settings no longer"
+        f" ask for; {each.way}."
+        for each in report.stays
+    ]
 
 
 def drift_line(each: Drift) -> str:

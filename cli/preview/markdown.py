@@ -68,7 +68,8 @@ def _summary(report: Report) -> list[str]:
         ("Money a day", lines.money_line(report.cost) if report.cost else ""),
     ]
     items = [f"- **{title}**: {_escaped(text)}" for title, text in found if text]
-    items += [f"- {_escaped(note)}" for note in (lines.told_line(report), lines.not_asked_line(report)) if note]
+    notes = (lines.told_line(report), lines.not_asked_line(report), *lines.stay_lines(report))
+    items += [f"- {_escaped(note)}" for note in notes if note]
     return [*items, ""] if items else []
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from cli.preview.cost import GpuHours, Money, gpu_hours, money
 from cli.preview.effects.effect import Effect, GpusAway, Level, Sitting
+from cli.preview.effects.stays import Stay, stays_of
 from cli.preview.effects.table import effects_of
 from cli.preview.fleet import NODE_POOL, fleet_of
 from cli.preview.plan import Operation, Plan, Property, Step
@@ -123,6 +124,7 @@ class Report:
         cost: money a day, None where no rate is given.
         warnings: what the engine and the program warn of, beyond the effects.
         violations: what the plan has that is against a policy, waived or not.
+        stays: values that stay, though the settings no longer ask for them.
     """
 
     known: Known
@@ -133,6 +135,7 @@ class Report:
     cost: Money | None
     warnings: Sequence[str]
     violations: Sequence[Violation] = ()
+    stays: Sequence[Stay] = ()
 
     @property
     def against_policies(self) -> list[Violation]:
@@ -227,6 +230,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         # The program says of sharing what the effects say too.
         warnings=[line for line in plan.warnings if not line.startswith(tuple(texts))],
         violations=violations(planned_of(plan), known.house) if known.house else (),
+        stays=stays_of(plan.steps),
     )
 
 

@@ -75,6 +75,8 @@ def _summary(report: Report) -> list[Text]:
     ]
     texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
     notes = [lines.told_line(report), lines.not_asked_line(report)]
-    texts += [Text(note, style="yellow") for note in (*notes, *lines.waiver_lines(report)) if note]
+    texts += [
+        Text(note, style="yellow") for note in (*notes, *lines.stay_lines(report), *lines.waiver_lines(report)) if note
+    ]
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
     return [*texts, Text(lines.verdict_line(report), style=_VERDICTS[report.verdict])]

@@ -19,6 +19,10 @@ IGNORED_CHANGES = ["nodeConfig"]
 would replace the cluster (https://github.com/hashicorp/terraform-provider-google/issues/12070)."""
 
 
+EVERYWHERE = {"everywhere": "0.0.0.0/0"}
+"""The networks from which a control plane can be reached where the settings name none: access takes credentials only."""
+
+
 def cluster_arguments(settings: EnvironmentSettings) -> dict[str, Any]:
     """The arguments of the cluster, except its name and networks.
 
@@ -72,7 +76,7 @@ def _node_locations(settings: EnvironmentSettings) -> list[str] | None:
 
 
 def _multi_networking(settings: EnvironmentSettings) -> bool | None:
-    """Where a pool's nodes have further networks, unless it is given. It can only be chosen when the cluster is made."""
+    """Whether nodes can have further networks: where a pool's nodes have some, unless the settings say so."""
     if settings.cluster.multi_networking is not None:
         return settings.cluster.multi_networking
     return True if any(pool.rdma == "networks" for pool in settings.pools.values()) else None
@@ -99,12 +103,14 @@ def _private(cluster: ClusterSettings) -> dict[str, Any]:
     return {"enable_private_nodes": cluster.private_nodes, "enable_private_endpoint": cluster.private_endpoint}
 
 
-def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
-    """From where the control plane can be reached; a private endpoint has such a list, be it empty."""
-    if not cluster.authorized_networks and not cluster.private_endpoint:
-        return None
-    blocks = [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(cluster.authorized_networks.items())]
-    return {"cidr_blocks": blocks}
+def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any]:
+    """Networks from which the control plane can be reached; a private endpoint has such a list, be it empty.
+
+    The list is always sent. What is left out stays in force, and the provider cannot switch a list off: a list of everywhere is
+    what an open control plane has.
+    """
+    networks = cluster.authorized_networks or ({} if cluster.private_endpoint else EVERYWHERE)
+    return {"cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(networks.items())]}
 
 
 def _addons(settings: EnvironmentSettings) -> dict[str, Any] | None:

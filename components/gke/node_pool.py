@@ -15,8 +15,9 @@ from components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_
 from components.sharing.disturbance import of_labels
 from stacks.settings.pools import Pool
 
-_TIMEOUTS = pulumi.CustomTimeouts(create="1h", update="6h", delete="1h")
-"""The provider's own 30 minutes end before GKE has replaced the nodes of a GPU pool, which it does one by one."""
+TIMEOUTS = pulumi.CustomTimeouts(update="6h")
+"""The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool, which it does one by one,
+and gives each up to an hour to drain. For creation and deletion the provider's own are kept."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class NodePool(pulumi.ComponentResource):
             cluster=inputs.cluster,
             **node_pool_arguments(inputs.pool, inputs.place),
             opts=pulumi.ResourceOptions(
-                parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=_TIMEOUTS
+                parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=TIMEOUTS
             ),
         )
         self.register_outputs({})

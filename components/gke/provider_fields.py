@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ FILE = Path(__file__).parent / "provider_fields.json"
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 
 _INDEX = re.compile(r"\[\d+\]")
 _QUOTED = re.compile(r'\.?\["((?:[^"\\]|\\.)*)"\]')
@@ -48,6 +49,7 @@ class Field:
         caseless: upper and lower case are equal.
         empty: the value that an empty one is equal to.
         format: name of the provider's check of the value.
+        sticks: a change, but an update that empties the field sends nothing, so that the value stays.
     """
 
     replaces: bool = False
@@ -68,6 +70,11 @@ class Field:
     caseless: bool = False
     empty: str = ""
     format: str = ""
+    sticks: bool = False
+
+    def stays(self, new: Any) -> bool:
+        """Whether the value that is there stays, for what the new inputs have in its place."""
+        return (new is None and (self.keeps or self.sticks)) or (new == {} and self.sticks and self.kind == "map")
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,32 @@ def resources() -> Mapping[str, ResourceFields]:
         token: ResourceFields({path: _field(row) for path, row in its.items()}, content["timeouts"][token])
         for token, its in rows.items()
     }
+
+
+def left_out(
+    old: Mapping[str, Any], new: Mapping[str, Any], facts: ResourceFields, block: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Paths and values that stay, though an update leaves them out.
+
+    Args:
+        old: the inputs that are in force.
+        new: the inputs that are asked for.
+        facts: the fields of the resource's type.
+        block: path of the block that both are of.
+    """
+    for name in facts.blocks.get(block, ()):
+        path = f"{block}.{name}" if block else name
+        before, after = old.get(name), new.get(name)
+        if not before and before != 0:
+            continue
+        fact = facts.fields[path]
+        if fact.stays(after):
+            yield path, before
+        elif path in facts.blocks:
+            pairs = [(before, after)] if isinstance(before, Mapping) else zip(before, after or (), strict=False)
+            for one, other in pairs:
+                if isinstance(one, Mapping) and isinstance(other, Mapping):
+                    yield from left_out(one, other, facts, path)
 
 
 def _field(row: Mapping[str, Any]) -> Field:

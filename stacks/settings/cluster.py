@@ -42,7 +42,7 @@ class ClusterSettings(Settings):
     authorized_networks: dict[Name, Cidr] = {}
     """From where the control plane can be reached, by a name for each range. Default: from everywhere, with credentials."""
     multi_networking: bool | None = None
-    """GKE multi-networking; it can only be chosen when the cluster is made. Default: where a pool has `rdma: networks`."""
+    """GKE multi-networking. Default: where a pool has `rdma: networks`."""
     logging: list[Literal["SYSTEM", "WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER"]] = [
         "SYSTEM",
         "WORKLOADS",

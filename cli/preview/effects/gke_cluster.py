@@ -1,7 +1,6 @@
 """What a change of a GKE cluster does.
 
-Which edits make nodes anew: docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, the table "Manual
-changes that recreate the nodes using a node upgrade strategy and respecting maintenance policies".
+Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields).
 """
 
 from __future__ import annotations
@@ -12,24 +11,25 @@ from cli.preview.effects.effect import Effect, Level, gpus_away, sitting_on, whe
 from cli.preview.fleet import Fleet, is_zone
 from cli.preview.paths import below
 from cli.preview.plan import Property, Step
+from components.gke.provider_fields import CLUSTER, resources
 
-_QUIET = (
+# Fields that nothing that runs notices.
+QUIET = (
     *("resourceLabels", "loggingConfig", "monitoringConfig", "maintenancePolicy", "notificationConfig"),
-    *("costManagementConfig", "securityPostureConfig", "description", "nodePoolAutoConfig", "nodePoolDefaults"),
-    *("loggingService", "monitoringService", "fleet", "allowNetAdmin", "gatewayApiConfig", "initialNodeCount"),
+    *("costManagementConfig", "removeDefaultNodePool"),
 )
 
-_ANEW = {
+# Words for fields whose change recreates the nodes of all pools.
+WORDS = {
     "enableShieldedNodes": "shielded nodes",
     "networkPolicy": "network policy enforcement",
     "addonsConfig.networkPolicyConfig": "network policy enforcement",
     "addonsConfig.dnsCacheConfig": "NodeLocal DNSCache",
     "enableIntranodeVisibility": "intranode visibility",
-    "defaultSnatStatus": "default SNAT",
-    "confidentialNodes": "confidential nodes",
 }
 
-_DISTURBS = {
+# Fields that recreate no nodes, and whose change something else notices.
+DISTURBS = {
     "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
     "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs submitted"
     " from outside may lose it",
@@ -37,10 +37,8 @@ _DISTURBS = {
     "controlPlaneEndpointsConfig": "by which addresses the control plane is reached changes",
     "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and nobody"
     " looks after them while no operator runs",
-    "addonsConfig": "an add-on of GKE is switched or set otherwise; its own pods restart",
     "workloadIdentityConfig": "pods get their Google identities from another pool",
     "nodeLocations": "the zones of pools that name none change",
-    "enableK8sBetaApis": "the control plane restarts to serve other beta APIs",
 }
 
 
@@ -70,7 +68,7 @@ def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
 
 def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
     path = changed.path
-    if any(below(path, prefix) for prefix in _QUIET):
+    if any(below(path, prefix) for prefix in QUIET):
         return None
     if below(path, "deletionProtection"):
         if changed.new is False:
@@ -80,15 +78,18 @@ def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
         return None
     if below(path, "minMasterVersion"):
         return _upgrade(changed, step)
-    for prefix, word in _ANEW.items():
-        if below(path, prefix):
-            sitting = sitting_on(fleet, fleet.everywhere)
-            text = f"{word}: GKE makes every node of the cluster anew, pool by pool, and evicts the pods on it"
-            return Effect(where_somebody_works(fleet, sitting), text, sitting)
-    for prefix, text in _DISTURBS.items():
+    for prefix, text in DISTURBS.items():
         if below(path, prefix):
             return Effect(Level.DISTURBS, text)
-    return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
+    fact = resources()[CLUSTER].at(path)
+    if fact is not None and fact.nodes == "no" and not fact.replaces:
+        return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
+    known = fact is not None and fact.nodes == "yes"
+    word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
+    guess = "" if known else " (whether it does is not known; berth says the worst)"
+    sitting = sitting_on(fleet, fleet.everywhere)
+    text = f"{word}: GKE makes every node of the cluster anew{guess}, pool by pool, and evicts the pods on it"
+    return Effect(where_somebody_works(fleet, sitting), text, sitting)
 
 
 def _upgrade(changed: Property, step: Step) -> Effect | None:

@@ -1,14 +1,13 @@
-"""What a change of a node pool does. Many of them look like edits, and make every node anew.
+"""What a change of a node pool does. Many changes look like edits, and recreate every node.
 
-Which ones: docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, "Manual changes that recreate the nodes
-using a node upgrade strategy without respecting maintenance policies", and the fields that google/services/container/
-node_config.go of hashicorp/terraform-provider-google (August 2026) updates in place; what can't be updated in place at all
-the engine tells as a replacement.
+Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields); the engine says which
+ones replace the pool. What is said here beyond that follows docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from cli.preview.effects.effect import (
     Effect,
@@ -22,20 +21,15 @@ from cli.preview.effects.effect import (
 from cli.preview.fleet import Fleet, NodePool, span
 from cli.preview.paths import below
 from cli.preview.plan import Property, Step
+from components.gke.provider_fields import NODE_POOL, left_out, resources
 from components.sharing.device_plugin import MIG_LABEL
 from components.sharing.disturbance import of_labels
 
-# In place, and no node notices ("Update node labels and taints for existing node pools", "Use network tags"; the others
-# are rules for the next time that GKE touches nodes).
-_QUIET = (
-    *("nodeConfig.labels", "nodeConfig.taints", "nodeConfig.tags", "nodeConfig.resourceLabels"),
-    *("nodeConfig.resourceManagerTags", "management", "upgradeSettings", "nodeDrainConfig", "initialNodeCount"),
-)
-# Told as the pool's size.
-_SIZE = ("nodeCount", "autoscaling", "nodeLocations")
+# Fields that say how many nodes there are, and where.
+SIZE = ("nodeCount", "autoscaling", "nodeLocations")
 
-# In place, and GKE makes every node anew; in the field's words.
-_ANEW = {
+# Words for fields whose change recreates the nodes.
+WORDS = {
     "nodeConfig.machineType": "the machine type",
     "nodeConfig.diskType": "the type of the boot disk",
     "nodeConfig.diskSizeGb": "the size of the boot disk",
@@ -51,8 +45,6 @@ _ANEW = {
     "nodeConfig.loggingVariant": "the logging agent",
     "nodeConfig.workloadMetadataConfig": "the metadata server (Workload Identity)",
     "nodeConfig.confidentialNodes": "confidential nodes",
-    "nodeConfig.guestAccelerators": "the GPUs or their driver",
-    "networkConfig": "the nodes' network",
     "version": "the nodes' version",
 }
 
@@ -68,7 +60,7 @@ def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
     if after is None:
         return []
     return [
-        *_nodes_anew(before, after, step.properties, fleet),
+        *_nodes_anew(before, after, _sent(step), fleet),
         *_size(before, after, step.properties, fleet),
         *_labels(before, after, fleet),
         *_taints(before, after, fleet),
@@ -91,21 +83,34 @@ def _gone(pool: NodePool, after: NodePool | None, step: Step, fleet: Fleet) -> E
 
 def _nodes_anew(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
     """GKE makes every node anew, by the pool's upgrade settings."""
-    changed = [each.path for each in properties if not any(below(each.path, prefix) for prefix in (*_QUIET, *_SIZE))]
+    facts = {each.path: _recreates(each.path) for each in properties}
+    changed = [path for path, answer in facts.items() if answer != "no"]
     if not changed:
         return []
-    known = {path: word for path in changed for prefix, word in _ANEW.items() if below(path, prefix)}
-    unknown = [path for path in changed if path not in known]
-    what = " and ".join(dict.fromkeys([*known.values(), *unknown]))
-    guess = " (berth does not know what that does, and says the worst)" if unknown else ""
+    words = [next((word for prefix, word in WORDS.items() if below(path, prefix)), path) for path in changed]
+    what = " and ".join(dict.fromkeys(words))
+    guess = " (whether it does is not known; berth says the worst)" if "yes" not in facts.values() else ""
     if before.nodes[1] == 0:
         return []
     sitting = sitting_on(fleet, [before.name])
     text = (
-        f"pool {before.name}: for a change of {what}{guess} GKE makes every node anew, {_pace(before, after)}, and evicts the"
+        f"pool {before.name}: for a change of {what} GKE makes every node anew{guess}, {_pace(before, after)}, and evicts the"
         " pods on it"
     )
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, _gpus_meanwhile(before, after))]
+
+
+def _sent(step: Step) -> list[Property]:
+    """The properties that change, without those whose values stay, whatever is asked for."""
+    inputs = (step.old.inputs, step.new.inputs) if step.old and step.new else ({}, {})
+    stay = [path for path, _ in left_out(*inputs, resources()[NODE_POOL])]
+    return [each for each in step.properties if not any(below(each.path, path) for path in stay)]
+
+
+def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
+    """Whether GKE recreates the nodes for a change in place of a field."""
+    fact = resources()[NODE_POOL].at(path)
+    return "unknown" if fact is None or fact.replaces else fact.nodes
 
 
 def upgrade_of(pool: NodePool) -> tuple[int, int]:
@@ -135,7 +140,7 @@ def _gpus_meanwhile(before: NodePool, after: NodePool) -> list[GpusAway]:
 
 
 def _size(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
-    if not any(below(each.path, prefix) for each in properties for prefix in _SIZE):
+    if not any(below(each.path, prefix) for each in properties for prefix in SIZE):
         return []
     change = f"{span(before.nodes)} nodes become {span(after.nodes)}"
     fewer, left = max(0, before.nodes[1] - after.nodes[1]), _zones_left(before, after)

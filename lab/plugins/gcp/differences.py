@@ -55,10 +55,9 @@ def with_kept(old: dict[str, Any], new: dict[str, Any], facts: ResourceFields, b
     result = dict(new)
     for name in facts.blocks.get(block, ()):
         path = f"{block}.{name}" if block else name
-        before, after = old.get(name), new.get(name)
-        if after is None:
-            if before is not None and facts.fields[path].keeps:
-                result[name] = before
+        before, after, fact = old.get(name), new.get(name), facts.fields[path]
+        if fact.stays(after):
+            result |= {name: before} if before is not None else {}
         elif path in facts.blocks and isinstance(before, dict) and isinstance(after, dict):
             result[name] = with_kept(before, after, facts, path)
         elif path in facts.blocks and isinstance(before, list) and isinstance(after, list):

@@ -18,6 +18,7 @@ from lab.plugins.gcp.inputs import table
 
 _SECONDS = {"m": 60, "h": 3600}
 _REFERENCE = ("name, path and self link are equal", "self links compared by relative path")
+_STICKS = re.compile(r"removing the (?:last label|block) sends no")
 _EMPTY = re.compile(r"empty equals (\w+)")
 
 
@@ -102,6 +103,7 @@ def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
         "caseless": "case ignored" in note,
         "empty": empty[1] if empty else None,
         "format": row.get("validate"),
+        "sticks": _STICKS.search(note) is not None,
     }
     return {
         key: value

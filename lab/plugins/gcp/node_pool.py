@@ -78,7 +78,10 @@ class NodePool(ResourceType):
         )
 
     def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        return location_problems("location", inputs.get("location"))
+        found = location_problems("location", inputs.get("location"))
+        if inputs.get("namePrefix") and "name" not in inputs.get("__defaults", []):
+            found.append(("namePrefix", "Cannot specify both name and name_prefix for a node_pool"))
+        return found
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """The provider empties the list of further networks that the inputs do not name, unless GKE itself made the networks."""

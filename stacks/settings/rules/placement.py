@@ -95,8 +95,8 @@ def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
     if settings.cluster.multi_networking is False:
         yield Problem(
             ("environment", "cluster", "multiNetworking"),
-            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with multi-networking,"
-            " which cannot be switched on later; take this line out",
+            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with multi-networking;"
+            " take this line out",
         )
     if not settings.network.existing:
         return  # Each zone gets an RDMA network of its own.

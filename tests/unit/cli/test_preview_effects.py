@@ -45,9 +45,7 @@ def pool_changes(old: Inputs, new: Inputs, *, live: list[Inputs] | None = None) 
         ({"nodeConfig__linuxNodeConfig": {"sysctls": {"net.core.rmem_max": "1"}}}, "kernel settings"),
         ({"nodeConfig__kubeletConfig": {"cpuManagerPolicy": "static"}}, "the kubelet's settings"),
         ({"nodeConfig__workloadMetadataConfig": {"mode": "GCE_METADATA"}}, "the metadata server (Workload Identity)"),
-        ({"nodeConfig__guestAccelerators": []}, "the GPUs or their driver"),
         ({"version": "1.36.4-gke.1"}, "the nodes' version"),
-        ({"nodeConfig__newThing": 1}, "nodeConfig.newThing (berth does not know what that does, and says the worst)"),
     ],
 )
 def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> None:
@@ -231,9 +229,12 @@ def test_labels_and_logs_of_the_cluster_are_harmless() -> None:
     assert cluster_changes(resourceLabels={"a": "b"}, loggingConfig={"enableComponents": []}) == []
 
 
-def test_an_unknown_setting_of_the_cluster_may_disturb() -> None:
-    ((level, text),) = told(cluster_changes(newThing=1))
-    assert (level, text) == ("disturbs", "newThing changes in place; berth does not know what that does to what runs")
+def test_a_setting_that_berth_says_nothing_of_may_disturb() -> None:
+    ((level, text),) = told(cluster_changes(deletionPolicy="ABANDON"))
+    assert (level, text) == (
+        "disturbs",
+        "deletionPolicy changes in place; berth does not know what that does to what runs",
+    )
 
 
 def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:

@@ -1,0 +1,154 @@
+"""What the preview says of an edit in place of every field of pools and clusters, and of values that stay."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cli.preview import lines
+from cli.preview.document import document
+from cli.preview.effects import gke_cluster
+from cli.preview.effects.node_pool import SIZE, WORDS
+from cli.preview.effects.stays import WAYS
+from cli.preview.markdown import markdown
+from cli.preview.paths import below
+from cli.preview.report import Report
+from cli.preview.tree import tree
+from components.gke.provider_fields import CLUSTER, NODE_POOL, resources
+from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, pool, ray, report, same, told
+
+POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
+CLUSTER_FIELDS = {
+    path: fact
+    for path, fact in resources()[CLUSTER].fields.items()
+    if not fact.replaces and not below(path, "nodeConfig") and path not in ("minMasterVersion", "deletionProtection")
+}
+
+
+def changed(token: str, path: str) -> list[tuple[str, str]]:
+    """What is said of an edit in place, with somebody on the pool."""
+    old, new = pool(), pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
+    step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
+    around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []
+    return told(effects(step, *around, same(RAY, "alice", ray("alice"))))
+
+
+def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
+    wrong = []
+    for path, fact in POOL_FIELDS.items():
+        said = changed(NODE_POOL, path)
+        word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
+        guess = " (whether it does is not known; berth says the worst)" if fact.nodes == "unknown" else ""
+        pace = "1 at a time with 1 spare node, and evicts the pods on it"
+        text = f"pool train: for a change of {word} GKE makes every node anew{guess}, {pace}"
+        if said != ([] if fact.nodes == "no" else [("destroys", text)]):
+            wrong.append((path, said))
+    assert wrong == []
+
+
+def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
+    wrong = []
+    for path, fact in CLUSTER_FIELDS.items():
+        said = changed(CLUSTER, path)
+        quiet = any(below(path, prefix) for prefix in gke_cluster.QUIET)
+        known = any(below(path, prefix) for prefix in gke_cluster.DISTURBS)
+        levels = [] if quiet else ["disturbs"] if known or fact.nodes == "no" else ["destroys"]
+        if [level for level, _ in said] != levels:
+            wrong.append((path, said))
+        if levels == ["destroys"]:
+            assert ("is not known" in said[0][1]) is (fact.nodes == "unknown"), path
+    assert wrong == []
+
+
+@pytest.mark.parametrize("token", [NODE_POOL, CLUSTER])
+def test_the_worst_is_said_of_a_field_of_which_nothing_is_known(token: str) -> None:
+    ((level, text),) = changed(token, "newThing")
+    assert (level, "(whether it does is not known; berth says the worst)" in text) == ("destroys", True)
+
+
+def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
+    both = {"nodeConfig.diskSizeGb": {"diffKind": "update"}, "newThing": {"diffKind": "update"}}
+    step = event("update", NODE_POOL, "train", pool(), pool(), detailedDiff=both)
+    ((_, text),) = told(effects(step))
+    assert "the size of the boot disk and newThing GKE makes every node anew, 1 at a time" in text
+
+
+def test_the_size_of_a_pool_is_no_edit_of_its_nodes() -> None:
+    assert {path: POOL_FIELDS[path].nodes for path in SIZE} == dict.fromkeys(SIZE, "no")
+
+
+# Values that stay
+
+
+def staying(token: str, old: Inputs, new: Inputs, operation: str = "same") -> Report:
+    return report(event(operation, token, "train", old, new))
+
+
+LEFT_OUT: list[tuple[str, Inputs]] = [
+    (NODE_POOL, {"maxPodsPerNode": 32}),
+    (NODE_POOL, {"nodeConfig": {"labels": {"team": "research"}}}),
+    (NODE_POOL, {"nodeConfig": {"resourceLabels": {"owner": "ml"}}}),
+    (NODE_POOL, {"nodeConfig": {"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}}),
+    (NODE_POOL, {"nodeConfig": {"serviceAccount": "nodes@some-project.iam.gserviceaccount.com"}}),
+    (NODE_POOL, {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": 1}]}}),
+    (CLUSTER, {"nodeLocations": ["us-central1-b"]}),
+    (CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}),
+]
+
+
+def without(inputs: Inputs) -> Inputs:
+    """The same inputs without their only value."""
+    return {"nodeConfig": {}} if "nodeConfig" in inputs else {}
+
+
+@pytest.mark.parametrize(("token", "old"), LEFT_OUT)
+def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> None:
+    for operation in ("same", "update"):
+        found = staying(token, old, without(old), operation)
+        (stay,) = found.stays
+        assert stay.way == WAYS[token, stay.path]
+        (line,) = lines.stay_lines(found)
+        assert f" train keeps {stay.path} = " in line
+        assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
+
+
+def test_every_way_out_is_shown() -> None:
+    shown = {(token, staying(token, old, without(old)).stays[0].path) for token, old in LEFT_OUT}
+    assert shown == WAYS.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "operation"),
+    [
+        ({"nodeConfig": {"spot": True}}, {"nodeConfig": {}}, "update"),
+        ({"nodeConfig": {"labels": {"a": "b"}}}, {"nodeConfig": {"labels": {}}}, "update"),
+        ({"maxPodsPerNode": 32}, {"maxPodsPerNode": 64}, "replace"),
+        ({"maxPodsPerNode": 32}, {}, "replace"),
+        ({"nodeCount": 2}, {"autoscaling": {"totalMaxNodeCount": 2}}, "update"),
+    ],
+)
+def test_what_goes_or_is_replaced_does_not_stay(old: Inputs, new: Inputs, operation: str) -> None:
+    assert staying(NODE_POOL, old, new, operation).stays == []
+
+
+def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> None:
+    old, new = pool(resourceLabels={"owner": "ml"}), pool()
+    found = report(event("update", NODE_POOL, "train", old, new))
+    assert [effect.text for change in found.changes for effect in change.effects] == []
+    assert [each.path for each in found.stays] == ["nodeConfig.resourceLabels"]
+
+
+def test_what_stays_is_in_every_rendering() -> None:
+    found = staying(NODE_POOL, {"maxPodsPerNode": 32}, {})
+    assert found.verdict == "nothing"
+    (line,) = lines.stay_lines(found)
+    shown_there = io.StringIO()
+    Console(width=400, file=shown_there).print(tree(found))
+    assert line in shown_there.getvalue()
+    assert line.replace("`", "\\`") in markdown(found)
+    shown: dict[str, Any] = json.loads(json.dumps(document(found)))["stays"][0]
+    assert (shown["path"], shown["value"], shown["name"]) == ("maxPodsPerNode", 32, "train")

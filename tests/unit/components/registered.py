@@ -1,0 +1,83 @@
+"""The fields of Google's resources that berth sets: those of real registrations, of every case of the goldens and every shipped stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from lab.plugins.gcp.inputs import table
+from stacks import stack_file
+from stacks.google import google
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.pools import offered
+from tests.unit.components import test_gke_cluster, test_gke_node_pool
+from tests.unit.components.gke import environment_of
+from tests.unit.recording import Registration, run
+
+
+@cache
+def registrations() -> tuple[Registration, ...]:
+    """All of Google's resources that the cases and the shipped stacks register."""
+    return tuple(
+        each
+        for name, settings in _environments()
+        for each in run(lambda name=name, settings=settings: _program(name, settings), name).registrations  # type: ignore[misc]
+        if each.type in table()
+    )
+
+
+@cache
+def registered_fields() -> dict[str, frozenset[str]]:
+    """Paths of the fields that are set, by Pulumi's type token."""
+    return {
+        token: frozenset(path for each in registrations() if each.type == token for path in paths(token, each.inputs))
+        for token in table()
+    }
+
+
+@cache
+def at_times() -> frozenset[tuple[str, str]]:
+    """Types and paths of fields that some resource is registered with, and another one of the type is not."""
+    found = set()
+    for token, fields in registered_fields().items():
+        each_time = [set(paths(token, each.inputs)) for each in registrations() if each.type == token]
+        for path in fields:
+            block = path.rpartition(".")[0]
+            if any(path not in given and (not block or block in given) for given in each_time):
+                found.add((token, path))
+    return frozenset(found)
+
+
+def paths(token: str, inputs: dict[str, Any]) -> Iterator[str]:
+    """Paths of inputs without list indices; the keys of a map are none."""
+    return _paths("", {key: value for key, value in inputs.items() if not key.startswith("__")}, table()[token])
+
+
+def _paths(path: str, value: Any, kind: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _paths(path, item, kind[0])
+    elif isinstance(value, dict) and "*" not in kind:
+        for key, inner in value.items():
+            if inner is not None:
+                here = f"{path}.{key}" if path else key
+                yield here
+                yield from _paths(here, inner, kind[key])
+
+
+async def _program(name: str, settings: EnvironmentSettings) -> None:
+    await google(name, settings, offered(settings.pools, settings.sharing), {})
+
+
+def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
+    for values in test_gke_cluster.CASES.values():
+        yield "some", environment_of(**values)
+    for pool, rest in test_gke_node_pool.CASES.values():
+        yield "some", environment_of({"it": pool}, **rest)
+    for stack in stack_file.stack_names():
+        file = stack_file.read(stack_file.stack_path(stack))
+        settings = load(stack, file.settings, file)
+        if isinstance(settings, EnvironmentSettings) and not settings.cluster.existing:
+            yield stack, settings

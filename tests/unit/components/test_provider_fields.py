@@ -1,0 +1,134 @@
+"""Facts about the fields of Google's provider: they are those of its source, for every field that berth sets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.preview.effects import gke_cluster, node_pool
+from cli.preview.effects.stays import QUIET, WAYS
+from components.gke.node_pool import TIMEOUTS
+from components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
+from lab.home import CLONE
+from lab.plugins.gcp.field_rules import FORMATS
+from lab.plugins.gcp.generate_fields import distilled, pulumi_path, terraform_names, text
+from stacks.settings.types import parse_duration
+from tests.unit.components.registered import at_times, registered_fields
+
+WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
+PART = Path(__file__).parent / "google_provider_fields.json"
+
+needs_whole = pytest.mark.skipif(not WHOLE.exists(), reason=f"needs the provider's fields: {WHOLE} is absent")
+
+
+def part_of(whole: dict[str, Any]) -> dict[str, Any]:
+    """What is kept in this folder: the facts about the fields that berth sets, under Terraform's names."""
+    fields = {token: set(paths) for token, paths in registered_fields().items()}
+    # The first pool's node has the fields of a pool's.
+    fields[NODE_POOL] |= {path for path in fields[CLUSTER] if path.startswith("nodeConfig.")}
+    rows = {
+        name: {
+            path: row
+            for path, row in whole["resources"][name].items()
+            if (row.get("optional") or row.get("required")) and pulumi_path(token, path) in fields[token]
+        }
+        for token, name in terraform_names().items()
+    }
+    return {key: whole[key] for key in ("source", "timeouts", "customizeDiff", "createErrors")} | {"resources": rows}
+
+
+@needs_whole
+def test_the_facts_are_those_of_the_providers_source() -> None:
+    whole = json.loads(WHOLE.read_text(encoding="utf-8"))
+    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
+        f"run: python -m lab.plugins.gcp.generate_fields {WHOLE}"
+    )
+
+
+@needs_whole
+def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(request: pytest.FixtureRequest) -> None:
+    part = part_of(json.loads(WHOLE.read_text(encoding="utf-8")))
+    if request.config.getoption("--update-golden"):
+        PART.write_text(json.dumps(part, indent=1) + "\n", encoding="utf-8")
+    assert json.loads(PART.read_text(encoding="utf-8")) == part, "write it anew with --update-golden"
+
+
+def test_the_product_has_the_facts_about_every_field_that_berth_sets() -> None:
+    part = distilled(json.loads(PART.read_text(encoding="utf-8")))
+    shipped = json.loads(FILE.read_text(encoding="utf-8"))
+    assert part["source"] == shipped["source"]
+    assert part["timeouts"] == shipped["timeouts"]
+    for token, rows in part["resources"].items():
+        assert {path: shipped["resources"][token].get(path) for path in rows} == rows
+
+
+def test_every_field_that_berth_sets_is_one_of_the_part() -> None:
+    part = distilled(json.loads(PART.read_text(encoding="utf-8")))["resources"]
+    nested = {path for path in part[NODE_POOL] if path.startswith("nodeConfig.")}
+    for token, fields in registered_fields().items():
+        assert fields, f"no case registers a {token}"
+        assert fields - part[token].keys() - (nested if token == CLUSTER else set()) == set()
+
+
+def test_values_that_stay_are_told_for_every_field_that_is_sent_at_times_only() -> None:
+    staying = {
+        (token, path) for token, path in at_times() if (fact := resources()[token].fields[path]).keeps or fact.sticks
+    }
+    assert staying - WAYS.keys() - QUIET.keys() == set()
+
+
+def test_what_is_told_of_a_value_that_stays_is_of_one_that_may_be_left_out() -> None:
+    assert not WAYS.keys() & QUIET.keys()
+    for token, path in [*WAYS, *QUIET]:
+        fact = resources()[token].fields[path]
+        assert fact.keeps or fact.sticks, path
+        assert (token, path) in at_times(), f"berth always sends {path}"
+
+
+@pytest.mark.parametrize("operation", ["create", "update", "delete"])
+def test_no_timeout_of_berth_is_shorter_than_the_providers(operation: str) -> None:
+    given = getattr(TIMEOUTS, operation)
+    assert given is None or parse_duration(given) > resources()[NODE_POOL].timeouts[operation]
+
+
+def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> None:
+    pools, cluster = resources()[NODE_POOL].fields, resources()[CLUSTER].fields
+    assert {path: pools[path].nodes for path in node_pool.WORDS} == dict.fromkeys(node_pool.WORDS, "yes")
+    assert {path: pools[path].nodes for path in node_pool.SIZE} == dict.fromkeys(node_pool.SIZE, "no")
+    assert {path: cluster[path].nodes for path in gke_cluster.WORDS} == dict.fromkeys(gke_cluster.WORDS, "yes")
+    others = [*gke_cluster.QUIET, *gke_cluster.DISTURBS]
+    assert {path: cluster[path].nodes for path in others} == dict.fromkeys(others, "no")
+    replaced = [path for path in (*gke_cluster.WORDS, *others) if cluster[path].replaces]
+    assert replaced + [path for path in (*node_pool.WORDS, *node_pool.SIZE) if pools[path].replaces] == []
+
+
+def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
+    formats = {
+        fact.format
+        for token, fields in registered_fields().items()
+        for path in fields
+        if (fact := resources()[token].fields[path]).format
+    }
+    assert formats - FORMATS.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "known", "nodes"),
+    [
+        ("nodeConfig.labels.berth.dev/pool", True, "no"),
+        ('nodeConfig.labels["berth.dev/pool"]', True, "no"),
+        ("nodeConfig.taints[0].value", True, "no"),
+        ("nodeConfig.linuxNodeConfig.sysctls.net.ipv4.tcp_rmem", True, "yes"),
+        ("nodeDrainConfigs[0].pdbTimeoutDuration", True, "no"),
+        ("nodeDrainConfig", False, ""),
+        ("nodeConfig.machineType.more", False, ""),
+        ("newThing", False, ""),
+    ],
+)
+def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:  # noqa: FBT001
+    fact = resources()[NODE_POOL].at(path)
+    assert (fact is not None) is known
+    assert fact is None or fact.nodes == nodes
