@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture lab-page requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -53,6 +53,9 @@ bench: $(INSTALLED) ## measure, as ratios within one run
 
 picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
+
+lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's modules answer to
+	@$(BIN)/python -m docs.lab
 
 requirements: ## write requirements.txt anew from pyproject.toml (needs the package index)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'

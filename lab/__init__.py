@@ -2,4 +2,7 @@
 
 Belongs here: building the lab's tools, starting and stopping its processes, and everything that is simulated.
 Does not belong here: anything that a real environment needs. `stacks/` and `components/` never import this package.
+
+Simulates nothing: the modules of this folder build, start, stop and report programs; where one simulates something,
+    it says so.
 """

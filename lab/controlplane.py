@@ -2,6 +2,11 @@
 
 kwokctl knows the certificates and flags with which these components make a cluster; that is used. Starting and stopping
 is left to `lab.processes`: kwokctl keeps bare pids, which a later process may have, and ends etcd without warning it.
+
+Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK 0.7.0, built from
+    source (lab/tools) and laid out by kwokctl.
+Answers to (real): KWOK plays the kubelets of simulated nodes: their pods become ready at once, and no container runs
+    (https://kwok.sigs.k8s.io). Whatever a container does or refuses is not seen there.
 """
 
 from __future__ import annotations

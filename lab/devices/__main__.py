@@ -1,4 +1,7 @@
-"""`python -m lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is told to end."""
+"""`python -m lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is told to end.
+
+Simulates nothing: it starts the controller.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import kopf
 
 from lab.devices.handlers import Controller, registry
 from lab.home import Home
+from lab.sources import believed
 
 
 def main() -> int:
@@ -24,6 +28,8 @@ def main() -> int:
     # kopf tells of every change that it sees.
     for name in ("kopf", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    for module, belief in believed("lab"):
+        logging.getLogger("lab.believed").info("not known, but believed by %s: %s", module, belief)
     home = Home.current()
     if not home.kubeconfig.is_file():
         sys.stderr.write(f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts it\n")

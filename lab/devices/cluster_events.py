@@ -1,4 +1,7 @@
-"""Events as the kubelet and the operators write them."""
+"""Events as the kubelet and the operators write them.
+
+Simulates nothing: it writes the events of other modules to the real API server.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 Names and types: sigs.k8s.io/dranet v1.4.0, `pkg/inventory/db.go` and `pkg/cloudprovider/gce/gce.go`. A card with a network
 interface has no `dra.net/rdmaDevice` there: only cards without one do. Left out: addresses, and the interfaces of other pods'
 networks, which DraNet publishes as well where no filter keeps them out.
+
+Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/inventory/db.go, pkg/apis/attributes.go and
+    pkg/cloudprovider/gce/gce.go: https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
+Answers to (believed): A4's NICs show as ConnectX-7 cards, and all hosts of an instance group are in one block. An A4
+    node's ResourceSlice would settle both.
 """
 
 from __future__ import annotations

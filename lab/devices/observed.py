@@ -1,4 +1,7 @@
-"""Which changes of objects can bear on the devices of nodes; heartbeats and others' business are passed over."""
+"""Which changes of objects can bear on the devices of nodes; heartbeats and others' business are passed over.
+
+Simulates nothing: it tells which changes of objects the other modules look at.
+"""
 
 from __future__ import annotations
 

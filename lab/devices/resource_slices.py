@@ -1,6 +1,12 @@
 """A driver's ResourceSlice of one node, and what it takes to bring the API server to it: pure.
 
 One pool a node with one slice in it, as both drivers publish them. Every change of its devices is a new generation of the pool.
+
+Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-allocation/resourceslice (one pool a node,
+    a generation for each change):
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go
+Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA", whose slices are one a node and
+    driver: https://gke-ai-labs.dev
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""An operator as a local process: kept running while it is wanted, and never longer."""
+"""An operator as a local process: kept running while it is wanted, and never longer.
+
+Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), as a process of this machine in
+    place of its Deployment's pod.
+"""
 
 from __future__ import annotations
 

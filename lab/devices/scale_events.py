@@ -2,6 +2,13 @@
 
 The texts are those of the cluster autoscaler (kubernetes/autoscaler, processors/status/eventing_scale_up_processor.go)
 and of GKE's own addition for failed scale-ups.
+
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b,
+    pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
+    pkg/core/scaleup/orchestrator/skippedreasons.go:
+    https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/processors/status/eventing_scale_up_processor.go
+Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in public; no source or
+    page of Google's has it. A GKE pool without machines would settle it.
 """
 
 from __future__ import annotations

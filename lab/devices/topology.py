@@ -4,6 +4,11 @@ Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA" (gke-ai-labs.
 0000:8f:00.0 and gpu0rdma0 at 0000:91:00.0 under root pci0000:8c in NUMA node 0; gpu6rdma0 at 0000:cd:00.0 and gpu-7 under
 pci0000:c8 in NUMA node 1. So two GPUs and two NICs have a root in common. That the other roots look alike, and that A4 is laid
 out as A3 Ultra is, is the lab's assumption: no page says it, and a cluster's own ResourceSlices are what counts.
+
+Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA", which shows two roots of an
+    a3-ultragpu-8g: https://gke-ai-labs.dev
+Answers to (believed): the other roots of A3 Ultra, all roots of A4, and the place of the second gVNIC. `kubectl get
+    resourceslices` on such a node would settle it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at a time: a provider
 guards what it shares, and long waits watch `Provider.cancelled`.
+
+Simulates nothing: the interface between the engine's protocol and the lab's providers.
 """
 
 from __future__ import annotations

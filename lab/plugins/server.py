@@ -7,6 +7,9 @@ needs is served here on the SDK's generated protocol, with plain errors.
 The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent is gone (a killed
 engine leaves no plugin behind). What nobody expected goes with its stack to `logs/plugin-<name>.log` of the lab that
 `BERTH_LAB` names, and as one line to the user.
+
+Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the real one:
+    https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
 """
 
 # ruff: noqa: N802, ARG002 (the names and arguments of the calls are the protocol's)

@@ -8,6 +8,9 @@ only after an update), files and outputs. Here they become plain dicts, lists, s
 - `pulumi.FileAsset`, `StringAsset`, `RemoteAsset` and the archives of the same kinds.
 
 The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string.
+
+Answers to (read): Pulumi v3.250.0, sdk/go/common/resource/plugin/rpc.go and sdk/go/common/resource/sig:
+    https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The berth on the real node: brought up as any engineer's, and a job run on its RayCluster."""
+"""The berth on the real node: brought up as any engineer's, and a job run on its RayCluster.
+
+Answers to (real): a job of Ray on a RayCluster of KubeRay, in containers of this machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Taking away whatever a real node left, whether it ended well or not: found by the lab's own tag, never by guess."""
+"""Taking away whatever a real node left, whether it ended well or not: found by the lab's own tag, never by guess.
+
+Simulates nothing: it takes away what a real node left.
+"""
 
 from __future__ import annotations
 

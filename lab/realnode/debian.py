@@ -2,6 +2,8 @@
 
 apt's settings of this machine (mirrors, proxies, keys) are used; its lists, its caches and its installed packages are
 left alone: everything happens in folders of ours.
+
+Simulates nothing: it unpacks Debian's packages.
 """
 
 from __future__ import annotations

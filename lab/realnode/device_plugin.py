@@ -2,6 +2,10 @@
 
 Speaks the kubelet's device plugin API (kubernetes v1.36, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto):
 its messages are few, and are declared here.
+
+Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto; the kubelet
+    that it serves is real, the GPUs are not:
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto
 """
 
 from __future__ import annotations

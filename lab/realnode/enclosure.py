@@ -2,6 +2,8 @@
 
 They exist while this process or one that it admitted lives, and take everything in them along when they go: interfaces,
 routes, firewall rules, mounts.
+
+Answers to (real): namespaces of this machine's Linux kernel.
 """
 
 from __future__ import annotations

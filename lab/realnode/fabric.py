@@ -3,6 +3,10 @@
 It is to them what a node's network daemon and Google Cloud's metadata server are to real ones: a NIC that comes back from
 a pod has lost its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook
 (sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook).
+
+Answers to (real): DraNet 1.4.0, built from source (lab/tools/dranet).
+Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.go for the attributes that stand in
+    for Google Cloud's: https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/cloudprovider/webhook/webhook.go
 """
 
 from __future__ import annotations

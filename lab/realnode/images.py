@@ -1,6 +1,10 @@
 """The container images of a real node, made on the spot: each has the name under which pods ask for it.
 
 An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes and containerd reads.
+
+Answers to (real): Ray's own wheels on Debian's packages, run by containerd.
+Answers to (believed): what berth does behaves in such an image as in rayproject/ray's, which is built from Ubuntu and
+    conda. A job on an image of rayproject/ray would settle it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Where one lab's real node keeps its things, and the addresses it uses. Only names: nothing is read or made here."""
+"""Where one lab's real node keeps its things, and the addresses it uses. Only names: nothing is read or made here.
+
+Simulates nothing: names and addresses.
+"""
 
 from __future__ import annotations
 

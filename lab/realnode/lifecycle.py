@@ -1,4 +1,7 @@
-"""A real node's life: joined to a running lab, and taken out of it again, from whatever state either is in."""
+"""A real node's life: joined to a running lab, and taken out of it again, from whatever state either is in.
+
+Simulates nothing: it starts and stops the programs of the real node.
+"""
 
 from __future__ import annotations
 

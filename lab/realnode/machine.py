@@ -1,4 +1,7 @@
-"""Which of the lab's nodes is real, and its place in the lab: simulated GKE makes its object, the kubelet adopts it."""
+"""Which of the lab's nodes is real, and its place in the lab: simulated GKE makes its object, the kubelet adopts it.
+
+Simulates nothing: it chooses the node that becomes real.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 Each is a pair of virtual interfaces. One end is the NIC, the other one its subnet's gateway; the gateways pass packets on
 between the subnets and to nowhere else, as a VPC network does. MTU and addresses are as Google Cloud gives them: a subnet
 for each NIC, and an address without a network of its own, behind a gateway.
+
+Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a gateway:
+    https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
+Answers to (believed): a pair of virtual interfaces is to DraNet and to pods what an RDMA NIC is, but for RDMA itself,
+    which it has not. An A4 node would settle it.
 """
 
 from __future__ import annotations

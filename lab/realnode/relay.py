@@ -1,6 +1,8 @@
 """`python -m lab.realnode.relay LISTEN TARGET`: passes TCP connections on, from the node's network to loopback.
 
 The lab's API server listens on loopback only, where pods and the kubelet can't reach it.
+
+Simulates nothing: it passes TCP connections on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a machine must be for a real node, and an address range that nothing on it uses."""
+"""What a machine must be for a real node, and an address range that nothing on it uses.
+
+Simulates nothing: it looks at what this machine has.
+"""
 
 from __future__ import annotations
 

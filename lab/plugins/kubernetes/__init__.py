@@ -12,4 +12,7 @@ real plugin, and nothing of this package is imported.
 Not in it: client-side apply, `renderYamlToDirectory`, YAML and Kustomize components, `helm.sh/v4`, functions of the
 provider, schemas (so `pulumi import` is run with `--generate-code=false`), deprecation warnings, OpenAPI checks before the dry run. What is waited for is simpler (see
 `readiness`), and a refresh does not ask whether an object is still ready.
+
+Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
+    tests/lab/test_kubernetes_plugin.py
 """

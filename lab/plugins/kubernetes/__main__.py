@@ -1,4 +1,7 @@
-"""`python -m lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it."""
+"""`python -m lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it.
+
+Simulates nothing: it starts the plugin.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 As the real plugin does it: a creation refuses an object that is there already; the first update takes over what the
 creation (and kubectl) set, so that only managers of other tools can be in conflict with it.
+
+Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
+    tests/lab/test_kubernetes_plugin.py
+Answers to (real): server-side apply is the API server's own.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 On urllib3, which the official client stands on too; its typed models would cost a third of a second at every start and
 know nothing of custom resources.
+
+Simulates nothing: a client of the real API server.
 """
 
 from __future__ import annotations

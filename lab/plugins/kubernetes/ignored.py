@@ -1,4 +1,8 @@
-"""Fields that the program leaves to others (`ignoreChanges`) in what is applied."""
+"""Fields that the program leaves to others (`ignoreChanges`) in what is applied.
+
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (Update, ignoreChanges):
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/provider/provider.go
+"""
 
 from __future__ import annotations
 

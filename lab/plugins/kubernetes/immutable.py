@@ -8,6 +8,11 @@ Sources, in the Kubernetes repository: `ValidateServiceUpdate`, `ValidatePersist
 `ValidatePodUpdate`, `ValidatePersistentVolumeUpdate` (pkg/apis/core/validation), `ValidateDeploymentUpdate` and its
 neighbours (pkg/apis/apps/validation), `ValidateJobUpdate` (pkg/apis/batch/validation), `ValidateRoleBindingUpdate`
 (pkg/apis/rbac/validation), `ValidateStorageClassUpdate` (pkg/apis/storage/validation).
+
+Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
+    tests/lab/test_kubernetes_plugin.py (4-preview-update.json)
+Answers to (read): kubernetes v1.36.3, the validations that are named above:
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis
 """
 
 from __future__ import annotations

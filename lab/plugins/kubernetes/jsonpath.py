@@ -3,6 +3,9 @@
 Understood: keys with dots or in quoted brackets, indexes (also from the end), `*`, and filters that compare a key of an
 item with a text, number or boolean (`==`, `!=`) or ask whether it is there. The strict braces of `kubectl get -o` are
 asked for, as the real plugin asks for them.
+
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/jsonpath, and Kubernetes' JSONPath:
+    https://kubernetes.io/docs/reference/kubectl/jsonpath/
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Read by hand rather than with `kubernetes.config`: importing that costs a third of a second of every `pulumi up`, and
 the plugin starts anew for each. Understood are certificate authorities, client certificates, tokens, user and password,
 and `exec` plugins (such as `gke-gcloud-auth-plugin`), each as data or as a file.
+
+Answers to (read): "Organizing Cluster Access Using kubeconfig Files" and "Authenticating" (client-go credential
+    plugins): https://kubernetes.io/docs/reference/access-authn-authz/authentication/
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The provider itself: settings in, resources out, Helm releases apart."""
+"""The provider itself: settings in, resources out, Helm releases apart.
+
+Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
+    tests/lab/test_kubernetes_plugin.py
+"""
 
 from __future__ import annotations
 

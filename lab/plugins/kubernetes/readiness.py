@@ -3,6 +3,9 @@
 Pure: each condition looks at one state of the object. Against the real plugin, kinds are watched more simply here: a
 Deployment, StatefulSet or DaemonSet by its own status (its pods are not read), a Service only where it waits for a load
 balancer's address (its endpoints are not), an Ingress not at all. Custom resources are ready at once unless annotated.
+
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await (simpler here, as said above):
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/awaiters.go
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The life of one Kubernetes object as a Pulumi resource: checked, compared, created, read, updated, deleted."""
+"""The life of one Kubernetes object as a Pulumi resource: checked, compared, created, read, updated, deleted.
+
+Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
+    tests/lab/test_kubernetes_plugin.py (5-up-update.txt, 7-refresh-drift.txt, 9-errors.txt)
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """Which kinds of Kubernetes live in no namespace, for previews that cannot ask the server.
 
 Source: the `+genclient:nonNamespaced` marks of the Kubernetes 1.36 API types (staging/src/k8s.io/api and apiextensions).
+
+Answers to (read): kubernetes v1.36.3, the `+genclient:nonNamespaced` marks of staging/src/k8s.io/api:
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/api
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What every object of one provider shares: its settings, its cluster, and how to speak to the user."""
+"""What every object of one provider shares: its settings, its cluster, and how to speak to the user.
+
+Simulates nothing: settings, cluster and messages that the objects of one provider share.
+"""
 
 from __future__ import annotations
 

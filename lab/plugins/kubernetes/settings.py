@@ -1,4 +1,8 @@
-"""The provider's own settings: what the stand-in takes over, and which cluster they name."""
+"""The provider's own settings: what the stand-in takes over, and which cluster they name.
+
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (Configure, CheckConfig, DiffConfig):
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/provider/provider.go
+"""
 
 from __future__ import annotations
 

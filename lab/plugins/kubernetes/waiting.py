@@ -1,4 +1,8 @@
-"""Waits on live objects: until ready, until gone. On watches, not on polling; an interrupt ends them within seconds."""
+"""Waits on live objects: until ready, until gone. On watches, not on polling; an interrupt ends them within seconds.
+
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it watches are real:
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""What each module of the lab answers to: the lines are there, are read as they are meant, and the page has all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.lab import PAGE, lists, page
+from lab.sources import KINDS, Source, SourceError, believed, modules, sources
+
+COVERED = {"lab", "lab/toolchain"}
+
+
+def test_every_module_says_what_it_answers_to_or_that_it_simulates_nothing() -> None:
+    wrong = [f"{module.path}: {module.problem}" for module in modules() if module.problem]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def test_only_folders_of_plumbing_say_it_for_all_their_modules() -> None:
+    folders = {
+        str(Path(module.path).parent)
+        for module in modules()
+        if module.path.endswith("/__init__.py") and any(source.kind is None for source in module.sources)
+    }
+    assert folders == COVERED
+
+
+def test_what_is_read_or_recorded_names_a_place() -> None:
+    vague = [
+        f"{module.path}: {source.text}"
+        for module in modules()
+        for source in module.sources
+        if source.kind in {"read", "recorded"} and not re.search(r"https?://\S|[\w-]+/[\w./-]+", source.text)
+    ]
+    assert vague == []
+
+
+def test_what_is_believed_names_what_would_settle_it() -> None:
+    unsettled = [
+        f"{module.path}: {source.text}"
+        for module in modules()
+        for source in module.sources
+        if source.kind == "believed" and not re.search(r"settle|does not depend on", source.text)
+    ]
+    assert unsettled == []
+
+
+def test_the_page_has_all_of_it() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text, modules()) == text, "docs/lab.md is out of date: run `make lab-page`"
+    assert all(f"## {kind.capitalize()}" in text for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("A thing.\n\nNo line.", ()),
+        ("A thing.\n\nAnswers to (real): etcd.", (Source("real", "etcd."),)),
+        (
+            "A thing.\n\nAnswers to (read): one,\n    two\nAnswers to (believed):\n    three.",
+            (Source("read", "one, two"), Source("believed", "three.")),
+        ),
+        ("A thing.\n\nSimulates nothing: plumbing.", (Source(None, "plumbing."),)),
+    ],
+)
+def test_lines_are_read(text: str, found: tuple[Source, ...]) -> None:
+    assert sources(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Answers to (seen): x", "'seen' is not one of real, recorded, read, believed"),
+        ("Answers to: x", "not of the form"),
+        ("Answers to (read):", "name no source"),
+        ("Answers to (read): x\n\nMore.", "follows the lines of sources"),
+        ("Answers to (read): x\nSimulates nothing: y", "answers to nothing"),
+    ],
+)
+def test_other_lines_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(problem)):
+        sources(text)
+
+
+def test_missing_lines_are_named_all_at_once(tmp_path: Path) -> None:
+    files = {
+        "lab/__init__.py": '"""Lab.\n\nSimulates nothing: plumbing.\n"""\n',
+        "lab/covered.py": "x = 1\n",
+        "lab/devices/__init__.py": '"""Devices."""\n',
+        "lab/devices/gpu.py": '"""GPUs."""\n\nx = 1\n',
+        "lab/devices/nic.py": '"""NICs.\n\nAnswers to (believed): a guess.\n"""\n\nx = 1\n',
+        "lab/charts/one/Chart.yaml": "# Answers to (read): a/chart\nname: one\n",
+        "lab/charts/two/Chart.yaml": "name: two\n# Answers to (read): too late\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert [module.path for module in modules(tmp_path) if module.problem] == [
+        "lab/charts/two/Chart.yaml",
+        "lab/devices/gpu.py",
+    ]
+    assert list(believed("lab/devices", tmp_path)) == [("lab/devices/nic.py", "a guess.")]
+    assert "- [lab/devices/nic.py](../lab/devices/nic.py): a guess." in lists(modules(tmp_path))
