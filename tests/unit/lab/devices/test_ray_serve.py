@@ -97,8 +97,19 @@ def test_the_proxy_answers_health_and_routes_as_recorded_and_runs_nothing() -> N
         answer = serve.proxy(path)
         assert [answer.status, answer.text] == case[key]
     assert serve.proxy("/imagine?prompt=x").status == 501
-    put({"applications": []}, serve)
-    assert serve.proxy("/-/healthz").status == 503
+    case = CASES["nothing deployed any more"]
+    put(case["config"], serve)
+    for path, key in (("/-/healthz", "healthz"), ("/-/routes", "routes")):
+        answer = serve.proxy(path)
+        assert [answer.status, answer.text] == case[key]
+
+
+def test_an_application_that_cannot_be_built_never_runs() -> None:
+    case = CASES["min above max"]
+    serve, _ = put(case["config"])
+    (application,) = details(serve)["applications"].values()
+    assert application["message"] == case["reason"]
+    assert serve.proxy("/-/healthz").status == 503, "no route was ever there (read: proxy_router.py)"
 
 
 def test_replicas_wait_for_nodes_that_have_room() -> None:
