@@ -79,7 +79,8 @@ class RayServe:
     def proxy(self, target: str) -> Answer:
         """The answer of the proxy on a head."""
         path = urlsplit(target).path
-        routes = {_route(each): _name(each) for each in self._applications() if _route(each) and not _failure(each)}
+        served = [each for each in self._applications() if not _failure(each)]
+        routes = {route: _name(each) for each in served if (route := _route(each))}
         if path == "/-/healthz":
             return Answer(200, "success") if self._had_routes else Answer(503, "Route table is not populated yet.")
         if path == "/-/routes":
