@@ -48,6 +48,7 @@ class RayServe:
 
     def __init__(self) -> None:
         self._config: Mapping[str, Any] | None = None
+        self._had_routes = False
 
     @property
     def runs(self) -> bool:
@@ -78,9 +79,10 @@ class RayServe:
     def proxy(self, target: str) -> Answer:
         """The answer of the proxy on a head."""
         path = urlsplit(target).path
-        routes = {_route(each): _name(each) for each in self._applications() if _route(each)}
+        served = [each for each in self._applications() if not _failure(each)]
+        routes = {route: _name(each) for each in served if (route := _route(each))}
         if path == "/-/healthz":
-            return Answer(200, "success") if routes else Answer(503, "Route table is not populated yet.")
+            return Answer(200, "success") if self._had_routes else Answer(503, "Route table is not populated yet.")
         if path == "/-/routes":
             return Answer(200, json.dumps(routes, separators=(",", ":")), _JSON)
         fitting = [route for route in routes if f"{path}/".startswith(f"{route.rstrip('/')}/")]
@@ -98,6 +100,7 @@ class RayServe:
         if refused:
             return Answer(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
         self._config = config
+        self._had_routes |= any(_route(each) and not _failure(each) for each in config["applications"])
         return Answer(200)
 
     def _applications(self) -> Sequence[Mapping[str, Any]]:
@@ -146,21 +149,33 @@ def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _application(config: Mapping[str, Any], free: list[Counter[str]], total: Counter[str]) -> dict[str, Any]:
+    failure = _failure(config)
     deployments = {
-        each["name"]: _deployment(each, _name(config), free, total) for each in config.get("deployments") or []
+        each["name"]: _deployment(each, _name(config), free, total)
+        for each in ([] if failure else config.get("deployments") or [])
     }
-    runs = all(each["status"] == "HEALTHY" for each in deployments.values())
+    runs = not failure and all(each["status"] == "HEALTHY" for each in deployments.values())
     return {
         "name": _name(config),
-        "route_prefix": _route(config),
+        "route_prefix": None if failure else _route(config),
         "docs_path": None,
-        "status": "RUNNING" if runs else "DEPLOYING",
-        "message": NOT_RUN if runs else "",
+        "status": "RUNNING" if runs else "DEPLOY_FAILED" if failure else "DEPLOYING",
+        "message": NOT_RUN if runs else failure,
         "last_deployed_time_s": 0.0,
         "deployed_app_config": config,
         "source": "declarative",
         "deployments": deployments,
     }
+
+
+def _failure(application: Mapping[str, Any]) -> str:
+    """Why an application that Ray took fails all the same, as far as its configuration tells; "" where it does not."""
+    for deployment in application.get("deployments") or []:
+        scaling = deployment.get("autoscaling_config") or {}
+        least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
+        if least > most:
+            return f"max_replicas ({most}) must be greater than or equal to min_replicas ({least})!"
+    return ""
 
 
 def _deployment(

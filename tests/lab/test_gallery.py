@@ -29,6 +29,7 @@ def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
     """The clone's program with one shipped file as it is, and the environment of it up."""
     stack: str = request.param
     project = Project.make(tmp_path / "project", lab)
+    shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
     shutil.copy2(CLONE / SHIPPED[stack] / f"Pulumi.{stack}.yaml", project.folder / "stacks")
     try:
         project.up(stack)
@@ -38,7 +39,7 @@ def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
 
 
 def test_whatever_the_gallery_ships_comes_up_here() -> None:
-    files = (CLONE / "stacks/gallery").iterdir()
+    files = (CLONE / "stacks/gallery").glob("*.yaml")
     assert {file.name for file in files} == {f"Pulumi.{name}.yaml" for name in SHIPPED if SHIPPED[name] != "stacks"}
 
 
@@ -100,17 +101,48 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
 
 @pytest.mark.long
 @pytest.mark.parametrize("gallery", ["serve"], indirect=True)
-def test_serve_has_its_head_and_no_gpu_until_somebody_asks(gallery: Project) -> None:
+def test_serve_is_ready_without_a_gpu_and_has_one_only_while_ray_asks(gallery: Project) -> None:
     namespace = "berth-stable-diffusion"
-    assert len(gallery.get("rayservices", "-n", namespace)) == 1
 
-    def heads() -> list[str]:
-        pods = gallery.get("pods", "-n", namespace, "-l", "ray.io/node-type=head")
-        return [pod["status"].get("phase", "") for pod in pods]
+    def service() -> dict[str, Any]:
+        told = json.loads(gallery.run("berth", "status", "-s", "serve", "--json").stdout)
+        (found,) = told["services"]
+        return dict(found)
 
-    eventually(lambda: heads() == ["Running"], "the service's cluster has its head")
+    assert (service()["state"], service()["applicationsRunning"]) == ("ready", 1), "status has ended with 0"
     assert nodes(gallery, "gpu") == []
     gallery.up("serve", "--expect-no-changes")
+
+    # A request: Ray's autoscaler asks for a worker, as a JSON patch of the RayCluster, and later names those to delete.
+    (cluster,) = gallery.get("rayclusters", "-n", namespace)
+    name = cluster["metadata"]["name"]
+
+    def workers() -> list[dict[str, Any]]:
+        pods = gallery.get("pods", "-n", namespace, "-l", "ray.io/node-type=worker")
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def patch(*operations: dict[str, Any]) -> None:
+        where = ["-n", namespace, "--type=json", "--field-manager=python-requests", "-p", json.dumps(operations)]
+        gallery.run("kubectl", "patch", "raycluster", name, *where)
+
+    group = "/spec/workerGroupSpecs/0"
+    patch({"op": "replace", "path": f"{group}/replicas", "value": 1})
+    eventually(
+        lambda: [pod["status"].get("phase") for pod in workers()] == ["Running"], "a node comes, and a worker runs"
+    )
+    (node,) = nodes(gallery, "gpu")
+    (worker,) = workers()
+    assert worker["spec"]["nodeName"] == node["metadata"]["name"]
+    assert worker["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    eventually(lambda: service()["serving"] == 2, "the worker's pod answers too")
+
+    patch(
+        {"op": "replace", "path": f"{group}/replicas", "value": 0},
+        {"op": "replace", "path": f"{group}/scaleStrategy", "value": {"workersToDelete": [worker["metadata"]["name"]]}},
+    )
+    eventually(lambda: workers() == [], "the worker goes")
+    eventually(lambda: nodes(gallery, "gpu") == [], "its node goes when it has been idle", seconds=120)
+    assert service()["state"] == "ready"
 
 
 @pytest.mark.long

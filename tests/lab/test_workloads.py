@@ -1,4 +1,4 @@
-"""RayJobs and RayServices of an environment, by the real operator; containers are simulated, so that no job ends and nothing serves."""
+"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no code runs, so that no job ends."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from components.ray.workloads import CLUSTER_CONFIG
+from lab.devices.ray_serve import NOT_RUN
 from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, Settings, eventually
 
@@ -53,7 +54,6 @@ def environment(lab: Lab) -> Settings:
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
-                "wait": SUBMITTED,
             }
         },
     }
@@ -125,8 +125,8 @@ def test_status_tells_of_them(work: Project) -> None:
         ("nightly", "berth-nightly"),
     }
     (chat,) = told["services"]
-    assert (chat["state"], chat["applications"], chat["workersReady"], chat["gpus"]) == ("starting", 1, 1, 1)
-    assert chat["reasons"] == ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
+    assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("ready", 1, 1)
+    assert (chat["workersReady"], chat["gpus"], chat["serving"], chat["reasons"]) == (1, 1, 2, [])
     assert [each["name"] for each in told["berths"]] == ["bob"]
 
 
@@ -147,9 +147,27 @@ def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
     assert job_names(work, "berth-nightly") == before, "its name is its content"
 
 
-def test_an_edited_service_is_applied_over_what_kuberay_wrote(work: Project, lab: Lab) -> None:
-    """A second cluster KubeRay makes when the first one's dashboard answers, which needs containers: tests/real/test_workloads.py."""
+def active(work: Project) -> dict[str, Any]:
+    """What KubeRay's operator says of the service's cluster that serves."""
+    (service,) = work.get("rayservices", "-n", "berth-chat")
+    return dict(service["status"]["activeServiceStatus"])
+
+
+def test_the_operator_finds_the_simulated_application_in_its_own_way(work: Project) -> None:
+    """By the API server's proxy to the head's Service; the simulation says that no code was run."""
+    (service,) = work.get("rayservices", "-n", "berth-chat")
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in service["status"]["conditions"]}
+    assert conditions["Ready"] == ("True", "NonZeroServeEndpoints")
+    application = active(work)["applicationStatuses"]["chat"]
+    assert (application["status"], application["message"]) == ("RUNNING", NOT_RUN)
+    proxy = "/api/v1/namespaces/berth-chat/services/chat-serve-svc:8000/proxy"
+    assert work.run("kubectl", "get", "--raw", f"{proxy}/-/healthz").stdout == "success"
+    assert work.run("kubectl", "get", "--raw", f"{proxy}/", check=False).returncode != 0, "nothing is made up"
+
+
+def test_an_edited_service_moves_to_a_second_cluster(work: Project, lab: Lab) -> None:
     (before,) = work.get("rayservices", "-n", "berth-chat")
+    first = active(work)["rayClusterName"]
     work.write(STACK, environment=settings(lab, "services", "chat", workers={"min": 0, "max": 1, "start": 1}))
     assert work.preview(STACK) == {f"{RAY_SERVICE}::chat": "update"}
     work.up(STACK)
@@ -160,6 +178,9 @@ def test_an_edited_service_is_applied_over_what_kuberay_wrote(work: Project, lab
         for each in (before, after)
     ]
     assert marks[0] != marks[1]
+    second = active(work)["rayClusterName"]
+    assert second != first, "up has waited until the second one serves"
+    eventually(lambda: list(clusters(work, "berth-chat")) == [second], "the first one is gone", seconds=150)
     quota = {each["metadata"]["name"]: each for each in work.get("resourcequotas", "-n", "berth-chat")}["berth"]
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "2", "room for two"
 
@@ -177,10 +198,14 @@ def test_an_edit_makes_a_service_anew_where_that_is_asked_for(work: Project, lab
 
 
 def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab) -> None:
-    work.write(STACK, environment=settings(lab, "services", "chat", wait={"timeout": "5s"}))
+    """A replica that no worker has room for, in the words of a real Ray."""
+    more = {"name": "Chat", "ray_actor_options": {"num_gpus": 2}}
+    config = {"applications": [{"name": "chat", "import_path": "chat:app", "deployments": [more]}]}
+    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "20s"}))
     failed = work.up(STACK, check=False)
     assert failed.returncode != 0
-    assert "RayService berth-chat/chat is not ready after 5s: " in failed.stdout
+    assert "RayService berth-chat/chat is not ready after 20s: application chat: DEPLOYING" in failed.stdout
+    assert "Deployment 'Chat' in application 'chat' has 1 replicas that have taken more than 30s" in failed.stdout
 
 
 def test_nothing_is_left(work: Project) -> None:
@@ -189,12 +214,15 @@ def test_nothing_is_left(work: Project) -> None:
     assert [each for each in work.get("namespaces") if each["metadata"]["name"].startswith("berth-")] == []
 
 
-def test_the_shipped_service_comes_up_without_a_gpu(lab: Lab, tmp_path: Path) -> None:
+def test_the_shipped_service_is_ready_without_a_gpu(lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", lab)
+    shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
     shutil.copy2(CLONE / "stacks/gallery/Pulumi.serve.yaml", project.folder / "stacks")
     try:
         project.up("serve")
-        has_cluster(project, "berth-stable-diffusion")
+        told = json.loads(project.run("berth", "status", "-s", "serve", "--json").stdout)
+        (service,) = told["services"]
+        assert (service["state"], service["applicationsRunning"], service["reasons"]) == ("ready", 1, [])
         assert project.get("nodes", "-l", "cloud.google.com/gke-nodepool=gpu") == []
         project.up("serve", "--expect-no-changes")
     finally:

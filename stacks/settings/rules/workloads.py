@@ -173,6 +173,12 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     if replicas not in (None, "auto") and deployment.get("autoscaling_config"):
         message = "is beside autoscaling_config, and Ray refuses the two together; take one of them out"
         yield Problem((*path, "num_replicas"), message)
+    scaling = deployment.get("autoscaling_config")
+    if isinstance(scaling, dict):
+        least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
+        if isinstance(least, int) and isinstance(most, int) and least > most:
+            message = f"{most} is less than min_replicas, {least}, and Ray would not start the application; raise it"
+            yield Problem((*path, "autoscaling_config", "max_replicas"), message)
     options = deployment.get("ray_actor_options")
     if isinstance(options, dict):
         yield from _remote(options, (*path, "ray_actor_options"))

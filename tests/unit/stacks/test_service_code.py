@@ -150,9 +150,12 @@ def test_a_module_from_elsewhere_is_left_to_ray() -> None:
     manifest(import_path="other:app", path=None)
 
 
-@pytest.mark.parametrize("case", [name for name in RECORDED if RECORDED[name].get("put", [0])[0] == 400])
+REFUSED = [name for name in RECORDED if RECORDED[name].get("put", [0])[0] == 400]
+
+
+@pytest.mark.parametrize("case", [*REFUSED, "min above max"])
 def test_what_ray_refuses_berth_refuses_before(case: str) -> None:
-    """Recorded of Ray 2.60.0: an HTTP 400 that nobody sees before the RayService is there."""
+    """Recorded of Ray 2.60.0: an HTTP 400, or an application that fails, once the RayService is there."""
     given = values(path=None)
     given["services"]["chat"]["serveConfig"] = RECORDED[case]["config"]
     with pytest.raises(SettingsError):

@@ -32,8 +32,8 @@ def details(serve: RayServe, *nodes: RayNode) -> dict[str, Any]:
     return dict(json.loads(answer.text))
 
 
-def node(uid: str, *, head: bool = False, **resources: float) -> RayNode:
-    return RayNode(uid, ("berth-a", "a"), f"10.0.0.{uid}", head=head, ready=True, resources=resources)
+def node(uid: str, resources: dict[str, float]) -> RayNode:
+    return RayNode(uid, ("berth-a", "a"), f"10.0.0.{uid}", head=uid == "1", ready=True, resources=resources)
 
 
 def test_it_is_the_ray_of_the_settings() -> None:
@@ -97,22 +97,33 @@ def test_the_proxy_answers_health_and_routes_as_recorded_and_runs_nothing() -> N
         answer = serve.proxy(path)
         assert [answer.status, answer.text] == case[key]
     assert serve.proxy("/imagine?prompt=x").status == 501
-    put({"applications": []}, serve)
-    assert serve.proxy("/-/healthz").status == 503
+    case = CASES["nothing deployed any more"]
+    put(case["config"], serve)
+    for path, key in (("/-/healthz", "healthz"), ("/-/routes", "routes")):
+        answer = serve.proxy(path)
+        assert [answer.status, answer.text] == case[key]
+
+
+def test_an_application_that_cannot_be_built_never_runs() -> None:
+    case = CASES["min above max"]
+    serve, _ = put(case["config"])
+    (application,) = details(serve)["applications"].values()
+    assert application["message"] == case["reason"]
+    assert serve.proxy("/-/healthz").status == 503, "no route was ever there (read: proxy_router.py)"
 
 
 def test_replicas_wait_for_nodes_that_have_room() -> None:
     gpu = {"name": "Painter", "ray_actor_options": {"num_cpus": 2, "num_gpus": 1}, "num_replicas": 2}
     serve, _ = put({"applications": [{"name": "a", "import_path": "a:b", "deployments": [gpu]}]})
-    head = node("1", head=True, CPU=0)
+    head = node("1", {"CPU": 0.0})
     worker = {"CPU": 6.0, "GPU": 1.0}
     states = [
         details(serve, *nodes)["applications"]["a"]["status"]
         for nodes in (
             [head],
-            [head, node("2", **worker)],
-            [head, node("2", **worker), node("3", CPU=6.0)],
-            [head, node("2", **worker), node("3", **worker)],
+            [head, node("2", worker)],
+            [head, node("2", worker), node("3", {"CPU": 6.0})],
+            [head, node("2", worker), node("3", worker)],
         )
     ]
     assert states == ["DEPLOYING", "DEPLOYING", "DEPLOYING", "RUNNING"]
