@@ -31,13 +31,16 @@ def is_waiting(pod: Mapping[str, Any]) -> bool:
 
 
 def play(home: Home, pod: Mapping[str, Any]) -> None:
-    """Apply the definitions that a pod waits for, and let it go.
+    """Apply the definitions that a pod waits for, and let it go; a pod that went meanwhile is left.
 
     Args:
         home: the lab.
-        pod: a pod that is waiting.
+        pod: a pod that was seen waiting.
     """
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    now = _kubectl(home, "get", "pod", name, "-n", namespace, "-o", "json", "--ignore-not-found")
+    if not now or not is_waiting(json.loads(now)):
+        return
     (job,) = [owner["name"] for owner in pod["metadata"].get("ownerReferences") or [] if owner["kind"] == "Job"]
     files = json.loads(_kubectl(home, "get", "configmap", job, "-n", namespace, "-o", "json"))["data"]
     for file, text in files.items():
