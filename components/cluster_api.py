@@ -186,6 +186,21 @@ class ClusterApi:
             raise ClusterError(f"the API server has no {path}: is it gone?")
         return dict(json.loads(response.read()))
 
+    def apply(self, path: str, manifest: str, manager: str) -> None:
+        """Make an object as a manifest has it, by server-side apply; fields that others own are taken over.
+
+        Args:
+            path: the object's.
+            manifest: the object, as YAML or JSON text.
+            manager: the field manager that owns what the manifest sets.
+
+        Raises:
+            ClusterError: the server can't be asked, or refuses.
+        """
+        query = {"fieldManager": manager, "force": "true"}
+        if self._call("PATCH", path, query, manifest, content="application/apply-patch+yaml") is None:
+            raise ClusterError(f"the API server has no {path}")
+
     def delete(self, path: str, uid: str) -> None:
         """Have an object, and what belongs to it, removed; one that is gone, or has another uid, is left.
 
@@ -205,7 +220,7 @@ class ClusterApi:
         method: str,
         path: str,
         query: dict[str, str],
-        body: Object | None = None,
+        body: Object | str | None = None,
         *,
         timeout: int = _TIMEOUT_SECONDS,
         content: str = "application/json",

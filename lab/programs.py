@@ -1,4 +1,9 @@
-"""The lab's `bin` folder, charts and credentials: what its processes and a user's shell find there."""
+"""The lab's `bin` folder, charts and credentials: what its processes and a user's shell find there.
+
+Answers to (read): gke-gcloud-auth-plugin prints an ExecCredential of client.authentication.k8s.io/v1beta1,
+    https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
+Answers to (real): Pulumi's engine, which loads what is laid out here; tests/lab/test_installed_plugin.py.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +84,14 @@ def _place(path: Path, target: Path) -> None:
     partial.replace(path)
 
 
-def _plugin(home: Home, module: str, what: str) -> str:
+def plugin_script(home: Home, module: str, what: str) -> str:
+    """The program of a plugin that is a module of the lab.
+
+    Args:
+        home: the lab.
+        module: the module.
+        what: what it is, for who reads the program.
+    """
     return _PLUGIN.format(
         what=what,
         variable=ENVIRONMENT_VARIABLE,
@@ -98,9 +110,9 @@ def write_plugins(home: Home, kubernetes: Plugin) -> None:
         kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real one.
     """
     folder = home.pulumi_home / "plugins"
-    texts = {f"resource-gcp-v{version('pulumi-gcp')}": _plugin(home, "lab.plugins.gcp", SIMULATED_GCP)}
+    texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "lab.plugins.gcp", SIMULATED_GCP)}
     if kubernetes.folder is None:
-        texts[kubernetes_plugin.folder_name()] = _plugin(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
+        texts[kubernetes_plugin.folder_name()] = plugin_script(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.name not in {*texts, kubernetes_plugin.folder_name()}:

@@ -52,7 +52,9 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    operators = install(Wanted(settings, resolved.pools, occupants, resource_api, manifest), on_nodes)
+    operators = install(
+        Wanted(settings, resolved.pools, occupants, resource_api, platform.kubeconfig, manifest), on_nodes
+    )
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
     ranks = [KubernetesObject(each["metadata"]["name"], each, of_cluster) for each in priority_classes()]
     # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.

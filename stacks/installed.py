@@ -30,6 +30,7 @@ class Wanted:
         pools: its pools with what they offer.
         occupants: who is on which pool.
         resource_api: the version of resource.k8s.io that the cluster serves.
+        kubeconfig: the cluster, as text.
         dranet_manifest: the objects of DraNet where it comes by a file.
     """
 
@@ -37,6 +38,7 @@ class Wanted:
     pools: Pools
     occupants: Occupants
     resource_api: ResourceApi
+    kubeconfig: pulumi.Input[str]
     dranet_manifest: Sequence[Object] = field(default_factory=list)
 
 
@@ -53,7 +55,7 @@ def install(wanted: Wanted, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Res
     operators, pools = wanted.settings.operators, wanted.pools
     made: list[pulumi.Resource] = []
     if operators.kuberay.source == "chart":
-        made.append(KubeRay("kuberay-operator", operators.kuberay, on_nodes))
+        made.append(KubeRay("kuberay-operator", operators.kuberay, wanted.kubeconfig, on_nodes))
     with_driver = on_nodes
     if wants_installer(pools):
         installer = DriverInstaller("nvidia-driver-installer", on_nodes)

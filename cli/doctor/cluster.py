@@ -30,6 +30,7 @@ _BY_CHARTS = (
     ("create", "", "serviceaccounts"),
     ("create", "", "services"),
     ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
+    ("patch", "apiextensions.k8s.io", "customresourcedefinitions"),
     ("create", "apps", "daemonsets"),
     ("create", "apps", "deployments"),
     ("create", "rbac.authorization.k8s.io", "clusterrolebindings"),

@@ -76,6 +76,9 @@ class GpuOperator(pulumi.ComponentResource):
             namespace=settings.namespace,
             values=values(inputs),
             timeout=900,
+            # The chart's hook upgrades the CRD after Helm would hold the new ClusterPolicy to the old one ("Upgrading the NVIDIA
+            # GPU Operator", https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
+            validated=False,
         )
 
         def warn(change: pulumi.ResourceHookArgs) -> None:

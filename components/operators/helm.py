@@ -22,6 +22,7 @@ class Chart:
         namespace: where it goes; it must be there (operator_namespace).
         values: Helm values.
         timeout: seconds to wait for what the chart installs to be ready.
+        validated: Helm holds the chart's objects to the cluster's OpenAPI schema first.
     """
 
     chart: str
@@ -30,6 +31,7 @@ class Chart:
     namespace: str
     values: dict[str, Any] = field(default_factory=dict)
     timeout: int = 300
+    validated: bool = True
 
 
 def operator_namespace(name: str, namespace: str, opts: pulumi.ResourceOptions) -> KubernetesObject:
@@ -63,5 +65,6 @@ def release(name: str, chart: Chart, opts: pulumi.ResourceOptions) -> helm.Relea
         namespace=chart.namespace,
         values=chart.values,
         timeout=chart.timeout,
+        disable_openapi_validation=None if chart.validated else True,
         opts=opts,
     )

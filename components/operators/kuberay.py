@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import pulumi
 
+from components.operators.definitions import up_to_date
 from components.operators.helm import Chart, operator_namespace, release
 from stacks.settings.operators import KubeRaySettings
 
+RAY_CLUSTERS = "rayclusters.ray.io"
+"""Name of the definition of RayClusters."""
+
 
 class KubeRay(pulumi.ComponentResource):
-    """KubeRay by its Helm chart. The chart brings the CRDs, and leaves them behind when it is removed."""
+    """KubeRay by its Helm chart. The chart brings the CRDs, and leaves them behind when it is removed.
 
-    def __init__(self, name: str, settings: KubeRaySettings, opts: pulumi.ResourceOptions | None = None) -> None:
+    berth brings the CRDs up to date with each change of the release.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: KubeRaySettings,
+        kubeconfig: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         """Install the operator.
 
         Args:
             name: name of the Helm release.
             settings: chart, version, namespace.
+            kubeconfig: the cluster, as text.
             opts: must carry the kubernetes provider.
         """
         super().__init__("berth:operators:KubeRay", name, None, opts)
@@ -28,5 +42,6 @@ class KubeRay(pulumi.ComponentResource):
             values={"image": {"tag": f"v{settings.version}"}},
         )
         namespace = operator_namespace(name, settings.namespace, pulumi.ResourceOptions(parent=self))
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
+        hooks = up_to_date(name, chart, RAY_CLUSTERS, kubeconfig, self)
+        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[namespace], hooks=hooks))
         self.register_outputs({})

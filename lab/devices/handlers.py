@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
+from lab.devices import definitions_hook
 from lab.devices.dra_nodes import DraNodes
 from lab.devices.egress import Egress, RayHeads
 from lab.devices.gpu_nodes import GpuNodes
@@ -72,9 +73,11 @@ class Controller:
             self._gpus.forget_pod(body.metadata.uid)
             return
         try:
+            if definitions_hook.is_waiting(body):
+                await asyncio.to_thread(definitions_hook.play, self.home, dict(body))
             if self._gpus.may_refuse(body):
                 await asyncio.to_thread(self._gpus.admit, dict(body))
-        except ProviderError as error:
+        except (ProviderError, RuntimeError) as error:
             _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
     async def serve(self) -> None:

@@ -27,6 +27,7 @@ _QUIET = (
     "skipAwait",
     "atomic",
     "cleanupOnFail",
+    "disableOpenapiValidation",
 )
 _CONFIG = "values.devicePlugin.config"
 
@@ -50,8 +51,8 @@ def of_release(step: Step, fleet: Fleet) -> list[Effect]:
             else [
                 Effect(
                     Level.DISTURBS,
-                    "the KubeRay operator restarts; RayClusters keep running, and none is made or mended meanwhile; Helm leaves its"
-                    " CRDs as they are",
+                    "the CRDs of KubeRay are brought up to date, and its operator restarts; RayClusters keep running, and none is made"
+                    " or mended meanwhile",
                 )
             ]
         )

@@ -1,4 +1,7 @@
-"""The `helm` program on PATH: one call at a time, with its errors as it words them."""
+"""The `helm` program on PATH: one call at a time, with its errors as it words them.
+
+Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3, v3.20.2 in its go.mod).
+"""
 
 from __future__ import annotations
 

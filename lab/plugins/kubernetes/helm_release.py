@@ -1,10 +1,18 @@
-"""`kubernetes:helm.sh/v3:Release` through the `helm` program: inputs, state and errors shaped as the real plugin's."""
+"""`kubernetes:helm.sh/v3:Release` through the `helm` program: inputs, state and errors shaped as the real plugin's.
+
+Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for resource `rel` (plugin 4.29.0).
+Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes v4.32.0,
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/invoke_helm_template.go
+Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from lab.home import Home
 from lab.plugins.kubernetes import diff, objects
@@ -196,6 +204,29 @@ class Releases:
                 self._engine.warn(request.urn, f"{error}. Deleting the unreachable release from Pulumi state")
             elif not error.not_found:
                 raise ProviderError(f'Helm release "{request.id}" was not deleted: {error}') from error
+
+    def template(self, options: str) -> list[Any]:
+        """The objects of a chart, those in its folder `crds/` among them, rendered without a release.
+
+        Args:
+            options: the options of the real plugin's function `kubernetes:helm:template`, as JSON.
+        """
+        given = json.loads(options)
+        inputs = with_defaults(
+            {
+                "chart": given["chart"],
+                "version": given.get("version") or "",
+                "repositoryOpts": {"repo": (given.get("fetch_opts") or {}).get("repo") or ""},
+            },
+            given.get("namespace") or "default",
+        )
+        stand_in = played(self._charts, inputs)
+        if stand_in is not None:
+            inputs |= {"chart": str(stand_in.copy(self._helm.files())), "version": "", "repositoryOpts": None}
+        command = ["template", given["release_name"], inputs["chart"], "--include-crds", *chart_flags(inputs)]
+        text = self._helm.run([*command, "--namespace", inputs["namespace"]], values=given.get("values") or {})
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return [item for item in yaml.load_all(text, Loader=loader) if item]
 
     def _apply(self, arguments: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
         path = self._helm.path_of(inputs["chart"])

@@ -1,6 +1,10 @@
 """The shape of a Helm release's inputs and outputs, and the flags of helm that they stand for.
 
 Pure but for reading value files.
+
+Answers to (recorded): state of a release, ../shared/upstream/kubernetes-plugin/2-state.json and 6-state-updated.json (plugin 4.29.0).
+Answers to (read): flags of install and upgrade, pulumi-kubernetes v4.32.0, helmCreate and helmUpdate in
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/helm_release.go
 """
 
 from __future__ import annotations
@@ -58,16 +62,21 @@ _CHART_FLAGS = {"devel": "--devel", "verify": "--verify"}
 _COMMON_FLAGS = {
     **_CHART_FLAGS,
     "atomic": "--atomic",
-    "createNamespace": "--create-namespace",
     "dependencyUpdate": "--dependency-update",
+    "renderSubchartNotes": "--render-subchart-notes",
+}
+_INSTALL_FLAGS = {
+    **_COMMON_FLAGS,
+    "createNamespace": "--create-namespace",
     "disableOpenapiValidation": "--disable-openapi-validation",
     "disableWebhooks": "--no-hooks",
-    "renderSubchartNotes": "--render-subchart-notes",
+    "replace": "--replace",
     "skipCrds": "--skip-crds",
 }
-_INSTALL_FLAGS = {**_COMMON_FLAGS, "replace": "--replace"}
+# The real plugin sets fewer options of an upgrade: neither `disableOpenapiValidation` nor `disableWebhooks` nor `skipCrds`
+# (pulumi-kubernetes v4.32.0, helmUpdate).
 _UPGRADE_FLAGS = {
-    **{key: flag for key, flag in _COMMON_FLAGS.items() if key != "createNamespace"},
+    **_COMMON_FLAGS,
     "cleanupOnFail": "--cleanup-on-fail",
     "disableCRDHooks": "--no-hooks",
     "forceUpdate": "--force",

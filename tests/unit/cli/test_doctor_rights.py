@@ -24,6 +24,7 @@ BY_CHARTS = {
     "create clusterrolebindings",
     "create clusterroles",
     "create customresourcedefinitions",
+    "patch customresourcedefinitions",
     "create daemonsets",
     "create deployments",
     "create rolebindings",

@@ -1,0 +1,255 @@
+"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not notice.
+
+The charts of the version before are the lab's own charts with an older version, and with CRDs that lack what the newer version
+brought. KubeRay 1.6 brought RayClusters' `upgradeStrategy` and the kind RayCronJob
+(https://github.com/ray-project/kuberay, ray-operator/config/crd/bases, v1.5.1 and v1.6.2).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.settings import versions
+from tests.lab.conftest import Lab, brought_up
+from tests.lab.project import Project, Settings, eventually
+
+pytestmark = pytest.mark.lab
+
+STACK = "upgraded"
+BEFORE = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0", "dra-driver-nvidia-gpu": "0.4.0"}
+NOW = {
+    "kuberay-operator": versions.KUBERAY,
+    "gpu-operator": versions.GPU_OPERATOR,
+    "dranet": versions.DRANET,
+    "dra-driver-nvidia-gpu": versions.GPU_DRA,
+}
+OLD_GIB = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.0"
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def older_chart(lab: Lab, folder: Path, chart: str) -> Path:
+    """A chart of the lab in the version before."""
+    target = folder / chart
+    shutil.copytree(lab.home.charts / chart, target)
+    file = target / "Chart.yaml"
+    metadata = yaml.safe_load(file.read_text())
+    metadata["version"] = BEFORE[chart]
+    if chart != "kuberay-operator":  # the lab has built one operator only
+        metadata["appVersion"] = BEFORE[chart]
+    file.write_text(yaml.safe_dump(metadata))
+    if chart == "kuberay-operator":
+        (target / "crds" / "ray.io_raycronjobs.yaml").unlink()
+        edit_schema(target / "crds" / "ray.io_rayclusters.yaml", lambda spec: spec["properties"].pop("upgradeStrategy"))
+    if chart == "gpu-operator":
+        edit_schema(target / "crds" / "clusterpolicies.yaml", without_cdi)
+    return target
+
+
+def without_cdi(spec: dict[str, Any]) -> None:
+    """A ClusterPolicy of all that the chart writes but `cdi`, and nothing else."""
+    spec.pop("x-kubernetes-preserve-unknown-fields")
+    parts = ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "driver", "gfd", "hostPaths", "mig", "migManager")
+    rest = ("nodeStatusExporter", "operator", "toolkit", "validator")
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec["properties"] = dict.fromkeys((*parts, *rest), free)
+
+
+def edit_schema(file: Path, change: Any) -> None:
+    definition = yaml.load(file.read_text(), Loader=LOADER)  # noqa: S506 - either is safe
+    for version in definition["spec"]["versions"]:
+        if version["storage"]:
+            change(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    file.write_text(yaml.dump(definition, Dumper=DUMPER))
+
+
+def settings(charts: dict[str, Path], version: dict[str, str], gib: str | None) -> Settings:
+    """One environment with everything that berth installs."""
+    operators: Settings = {
+        # Its version is that of the operator's image too, and the lab has built one.
+        "kuberay": {"chart": str(charts["kuberay-operator"])},
+        "gpu": {"chart": str(charts["gpu-operator"]), "version": version["gpu-operator"]},
+        "dranet": {"chart": str(charts["dranet"]), "version": version["dranet"]},
+        "gpuDra": {"chart": str(charts["dra-driver-nvidia-gpu"]), "version": version["dra-driver-nvidia-gpu"]},
+    }
+    if gib:
+        operators["gib"] = {"image": gib}
+    a4 = {"machineType": "a4-highgpu-8g", "nodes": 1}
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
+        "pools": {
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "dev": a4 | {"sharing": "any"},
+            "train": a4 | {"rdma": "networks", "gpuAllocation": "dra"},
+        },
+        "operators": operators,
+        "policies": {"waived": {"rdma-whole": "the tests have smaller workers too"}},
+        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
+        "clusters": {
+            "shared": {"workers": 2, "worker": {"pool": "dev", "gpus": 1, "cpu": 1, "memory": "2Gi"}},
+            "pairs": {"workers": 2, "worker": {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}},
+        },
+    }
+
+
+@dataclass
+class Seen:
+    """What the cluster had at one moment."""
+
+    pods: dict[str, str]
+    releases: dict[str, str]
+    claims: dict[str, Any]
+
+    @classmethod
+    def now(cls, project: Project) -> Seen:
+        pods = {
+            pod["metadata"]["name"]: pod["metadata"]["uid"]
+            for pod in project.get("pods", "-A", "-l", "ray.io/cluster")
+            if "deletionTimestamp" not in pod["metadata"]
+        }
+        listed = json.loads(project.run("helm", "list", "-A", "-o", "json").stdout)
+        claims = {
+            claim["metadata"]["name"]: claim["status"]["allocation"]["devices"]["results"]
+            for claim in project.get("resourceclaims", "-A")
+        }
+        return cls(pods, {release["name"]: release["chart"] for release in listed}, claims)
+
+
+def has_field(project: Project, definition: str, field: str) -> bool:
+    found = json.loads(project.run("kubectl", "get", "crd", definition, "-o", "json").stdout)
+    (stored,) = [version for version in found["spec"]["versions"] if version["storage"]]
+    return field in stored["schema"]["openAPIV3Schema"]["properties"]["spec"].get("properties", {})
+
+
+def serves(project: Project, definition: str) -> bool:
+    return project.run("kubectl", "get", "crd", definition, check=False).returncode == 0
+
+
+def daemon_images(project: Project, name: str, namespace: str = "kube-system") -> set[str]:
+    """Images of the first containers of a DaemonSet's pods."""
+    pods = project.get("pods", "-n", namespace)
+    own = [pod for pod in pods if any(each["name"] == name for each in pod["metadata"].get("ownerReferences", []))]
+    return {[*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"] for pod in own}
+
+
+@pytest.fixture(scope="module")
+def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab that never had a newer definition."""
+    with brought_up(tmp_path_factory.mktemp("upgrades") / "lab") as lab:
+        yield lab
+
+
+def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not_know(
+    own_lab: Lab, tmp_path: Path
+) -> None:
+    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields itself, it changes nothing."""
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "plain",
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/os": "linux"},
+        },
+        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "50"}},
+    }
+    own_lab.run(["kubectl", "create", "-f", "-"], stdin=json.dumps(node))
+    old, new = older_chart(own_lab, tmp_path, "gpu-operator"), own_lab.home.charts / "gpu-operator"
+    release = ["--namespace", "by-hand", "--set", "driver.enabled=false", "--wait", "--timeout", "90s"]
+    try:
+        for flags in ([], ["--disable-openapi-validation"]):
+            own_lab.run(["helm", "install", "by-hand", str(old), "--create-namespace", *release])
+            assert "cdi" not in own_lab.get("clusterpolicy", "cluster-policy")["spec"]
+            own_lab.run(["helm", "upgrade", "by-hand", str(new), *release, *flags])
+            assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"] == {"enabled": True}
+            own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--wait"])
+            own_lab.run(["kubectl", "delete", "crd", "clusterpolicies.nvidia.com"])
+    finally:
+        own_lab.run(["kubectl", "delete", "node", "plain"])
+        own_lab.run(["kubectl", "delete", "namespace", "by-hand"], check=False)
+
+
+def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project", own_lab)
+    older = {chart: older_chart(own_lab, tmp_path / "charts", chart) for chart in BEFORE}
+    newer = {chart: own_lab.home.charts / chart for chart in NOW}
+    project.write(STACK, environment=settings(older, BEFORE, OLD_GIB))
+    try:
+        project.up(STACK)
+        before = Seen.now(project)
+        assert before.releases == {name: f"{name}-{version}" for name, version in BEFORE.items()}
+        assert not serves(project, "raycronjobs.ray.io")
+        assert not has_field(project, "rayclusters.ray.io", "upgradeStrategy")
+        assert "cdi" not in own_lab.get("clusterpolicy", "cluster-policy")["spec"]
+        assert daemon_images(project, "nccl-rdma-installer") == {OLD_GIB}
+
+        project.write(STACK, environment=settings(newer, NOW, None))
+        preview = project.run("berth", "preview", "-s", STACK).stdout
+        assert "the CRDs of KubeRay are brought up to date" in " ".join(preview.split())
+        assert set(project.preview(STACK)) == {
+            *(f"kubernetes:helm.sh/v3:Release::{name}" for name in NOW),
+            "kubernetes:apps/v1:DaemonSet::nccl-rdma-installer",
+        }
+        project.up(STACK)
+        after = Seen.now(project)
+        assert after.releases == {name: f"{name}-{version}" for name, version in NOW.items()}
+        assert serves(project, "raycronjobs.ray.io")
+        assert has_field(project, "rayclusters.ray.io", "upgradeStrategy")
+        assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"] == {"enabled": True}
+        eventually(
+            lambda: daemon_images(project, "nccl-rdma-installer") == {versions.GIB_IMAGE},
+            "gIB's installer is rolled out",
+        )
+        assert after.pods == before.pods, "no pod of a RayCluster was restarted"
+        assert after.claims == before.claims
+        assert project.preview(STACK) == {}
+        project.run("berth", "status", "-s", STACK)
+        # What the older definitions dropped is drift, and the next update with a refresh puts it there.
+        project.up(STACK, "--refresh")
+        cluster = own_lab.get("raycluster", "shared", "-n", "berth-shared")
+        assert cluster["spec"]["upgradeStrategy"] == {"type": "Recreate"}
+        assert Seen.now(project).pods == before.pods
+    finally:
+        project.destroy(STACK)
+
+
+def test_definitions_that_cannot_be_brought_up_to_date_leave_the_operator_as_it_is(
+    own_lab: Lab, tmp_path: Path
+) -> None:
+    project = Project.make(tmp_path / "project", own_lab)
+    charts = {"kuberay-operator": older_chart(own_lab, tmp_path / "charts", "kuberay-operator")}
+    minimal = {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
+    }
+    project.write(
+        "broken", environment=minimal | {"operators": {"kuberay": {"chart": str(charts["kuberay-operator"])}}}
+    )
+    try:
+        project.up("broken")
+        broken = tmp_path / "broken"
+        shutil.copytree(own_lab.home.charts / "kuberay-operator", broken)
+        (broken / "crds" / "ray.io_rayjobs.yaml").write_text("kind: Nothing\n")
+        project.write("broken", environment=minimal | {"operators": {"kuberay": {"chart": str(broken)}}})
+        failed = project.up("broken", check=False)
+        said = " ".join((failed.stdout + failed.stderr).split())
+        assert failed.returncode != 0
+        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in said
+        listed = json.loads(project.run("helm", "list", "-A", "-o", "json").stdout)
+        assert [release["chart"] for release in listed] == [f"kuberay-operator-{BEFORE['kuberay-operator']}"]
+    finally:
+        project.destroy("broken")
