@@ -190,7 +190,7 @@ def instances(labels: Mapping[str, str], now: Mapping[str, int]) -> tuple[dict[s
     if not wanted.startswith("all-") or profile not in profiles:
         known = ", ".join([*(f"all-{name}" for name in profiles), *(["all-balanced"] if profiles else []), DISABLED])
         name = gpu.name if gpu is not None else "this GPU"
-        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration known to the lab; it has {known}")
+        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration; the lab knows {known}")
     return {profile: profiles[profile]}, True
 
 
