@@ -138,6 +138,11 @@ def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
     return answers[operator]
 
 
+def tolerated(taints: Iterable[Mapping[str, str]], spec: Object) -> bool:
+    """Whether a pod with this spec may be on a node with these taints."""
+    return all(_tolerated(taint, spec.get("tolerations") or []) for taint in taints)
+
+
 def _tolerated(taint: Mapping[str, str], tolerations: list[Object]) -> bool:
     if taint.get("effect") == "PreferNoSchedule":
         return True

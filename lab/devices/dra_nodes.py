@@ -17,7 +17,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gpu_devices, gpu_operator, network_devices
+from lab.devices import gpu_devices, network_devices, operands
 from lab.devices.autoscaler import selected
 from lab.devices.cluster_events import warn
 from lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
@@ -156,7 +156,7 @@ def driver_problem(pod: Object, labels: Mapping[str, str], *, installed: bool) -
     """
     if not installed:
         return "no NVIDIA driver on the node: GKE installs none there, and Google's nvidia-driver-installer does not run on it"
-    if labels.get(gpu_operator.PREINSTALLED) == "preinstalled":
+    if labels.get(operands.PREINSTALLED) == "preinstalled":
         return ""
     folder = _DRIVER_FOLDERS.get(labels.get(_OS, ""), "")
     roots = {
@@ -170,7 +170,7 @@ def driver_problem(pod: Object, labels: Mapping[str, str], *, installed: bool) -
 
 
 def _installed(labels: Mapping[str, str], installers: list[Object]) -> bool:
-    if GKE_DRIVER in labels or labels.get(gpu_operator.PREINSTALLED) == "preinstalled":
+    if GKE_DRIVER in labels or labels.get(operands.PREINSTALLED) == "preinstalled":
         return True
     return any(selected(each["spec"]["template"]["spec"], labels) for each in installers)
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from lab.devices import topology
 from lab.devices.gke_device_plugin import ACCELERATOR, gpus
-from lab.devices.gpu_operator import MIG_CONFIG, MIG_STATE, SUCCESS
+from lab.devices.gpu_operator import MIG_CONFIG
 from lab.devices.gpus import GPUS, slices
 from lab.devices.network_devices import PCIE_ROOT
+from lab.devices.operands import MIG_STATE, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,14 @@
-"""The GPUs of all KWOK nodes: looks at the cluster when something changed, and acts by the rules of the plugins there."""
+"""The GPUs of all KWOK nodes: looks at the cluster when something changed, and acts by the rules of the programs that run there.
+
+The programs are node feature discovery, GKE's own device plugin, the GPU Operator's controller (`gpu_operator.py`) and its operands
+(`operands.py`). Each acts as long as its pod runs. A real node of the lab is left alone: none of them runs there.
+
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager (manager.go, plugin/v1beta1: of two
+    device plugins that register the same resource, the one that registered last counts)
+Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the master writes the labels, those of GPU
+    feature discovery too; they go with the DaemonSet that found them, and with the chart)
+Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts; when NVIDIA's goes, GKE's counts again
+"""
 
 from __future__ import annotations
 
@@ -7,22 +17,22 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gke_device_plugin, gpu_operator, operand_objects
+from lab.devices import gke_device_plugin, node_features, operand_objects, operands, pod_states
 from lab.devices.admission import REASON, failed, refusal
 from lab.devices.advertised import status_change
-from lab.devices.autoscaler import selected
+from lab.devices.autoscaler import selected, tolerated
 from lab.devices.cluster_events import now, warn
-from lab.devices.device_plugins import DevicePlugins, MissingError
-from lab.devices.gpu_operator import MigError, Policy
-from lab.devices.gpus import GPUS
-from lab.plugins.kubernetes.client import APPLY, ApiError, Cluster
+from lab.devices.controlled import Controlled
+from lab.devices.device_plugins import DevicePlugins, Started
+from lab.devices.gpu_operator import FEATURES
+from lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, OPERANDS, PLUGIN, VALIDATOR
+from lab.devices.operands import CRASHES, Hold, MigError
+from lab.plugins.kubernetes.client import ApiError, Cluster
 from lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    from lab.devices.gpu_operator import Served
 
 Object = dict[str, Any]
 
@@ -32,10 +42,9 @@ OPERATOR = "gpu-operator"
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
-_DAEMONSETS = "/apis/apps/v1/namespaces/{}/daemonsets/" + operand_objects.PLUGIN
+_KUBERNETES = "node.kubernetes.io/"
 _INSTALLER = "nvidia-driver-installer"
-_DISCOVERY = ("app.kubernetes.io/name", "node-feature-discovery")
-# A pod whose ConfigMap is missing is tried again by the kubelet. And a ClusterPolicy of which no event has come is looked at:
+# A container that failed is started again by the kubelet. And a ClusterPolicy of which no event has come is looked at:
 # kopf looks for a kind when its CRD changes, which may be before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
@@ -43,18 +52,47 @@ _log = logging.getLogger("lab.devices.gpu")
 
 
 @dataclass(frozen=True)
-class Operator:
-    """What the operator works with, at one moment."""
+class Seen:
+    """What there is in the cluster, at one moment.
 
-    policy: Policy
-    namespace: str
-    discovery: bool
-    installers: list[Object]
-    pods: dict[str, Object]
+    Attributes:
+        operator: namespace of the operator that runs; empty while none does.
+        installed: whether the operator's Deployment is there at all.
+        daemonsets: all DaemonSets by namespace and name.
+        pods: the operands' pods by node, then by the name of their DaemonSet.
+        workers: nodes with a worker of node feature discovery that runs.
+        master: whether a master of node feature discovery runs.
+    """
+
+    operator: str
+    installed: bool
+    daemonsets: Mapping[tuple[str, str], Object]
+    pods: Mapping[str, Mapping[str, Object]]
+    workers: frozenset[str]
+    master: bool
+
+    def operands(self) -> dict[str, Object]:
+        """The operator's DaemonSets by name."""
+        names = {operand.name for operand in OPERANDS}
+        return {name: each for (_, name), each in self.daemonsets.items() if name in names}
+
+    def comes(self, name: str, node: Object) -> bool:
+        """Whether a DaemonSet of the operator's wants a pod on a node."""
+        found = self.operands().get(name)
+        return found is not None and _wants(found, node)
+
+    def coming(self, node: Object) -> dict[str, Object]:
+        """A pod for each DaemonSet of the operator's that wants one on a node, as its template has it."""
+        templates = {name: each["spec"]["template"] for name, each in self.operands().items() if _wants(each, node)}
+        return {name: {"metadata": {}, "spec": template["spec"]} for name, template in templates.items()}
+
+    def worker_comes(self, node: Object) -> bool:
+        """Whether a DaemonSet of node feature discovery wants a pod on a node."""
+        return any(_labelled(each, node_features.WORKER) and _wants(each, node) for each in self.daemonsets.values())
 
 
 class GpuNodes:
-    """Plays the device plugins of one lab.
+    """Plays node feature discovery, the GPU Operator and the device plugins of one lab.
 
     Args:
         kubeconfig: the administrator's kubeconfig of the lab.
@@ -66,9 +104,11 @@ class GpuNodes:
         self._told_of = told_of
         self._connected: Cluster | None = None
         self._plugins = DevicePlugins()
+        self._controlled = Controlled()
         self._refused: set[str] = set()
         self._said: dict[str, str] = {}
         self._shown: dict[str, Mapping[str, int]] = {}
+        self._mig: dict[str, Mapping[str, int]] = {}
         self._single: dict[str, tuple[frozenset[str], str]] = {}
 
     @property
@@ -88,32 +128,21 @@ class GpuNodes:
         """
         nodes = [node for node in self._listed("/api/v1/nodes") if _kwok(node)]
         names = {node["metadata"]["name"] for node in nodes}
-        policy = next(iter(self._policies()), None)
-        self._plugins.keep(names if policy is not None else set())
-        for remembered in (self._said, self._shown, self._single):
+        self._plugins.keep(names)
+        for remembered in (self._said, self._shown, self._single, self._mig):
             for name in [name for name in remembered if name not in names]:
                 del remembered[name]
-        operator = self._operator(policy) if policy is not None else None
-        problems: dict[str, str] = {}
-        count = 0
-        missing = False
+        policy = next(iter(self._policies()), None)
+        seen = self._look()
+        held: set[str] = set()
         for node in nodes:
-            labels = node["metadata"].get("labels") or {}
-            if policy is None or not gpu_operator.served(labels):
-                self._single.pop(node["metadata"]["name"], None)
-                self._show(node, gke_device_plugin.devices(labels), {})
-            elif operator is not None:
-                try:
-                    problem = self._serve(node, operator)
-                except MissingError as error:
-                    problem, missing = str(error), True
-                count += gpu_operator.detected(labels)
-                if problem:
-                    problems[node["metadata"]["name"]] = problem
-        if policy is not None and operator is not None:
-            self._tell_policy(policy, operand_objects.status(operator.namespace, problems, count, now()))
+            held |= self._play(node, seen)
+        if policy is None or not seen.operator:
+            self._controlled.stop()
+        else:
+            self._controlled.act(self._cluster, nodes, policy, seen.operator, seen.operands(), held)
         unseen = policy is not None and not self._told_of(policy["metadata"]["uid"])
-        return _AGAIN_SECONDS if missing or unseen else None
+        return _AGAIN_SECONDS if held or unseen else None
 
     def may_refuse(self, pod: Mapping[str, Any]) -> bool:
         """Whether a pod is on a node whose plugin is strict; no call of the API server."""
@@ -128,16 +157,9 @@ class GpuNodes:
         """
         single, since = self._single.get(pod["spec"].get("nodeName") or "", (frozenset(), ""))
         message = refusal(pod, single, since) if single else ""
-        if not message:
+        if not message or not self._patch(_path(pod) + "/status", failed(message, now()), _STRATEGIC):
             return
         metadata = pod["metadata"]
-        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-        try:
-            self._cluster.request("PATCH", path, failed(message, now()), content_type=_STRATEGIC)
-        except ApiError as error:
-            if error.not_found:
-                return
-            raise
         if metadata["uid"] not in self._refused:
             self._refused.add(metadata["uid"])
             _log.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], message)
@@ -160,104 +182,131 @@ class GpuNodes:
                 return []
             raise
         alive = [policy for policy in found if not policy["metadata"].get("deletionTimestamp")]
-        return sorted(alive, key=lambda policy: str(policy["metadata"]["creationTimestamp"]))
+        return sorted(alive, key=lambda each: (str(each["metadata"]["creationTimestamp"]), each["metadata"]["name"]))
 
-    def _operator(self, policy: Object) -> Operator | None:
-        """What the operator works with; nothing while it doesn't run: then all stays as it is."""
-        found = self._listed("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={OPERATOR}")
-        available = [each for each in found if ((each.get("status") or {}).get("availableReplicas") or 0) > 0]
-        if not available:
-            return None
-        namespace = available[0]["metadata"]["namespace"]
-        settings = Policy(policy.get("spec") or {})
+    def _look(self) -> Seen:
+        operators = self._listed("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={OPERATOR}")
+        master = ",".join(f"{key}={value}" for key, value in node_features.MASTER.items())
+        worker = ",".join(f"{key}={value}" for key, value in node_features.WORKER.items())
+        masters = self._listed("/apis/apps/v1/deployments", labelSelector=master)
+        names = ",".join(operand.name for operand in OPERANDS)
+        pods: dict[str, dict[str, Object]] = {}
+        for pod in self._listed("/api/v1/pods", labelSelector=f"app in ({names})"):
+            if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp") and _started(pod):
+                pods.setdefault(pod["spec"]["nodeName"], {})[pod["metadata"]["labels"]["app"]] = pod
         daemonsets = self._listed("/apis/apps/v1/daemonsets")
-        self._apply_plugin(daemonsets, settings, policy, namespace)
-        key, value = _DISCOVERY
-        pods = self._listed(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"app={operand_objects.PLUGIN}")
-        return Operator(
-            settings,
-            namespace,
-            discovery=any((each["metadata"].get("labels") or {}).get(key) == value for each in daemonsets),
-            installers=[each for each in daemonsets if each["metadata"]["name"].startswith(_INSTALLER)],
-            pods={pod["spec"]["nodeName"]: pod for pod in pods if _runs(pod)},
-        )
-
-    def _apply_plugin(self, there: list[Object], policy: Policy, owner: Object, namespace: str) -> None:
-        wanted = operand_objects.plugin_daemonset(policy, owner, namespace)
-        now = next(
-            (
-                each["metadata"]
-                for each in there
-                if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace, operand_objects.PLUGIN)
+        return Seen(
+            next((each["metadata"]["namespace"] for each in operators if _available(each)), ""),
+            bool(operators),
+            {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in daemonsets},
+            pods,
+            frozenset(
+                pod["spec"]["nodeName"] for pod in self._listed("/api/v1/pods", labelSelector=worker) if _runs(pod)
             ),
-            None,
+            any(_available(each) for each in masters),
         )
-        path = _DAEMONSETS.format(namespace)
-        if not policy.enabled("devicePlugin"):
-            if now is not None:
-                self._cluster.request("DELETE", path)
-            return
-        new = wanted["metadata"]["annotations"][operand_objects.HASH]
-        owners = [each["uid"] for each in (now or {}).get("ownerReferences") or []]
-        same = ((now or {}).get("annotations") or {}).get(operand_objects.HASH) == new
-        if now is None or not same or owner["metadata"]["uid"] not in owners:
-            query = {"fieldManager": OPERATOR, "force": "true"}
-            self._cluster.request("PATCH", path, wanted, query, APPLY)
 
-    def _serve(self, node: Object, operator: Operator) -> str:
-        """Bring one node to what the operands would; what is wrong there, or nothing."""
-        labels = node["metadata"].get("labels") or {}
-        if not operator.discovery and not gpu_operator.detected(labels):
-            message = (
-                f"GPUs not seen: node feature discovery does not run, and the node has no label {gpu_operator.PCI}"
-            )
-            self._warn(node, "NodeNotDetected", message)
-            self._show(node, {}, {})
-            # The operator does not know of the node, and is content.
-            return ""
-        base = {gpu_operator.PCI: "true", gpu_operator.PRESENT: "true"}
-        base[gpu_operator.DEPLOY] = labels.get(gpu_operator.DEPLOY, "true")
-        if not operator.policy.enabled("devicePlugin"):
-            self._show(node, {}, base)
-            return ""
-        installer = any(selected(each["spec"]["template"]["spec"], labels) for each in operator.installers)
-        problem = gpu_operator.obstacle(labels, operator.policy, installer=installer)
-        if problem:
-            self._plugins.forget(node["metadata"]["name"])
-            return self._fail(node, base, "DriverNotReady", problem)
-        gpu = GPUS.get(labels.get(gke_device_plugin.ACCELERATOR, ""))
+    def _play(self, node: Object, seen: Seen) -> set[str]:
+        """Bring one node to what the programs on it would; the DaemonSets whose pod there is not ready."""
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        pods = seen.pods.get(name, {})
+        installers = [each for (_, key), each in seen.daemonsets.items() if key.startswith(_INSTALLER)]
+        installer = any(selected(each["spec"]["template"]["spec"], labels) for each in installers)
+        holds = operands.blocked(labels, {**seen.coming(node), **pods}, installer=installer)
+        state, mig = self._cut(node, pods.get(MIG_MANAGER) if MIG_MANAGER not in holds else None)
+        started = {
+            program: self._start(node, program, pods, holds, seen) for program in (PLUGIN, DISCOVERY, MPS_DAEMON)
+        }
+        served = self._serve(node, pods, started, mig, holds)
+        if VALIDATOR in pods and VALIDATOR not in holds:
+            waits = operands.validation((node.get("status") or {}).get("capacity") or {}, pods[VALIDATOR])
+            holds |= {VALIDATOR: waits} if waits else {}
+        for program, pod in pods.items():
+            self._hold(pod, holds.get(program))
+        found: dict[str, str] = {}
+        discovery = started[DISCOVERY]
+        if discovery is not None and discovery.config is not None and DISCOVERY in pods:
+            version = operands.driver_version({key: pod for key, pod in pods.items() if key not in holds})
+            found = operands.features(labels, discovery.strategy, discovery.config, mig, version)
+        self._label(node, state, self._discovered(node, found, seen))
+        self._show(node, {**gke_device_plugin.devices(labels), **served})
+        return set(holds)
+
+    def _cut(self, node: Object, manager: Object | None) -> tuple[dict[str, str], Mapping[str, int]]:
+        """The state that the MIG manager shows of itself on a node, and the MIG instances of each GPU there."""
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        if name not in self._mig:
+            # What an earlier process of this controller had cut is what the label says it had.
+            done = labels.get(operands.MIG_STATE) == operands.SUCCESS
+            self._mig[name] = operands.cut(labels) if done else {}
+        if manager is None:
+            return {}, self._mig[name]
+        if operands.variable(manager, "CONFIG_FILE"):
+            self._say(name, "MIG layouts of a ConfigMap of one's own are unknown to the lab: its GPUs stay as they are")
+            return {}, self._mig[name]
         try:
-            mig = gpu_operator.instances(labels, operator.policy)
+            self._mig[name], asked = operands.instances(labels, self._mig[name])
         except MigError as error:
-            state = {gpu_operator.MIG_STATE: gpu_operator.FAILED}
-            return self._fail(node, base | state, "MIGConfigFailed", str(error))
-        if gpu is not None and gpu.mig:
-            base[gpu_operator.MIG_STATE] = gpu_operator.SUCCESS
-        return self._serve_devices(node, operator, base, mig)
+            self._say(name, f"MIG manager: {error}")
+            return {operands.MIG_STATE: operands.FAILED}, self._mig[name]
+        return {operands.MIG_STATE: operands.SUCCESS} if asked else {}, self._mig[name]
 
-    def _serve_devices(self, node: Object, operator: Operator, base: dict[str, str], mig: Mapping[str, int]) -> str:
-        try:
-            pod = operator.pods.get(node["metadata"]["name"])
-            started = self._plugins.start(node, pod, now(), lambda name: self._data(operator.namespace, name))
-        except MissingError as error:
-            self._fail(node, base, "FailedMount", str(error))
-            raise
-        if started is None:
-            # Labels bring the plugin's pod, and that brings us here again.
-            self._show(node, {}, base)
-            return "the device plugin's pod does not run yet"
-        if started.config is None:
-            return self._fail(node, base, "CrashLoopBackOff", started.problem)
-        labels = node["metadata"].get("labels") or {}
-        served: Served = gpu_operator.serve(labels, operator.policy, started.config, mig)
-        if served.problem:
-            return self._fail(
-                node, {**base, **served.labels}, "CrashLoopBackOff", f"the device plugin ends: {served.problem}"
+    def _start(
+        self, node: Object, program: str, pods: Mapping[str, Object], holds: dict[str, Hold], seen: Seen
+    ) -> Started | None:
+        """A program as it runs on a node; adds to the holds why its pod is not ready."""
+        name = node["metadata"]["name"]
+        if program in holds or (program not in pods and not seen.comes(program, node)):
+            self._plugins.forget(name, program)
+            return None
+        pod = pods.get(program)
+        namespace = pod["metadata"]["namespace"] if pod is not None else ""
+        started = self._plugins.start(node, program, pod, now(), lambda config: self._data(namespace, config))
+        if started is not None and started.hold is not None:
+            holds[program] = started.hold
+        return started
+
+    def _serve(
+        self,
+        node: Object,
+        pods: Mapping[str, Object],
+        started: Mapping[str, Started | None],
+        mig: Mapping[str, int],
+        holds: dict[str, Hold],
+    ) -> Mapping[str, int]:
+        """The devices that NVIDIA's plugin registers on a node."""
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        plugin, daemon = started[PLUGIN], started[MPS_DAEMON]
+        if plugin is None or plugin.config is None:
+            self._single.pop(name, None)
+            return {}
+        mps = daemon is not None and daemon.config is not None
+        served = operands.serve(labels, plugin.strategy, plugin.config, mig, mps=mps)
+        if served.problem and PLUGIN in pods:
+            holds[PLUGIN] = Hold(pods[PLUGIN]["spec"]["containers"][0]["name"], CRASHES, served.problem)
+        self._single[name] = (served.single, plugin.since)
+        return served.resources
+
+    def _discovered(self, node: Object, found: Mapping[str, str], seen: Seen) -> dict[str, str] | None:
+        """The labels that node feature discovery's master gives a node; None where it leaves them as they are."""
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        if not seen.master:
+            # The chart's last hook takes the labels away; a master that only stopped leaves them.
+            gone = not seen.installed and not any(
+                _labelled(each, node_features.WORKER) for each in seen.daemonsets.values()
             )
-        self._single[node["metadata"]["name"]] = (served.single, started.since)
-        self._warn(node, "CrashLoopBackOff", started.problem)
-        self._show(node, served.resources, {**base, **served.labels})
-        return started.problem
+            return {} if gone else None
+        listed = str((node["metadata"].get("annotations") or {}).get(operand_objects.OWNED) or "")
+        owned = {key: labels[key] for key in listed.split(",") if key in labels}
+        if name in seen.workers:
+            wanted = node_features.found(labels)
+        elif seen.worker_comes(node):
+            wanted = {key: value for key, value in owned.items() if key.startswith(FEATURES)}
+        else:
+            wanted = {}
+        if not found and seen.comes(DISCOVERY, node):
+            return wanted | {key: value for key, value in owned.items() if not key.startswith(FEATURES)}
+        return wanted | found
 
     def _data(self, namespace: str, name: str) -> dict[str, str] | None:
         try:
@@ -268,48 +317,82 @@ class GpuNodes:
             raise
         return dict(data or {})
 
-    def _fail(self, node: Object, labels: dict[str, str], reason: str, problem: str) -> str:
-        """No devices on a node, and an event that says why."""
-        self._single.pop(node["metadata"]["name"], None)
-        self._warn(node, reason, problem)
-        self._show(node, {}, labels)
-        return problem
+    def _hold(self, pod: Object, hold: Hold | None) -> None:
+        """Show in a pod's status that it is not ready, or let it become ready."""
+        change = pod_states.change(pod, hold, now())
+        if not change or not self._patch(_path(pod) + "/status", change, _STRATEGIC) or hold is None:
+            return
+        _log.warning("pod %s on node %s: %s", pod["metadata"]["name"], pod["spec"]["nodeName"], hold.message)
+        reason = "FailedMount" if "MountVolume" in hold.message else pod_states.EVENTS.get(hold.reason, "")
+        if reason:
+            warn(self._cluster, pod, "Pod", "kubelet", reason, hold.message)
 
-    def _show(self, node: Object, resources: Mapping[str, int], labels: Mapping[str, str]) -> None:
-        name = node["metadata"]["name"]
-        path = f"/api/v1/nodes/{name}"
-        status = node.get("status") or {}
-        metadata = operand_objects.label_change(node["metadata"], labels)
+    def _label(self, node: Object, state: Mapping[str, str], wanted: dict[str, str] | None) -> None:
+        change = operand_objects.label_change(node["metadata"], wanted) if wanted is not None else {}
+        labels = node["metadata"].get("labels") or {}
+        new = {key: value for key, value in state.items() if labels.get(key) != value}
+        if new:
+            change["labels"] = {**(change.get("labels") or {}), **new}
+        if change and self._patch(_path(node), {"metadata": change}, _MERGE):
+            now_there = {**labels, **(change.get("labels") or {})}
+            node["metadata"]["labels"] = {key: value for key, value in now_there.items() if value is not None}
+
+    def _show(self, node: Object, resources: Mapping[str, int]) -> None:
+        name, status = node["metadata"]["name"], node.get("status") or {}
         change = status_change(resources, status.get("capacity") or {}, status.get("allocatable") or {})
-        try:
-            if metadata:
-                self._cluster.request("PATCH", path, {"metadata": metadata}, content_type=_MERGE)
-            if change:
-                self._cluster.request("PATCH", f"{path}/status", {"status": change}, content_type=_MERGE)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-        if change and self._shown.get(name) != resources:
+        if not change or not self._patch(_path(node) + "/status", {"status": change}, _MERGE):
+            return
+        if self._shown.get(name) != resources:
             self._shown[name] = resources
             shown = ", ".join(f"{resource}={count}" for resource, count in resources.items()) or "none"
             _log.info("node %s: devices %s", name, shown)
 
-    def _warn(self, node: Object, reason: str, message: str) -> None:
-        name = node["metadata"]["name"]
-        if message and self._said.get(name) != message:
-            _log.warning("node %s: %s", name, message)
-            warn(self._cluster, node, "Node", "gpu-operator (simulated)", reason, message)
-        self._said[name] = message
+    def _patch(self, path: str, change: Object, kind: str) -> bool:
+        """Patch an object; False if it is gone."""
+        try:
+            self._cluster.request("PATCH", path, change, content_type=kind)
+        except ApiError as error:
+            if error.not_found:
+                return False
+            raise
+        return True
 
-    def _tell_policy(self, policy: Object, status: Object) -> None:
-        if not operand_objects.same_status(policy.get("status") or {}, status):
-            path = f"{_POLICIES}/{policy['metadata']['name']}/status"
-            self._cluster.request("PATCH", path, {"status": status}, content_type=_MERGE)
+    def _say(self, name: str, message: str) -> None:
+        if self._said.get(name) != message:
+            _log.warning("node %s: %s", name, message)
+            self._said[name] = message
+
+
+def _path(thing: Object) -> str:
+    metadata = thing["metadata"]
+    if "namespace" in metadata:
+        return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+    return f"/api/v1/nodes/{metadata['name']}"
+
+
+def _wants(daemonset: Object, node: Object) -> bool:
+    """Whether a DaemonSet puts a pod on a node; Kubernetes' own taints keep none of its pods off."""
+    spec = daemonset["spec"]["template"]["spec"]
+    taints = [each for each in (node.get("spec") or {}).get("taints") or [] if not each["key"].startswith(_KUBERNETES)]
+    return selected(spec, node["metadata"].get("labels") or {}) and tolerated(taints, spec)
+
+
+def _labelled(thing: Object, labels: Mapping[str, str]) -> bool:
+    return labels.items() <= (thing["metadata"].get("labels") or {}).items()
+
+
+def _available(deployment: Object) -> bool:
+    return ((deployment.get("status") or {}).get("availableReplicas") or 0) > 0
 
 
 def _kwok(node: Object) -> bool:
     metadata = node["metadata"]
     return (metadata.get("annotations") or {}).get(KWOK_ANNOTATION) == "fake" and not metadata.get("deletionTimestamp")
+
+
+def _started(pod: Object) -> bool:
+    """Whether KWOK has seen the pod: it runs, or the lab has said that it does not."""
+    return bool((pod.get("status") or {}).get("podIP")) and (pod["status"].get("phase") in {"Running", "Pending"})
 
 
 def _runs(pod: Object) -> bool:

@@ -1,54 +1,85 @@
-"""What the GPU Operator's operands make of a node: pure rules of the operator v26.7 and the device plugin v0.20.
+"""The GPU Operator's controller as pure functions: node labels, which DaemonSets there are, runtime classes, ClusterPolicy status.
 
-Sources: NVIDIA's pages "NVIDIA GPU Operator with Google GKE", "Time-Slicing GPUs in Kubernetes" and "GPU Operator with
-MIG"; README and sources of k8s-device-plugin (`internal/lm`: the labels; `internal/rm`: admission) and of gpu-operator.
+What the operands' pods do on a node is in `operands.py`, the DaemonSets' manifests are in `operand_objects.py`.
 
-The lab leaves out: the containers themselves, so nothing is installed on a node; custom ConfigMaps of the MIG manager; the
-MIG manager's reboots; memory and engines of a MIG instance among its labels.
+Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources, precompiled drivers, the driver's
+upgrade controller (label `nvidia.com/gpu-driver-upgrade-state` and its annotation), the objects that only containers read
+(ConfigMaps with scripts, Services, ServiceAccounts). A ClusterPolicy that asks for one of these is named by `unknown`.
+
+Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
+    (../shared/upstream/gpu-operator/recordings; the core of them in tests/unit/lab/devices/recorded_operator.json)
+Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controllers
+    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go: order of checks, which changes of
+    a node bring new labels, when a DaemonSet is ready)
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import plugin_config
-from lab.devices.advertised import GPU
-from lab.devices.gke_device_plugin import ACCELERATOR, DRIVER, gpus, kept_off
-from lab.devices.gpus import GPUS, slices
-from lab.devices.plugin_config import MPS, SHARED, PluginConfig
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-# Set by node feature discovery where the PCI bus has a device of NVIDIA's; the operator looks for nothing else.
-PCI = "feature.node.kubernetes.io/pci-10de.present"
+Labels = dict[str, str]
+
+PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
+"""Labels of node feature discovery that make a node one with GPUs, without their prefix."""
+FEATURES = "feature.node.kubernetes.io/"
+OS_NAME, OS_VERSION = FEATURES + "system-os_release.ID", FEATURES + "system-os_release.VERSION_ID"
 PRESENT = "nvidia.com/gpu.present"
-DEPLOY = "nvidia.com/gpu.deploy.device-plugin"
-CONFIG = "nvidia.com/device-plugin.config"
-MIG_CONFIG = "nvidia.com/mig.config"
-MIG_STATE = "nvidia.com/mig.config.state"
-PREINSTALLED = "berth/driver"
+DEPLOY = "nvidia.com/gpu.deploy."
+OPERANDS_LABEL = DEPLOY + "operands"
+MIG_MANAGER = DEPLOY + "mig-manager"
+MIG_CAPABLE, MIG_CONFIG = "nvidia.com/mig.capable", "nvidia.com/mig.config"
+PRODUCT = "nvidia.com/gpu.product"
+DISABLED = "all-disabled"
 
-SUCCESS, FAILED = "success", "failed"
-STRATEGIES = ("none", "single", "mixed")
+READY, NOT_READY = "ready", "notReady"
 
-# Where Google's installer leaves the driver on Container-Optimized OS, whose own file system is read-only.
-_COS_DRIVER = "/home/kubernetes/bin/nvidia"
-_COS_WRITABLE = "/home/kubernetes/bin"
-_OPERANDS = "nvidia.com/gpu.deploy.operands"
-_OS = "cloud.google.com/gke-os-distribution"
-_LABEL_LENGTH = 63
-
-
-class MigError(Exception):
-    """The MIG manager can't do what a node's label asks for."""
+_VGPU = "nvidia.com/vgpu.host-driver-version"
+_MIG_PRODUCTS = ("h100", "a100", "a30")
+_DEPLOYED = (
+    "driver",
+    "gpu-feature-discovery",
+    "container-toolkit",
+    "device-plugin",
+    "dcgm",
+    "dcgm-exporter",
+    "node-status-exporter",
+    "operator-validator",
+    "client",
+)
+# Labels of virtual machines' operands and of GPUClusters: the operator takes them away.
+_FOREIGN = (
+    "sandbox-device-plugin",
+    "kata-sandbox-device-plugin",
+    "sandbox-validator",
+    "vfio-manager",
+    "kata-manager",
+    "cc-manager",
+    "vgpu-manager",
+    "vgpu-device-manager",
+    "dra-driver",
+    "dra-validator",
+    "dcgm-dra",
+    "dcgm-exporter-dra",
+)
+_CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
+_WHOLE_VERSIONS = ("ol", "rocky", "rhel")
+_UNKNOWN = (
+    ("sandboxWorkloads", "enabled"),
+    ("driver", "useNvidiaDriverCRD"),
+    ("driver", "usePrecompiled"),
+    ("psa", "enabled"),
+    ("gds", "enabled"),
+    ("gdrcopy", "enabled"),
+)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The parts of a ClusterPolicy that the rules need.
+    """A ClusterPolicy's settings.
 
     Attributes:
         spec: the ClusterPolicy's spec.
@@ -60,9 +91,10 @@ class Policy:
         """A component's settings, such as `devicePlugin`."""
         return self.spec.get(name) or {}
 
-    def enabled(self, name: str) -> bool:
-        """Whether a component is on, which is what the operator takes for granted."""
-        return self.part(name).get("enabled") is not False
+    def enabled(self, name: str, *, default: bool = True) -> bool:
+        """Whether a component is on."""
+        on = self.part(name).get("enabled")
+        return default if on is None else bool(on)
 
     @property
     def config_map(self) -> str:
@@ -71,216 +103,198 @@ class Policy:
 
     @property
     def default_config(self) -> str:
-        """The entry of nodes without a label of their own; empty for none."""
+        """Entry of the ConfigMap for nodes without a label; empty for none."""
         return str((self.part("devicePlugin").get("config") or {}).get("default") or "")
 
     @property
     def mig_strategy(self) -> str:
-        """What all nodes use; empty where each node's entry of the ConfigMap says it."""
+        """MIG strategy of all nodes; empty where the ConfigMap's entries say it."""
         return str(self.part("mig").get("strategy") or "")
 
-    def fingerprint(self) -> str:
-        """What a plugin's pods are made from: another one means other pods."""
-        parts = {name: self.part(name) for name in ("daemonsets", "devicePlugin", "hostPaths", "mig")}
-        return json.dumps(parts, sort_keys=True)
+    @property
+    def nri(self) -> bool:
+        """Whether the NRI plugin takes the place of the runtime classes."""
+        return bool(self.part("cdi").get("nriPluginEnabled"))
+
+    @property
+    def runtime_class(self) -> str:
+        """Runtime class of the operands that use GPUs."""
+        return str(self.part("operator").get("runtimeClass") or "nvidia")
+
+    def unknown(self) -> list[str]:
+        """Settings that the imitation does not know, as `part.key`."""
+        found = [f"{part}.{key}" for part, key in _UNKNOWN if self.part(part).get(key)]
+        return found + (["migManager.config.name"] if (self.part("migManager").get("config") or {}).get("name") else [])
 
 
-def served(labels: Mapping[str, str]) -> bool:
-    """Whether the operator looks after a node: it has GPUs, and neither GKE's plugin nor a label keeps it off."""
-    return gpus(labels) > 0 and kept_off(labels) and labels.get(_OPERANDS) != "false"
+def has_gpus(labels: Mapping[str, str]) -> bool:
+    """Whether node feature discovery has seen a GPU of NVIDIA's, whoever owns the node's pool."""
+    return any(labels.get(FEATURES + name) == "true" for name in PCI)
 
 
-def detected(labels: Mapping[str, str]) -> bool:
-    """Whether the operator sees that the node has GPUs."""
-    return labels.get(PCI) == "true"
+def mig_capable(labels: Mapping[str, str]) -> bool:
+    """Whether a node's GPUs can do MIG, by GPU feature discovery's labels."""
+    if labels.get(_VGPU):
+        return False
+    if MIG_CAPABLE in labels:
+        return labels[MIG_CAPABLE] == "true"
+    return any(product in labels.get(PRODUCT, "").lower() for product in _MIG_PRODUCTS)
 
 
-def obstacle(labels: Mapping[str, str], policy: Policy, *, installer: bool) -> str:
-    """Why the operands wait for a driver on a node, in their init containers, for ever; empty where they don't.
+def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | None]:
+    """Labels of a node that the operator adds or changes, or takes away (None).
 
     Args:
-        labels: the node's.
+        labels: all labels that the node has.
         policy: the ClusterPolicy's settings.
-        installer: whether a driver installer of Google's runs on the node.
     """
-    cos = labels.get(_OS) == "cos"
-    there = DRIVER in labels or installer
-    if labels.get(PREINSTALLED) != "preinstalled" and not there:
-        if not policy.enabled("driver"):
-            return (
-                "no NVIDIA driver: GKE installs none on this node, Google's nvidia-driver-installer does not run on it, "
-                "and the ClusterPolicy has driver.enabled=false"
-            )
-        if cos:
-            return "no NVIDIA driver: the operator has no driver image for Container-Optimized OS (driver.enabled=true)"
-    if not cos:
-        return ""
-    folder = str(policy.part("hostPaths").get("driverInstallDir") or "/run/nvidia/driver")
-    if there and folder != _COS_DRIVER:
-        return f"no NVIDIA driver in {folder}: Google's is in {_COS_DRIVER} (hostPaths.driverInstallDir)"
-    toolkit = str(policy.part("toolkit").get("installDir") or "/usr/local/nvidia")
-    if policy.enabled("toolkit") and not toolkit.startswith(_COS_WRITABLE):
-        return f"the container toolkit cannot be installed in {toolkit}: it is read-only on COS (toolkit.installDir)"
-    return ""
+    now = dict(labels)
+    if has_gpus(labels):
+        now[PRESENT] = "true"
+    elif labels.get(PRESENT) == "true":
+        now[PRESENT] = "false"
+    if now.get(PRESENT) != "true":
+        _drop(now, (*_DEPLOYED, *_FOREIGN, "mig-manager"))
+    else:
+        _deploy(now)
+        default = (policy.part("migManager").get("config") or {}).get("default")
+        manages = policy.enabled("migManager") and default == DISABLED
+        if manages and mig_capable(now) and not now.get(MIG_CONFIG):
+            now[MIG_CONFIG] = DISABLED
+    names = sorted({*labels, *now})
+    return {name: now.get(name) for name in names if labels.get(name) != now.get(name)}
 
 
-def instances(labels: Mapping[str, str], policy: Policy) -> dict[str, int]:
-    """The MIG instances that each GPU of a node is cut into, by profile; empty for whole GPUs.
+def _deploy(labels: Labels) -> None:
+    if labels.get(OPERANDS_LABEL) == "false":
+        _drop(labels, (*_DEPLOYED, *_FOREIGN, "mig-manager"))
+        return
+    _drop(labels, _FOREIGN)
+    for name in _DEPLOYED:
+        labels[DEPLOY + name] = labels.get(DEPLOY + name) or "true"
+    if mig_capable(labels):
+        labels.setdefault(MIG_MANAGER, "true")
 
-    Raises:
-        MigError: this GPU can't be cut so.
-    """
-    gpu = GPUS.get(labels.get(ACCELERATOR, ""))
-    wanted = labels.get(MIG_CONFIG) or str((policy.part("migManager").get("config") or {}).get("default") or "")
-    # The manager runs on nodes whose GPUs can do MIG only.
-    if gpu is None or not gpu.mig or not policy.enabled("migManager") or wanted in {"", "all-disabled"}:
-        return {}
-    if wanted == "all-balanced":
-        return gpu.balanced()
-    profile = wanted.removeprefix("all-")
-    if not wanted.startswith("all-") or profile not in gpu.mig:
-        raise MigError(
-            f"{MIG_CONFIG}={wanted}: {gpu.name} has no such MIG configuration; it has "
-            f"{', '.join(f'all-{name}' for name in gpu.mig)}, all-balanced and all-disabled"
-        )
-    return {profile: gpu.mig[profile]}
+
+def _drop(labels: Labels, names: Collection[str]) -> None:
+    for name in names:
+        labels.pop(DEPLOY + name, None)
+
+
+def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
+    """Whether a node that came (None) or changed makes the operator look at the labels of all nodes."""
+    if before is None:
+        return has_gpus(now)
+    return (
+        has_gpus(now) != (now.get(PRESENT) == "true")
+        or before.get(PRESENT) != now.get(PRESENT)
+        or (before.get(OPERANDS_LABEL) == "false") != (now.get(OPERANDS_LABEL) == "false")
+        or mig_capable(before) != mig_capable(now)
+    )
 
 
 @dataclass(frozen=True)
-class Served:
-    """What a node shows.
+class Desired:
+    """What the controller wants in the cluster, by the nodes that it sees.
 
     Attributes:
-        resources: devices by the name of the extended resource.
-        labels: of feature discovery.
-        single: resources of which the plugin gives a container one device at most.
-        problem: why the plugin ended; empty where it runs.
+        failure: why it gives up at once and changes nothing else; empty where it does not.
+        gpu_nodes: whether a node has GPUs; DaemonSets are neither made nor changed without one.
+        features: whether a node has a label of node feature discovery.
+        system: name and version of the first GPU node's operating system, the end of the driver image's tag.
     """
 
-    resources: Mapping[str, int]
-    labels: Mapping[str, str]
-    single: frozenset[str] = field(default_factory=frozenset)
-    problem: str = ""
+    failure: str
+    gpu_nodes: bool
+    features: bool
+    system: str
 
 
-def serve(labels: Mapping[str, str], policy: Policy, config: PluginConfig, mig: Mapping[str, int]) -> Served:
-    """What plugin and feature discovery make of a node that has a driver.
+def desired(nodes: Mapping[str, Mapping[str, str]]) -> Desired:
+    """What the controller makes of the nodes' labels, by the nodes' names."""
+    features = any(key.startswith(FEATURES) for labels in nodes.values() for key in labels)
+    first = next((nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None)
+    failure, system = "", ""
+    if first is not None:
+        missing = [
+            f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label {label}"
+            for what, label in (("name", OS_NAME), ("version", OS_VERSION))
+            if label not in first
+        ]
+        failure = missing[0] if missing else ""
+        version = first.get(OS_VERSION, "")
+        name = first.get(OS_NAME, "")
+        system = name + (version.partition(".")[0] if name in _WHOLE_VERSIONS else version)
+    return Desired(failure, first is not None, features, system)
+
+
+def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
+    """Names of the runtime classes that the operator makes, and of those that it deletes."""
+    own = {policy.runtime_class}
+    if policy.nri:
+        return set(), own | set(_CDI_CLASSES)
+    if not policy.enabled("cdi", default=True):
+        return own, set(_CDI_CLASSES)
+    return own | set(_CDI_CLASSES), set()
+
+
+def rolled_out(daemonset: Mapping[str, Any]) -> bool:
+    """Whether the operator takes a DaemonSet for ready: no pod wanted, or all of them of the newest kind and available."""
+    status = daemonset.get("status") or {}
+    wanted = status.get("desiredNumberScheduled") or 0
+    return wanted == 0 or (
+        not status.get("numberUnavailable")
+        and (status.get("observedGeneration") or 0) >= (daemonset["metadata"].get("generation") or 0)
+        and status.get("updatedNumberScheduled") == wanted
+        and status.get("numberAvailable") == wanted
+    )
+
+
+def status(namespace: str, found: Desired, states_not_ready: Collection[str]) -> dict[str, Any]:
+    """The ClusterPolicy's status, without times.
 
     Args:
-        labels: the node's.
-        policy: the ClusterPolicy's settings.
-        config: what the plugin has read.
-        mig: the instances of each GPU, by profile.
+        namespace: the operator's.
+        found: what the controller makes of the nodes.
+        states_not_ready: states whose DaemonSet is not ready, in the operator's order.
     """
-    strategy = policy.mig_strategy or config.mig_strategy or "none"
-    found = _Labels(labels, policy, config, strategy)
-    problem = _refused(strategy, config, mig)
-    if problem:
-        invalid = strategy == "single" and len(mig) > 1
-        return Served({}, found.invalid() if invalid else {}, problem=problem)
-    count = gpus(labels)
-    plain = {GPU: count}
-    if mig and strategy != "none":
-        name = {profile: GPU if strategy == "single" else f"nvidia.com/mig-{profile}" for profile in mig}
-        plain = {name[profile]: number * count for profile, number in mig.items()}
-        shown = found.cut(name, plain)
-    else:
-        shown = found.whole(cut=bool(mig))
-    resources, single = {}, set()
-    for resource, number in plain.items():
-        replicas = config.replicas.get(resource, 1)
-        advertised = resource + SHARED if replicas > 1 and config.renamed else resource
-        resources[advertised] = number * replicas
-        if replicas > 1 and config.single:
-            single.add(advertised)
-    return Served(resources, shown if policy.enabled("gfd") else {}, frozenset(single))
+    if found.failure:
+        return _status(namespace, "ReconcileFailed", found.failure, error=True)
+    if states_not_ready:
+        states = f"[{' '.join(states_not_ready)}]"
+        message = f"ClusterPolicy is not ready; states not ready: {states}"
+        return _status(namespace, "OperandNotReady", message, error=True)
+    if not found.features:
+        return _status(namespace, "NFDLabelsMissing", "No NFD labels found")
+    if not found.gpu_nodes:
+        return _status(namespace, "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster.")
+    message = "ClusterPolicy is ready as all resources have been successfully reconciled"
+    return _status(namespace, "Reconciled", message)
 
 
-def _refused(strategy: str, config: PluginConfig, mig: Mapping[str, int]) -> str:
-    if strategy not in STRATEGIES:
-        return f"unknown MIG strategy: {strategy}"
-    if config.strategy == MPS:
-        if strategy == "mixed":
-            return "using --mig-strategy=mixed is not supported with MPS"
-        if mig and strategy != "none":
-            return "sharing using MPS is not supported for MIG devices"
-    if strategy == "single" and len(mig) > 1:
-        return "invalid MIG configuration for --mig-strategy=single: more than one MIG device type present on node"
-    return ""
+def _status(namespace: str, reason: str, message: str, *, error: bool = False) -> dict[str, Any]:
+    told = {"reason": reason, "message": message, "status": "True"}
+    quiet = {"message": "", "status": "False"}
+    conditions = [
+        {"type": "Ready", **(quiet | {"reason": "Error"} if error else told)},
+        {"type": "Error", **(told if error else quiet | {"reason": "Ready"})},
+    ]
+    return {"state": NOT_READY if error else READY, "namespace": namespace, "conditions": conditions}
 
 
-class _Labels:
-    """The labels of feature discovery for one node."""
+def dated(now: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
+    """A status with the time of each condition's last change; empty where the ClusterPolicy shows it already.
 
-    def __init__(self, labels: Mapping[str, str], policy: Policy, config: PluginConfig, strategy: str) -> None:
-        self._gpu = GPUS.get(labels.get(ACCELERATOR, ""))
-        self._count = gpus(labels)
-        self._config = config
-        self._strategy = strategy
-        self._driver = str(policy.part("driver").get("version") or "") if policy.enabled("driver") else ""
-
-    def _common(self) -> dict[str, str]:
-        shown = {
-            "nvidia.com/gpu.machine": "Google-Compute-Engine",
-            "nvidia.com/gpu.mode": "compute",
-            "nvidia.com/mig.capable": _text(value=bool(self._gpu and self._gpu.mig)),
-            "nvidia.com/mps.capable": _text(value=self._config.strategy == MPS),
-        }
-        if self._strategy != "none":
-            shown["nvidia.com/mig.strategy"] = self._strategy
-        if self._driver:
-            # Only where the operator installs it: which driver GKE chose can't be known without one.
-            shown["nvidia.com/cuda.driver-version.full"] = self._driver
-            names = ("major", "minor", "revision")
-            parts = zip(names, self._driver.split("."), strict=False)
-            shown |= {f"nvidia.com/cuda.driver-version.{name}": part for name, part in parts}
-        return shown
-
-    def _described(self) -> dict[str, str]:
-        if self._gpu is None:
-            return {}
-        major, minor = self._gpu.compute
-        return {
-            f"{GPU}.memory": str(self._gpu.memory_mib),
-            f"{GPU}.family": self._gpu.family,
-            f"{GPU}.compute.major": str(major),
-            f"{GPU}.compute.minor": str(minor),
-        }
-
-    def _resource(self, name: str, count: int, product: str, *, shareable: bool = True) -> dict[str, str]:
-        replicas = self._config.replicas.get(name, 1) if shareable else 0
-        shared = replicas > 1
-        suffix = "-SHARED" if shared and not self._config.renamed else ""
-        shown = {
-            f"{name}.count": str(count),
-            f"{name}.replicas": str(replicas),
-            f"{name}.sharing-strategy": self._config.strategy if shared else plugin_config.NONE,
-        }
-        return shown | ({f"{name}.product": (product + suffix)[:_LABEL_LENGTH]} if product else {})
-
-    def whole(self, *, cut: bool) -> dict[str, str]:
-        """Whole GPUs, or such that are cut while the plugin doesn't care for MIG."""
-        product = self._gpu.product if self._gpu else ""
-        return self._common() | self._described() | self._resource(GPU, self._count, product, shareable=not cut)
-
-    def cut(self, names: Mapping[str, str], counts: Mapping[str, int]) -> dict[str, str]:
-        """GPUs that are cut into instances, each profile under its own resource or all under the GPUs'."""
-        shown = self.whole(cut=True)
-        product = self._gpu.product if self._gpu else ""
-        for profile, name in names.items():
-            if name == GPU:
-                # One of an instance would stand here; the whole GPU's would be wrong.
-                del shown[f"{GPU}.memory"]
-            shown |= self._resource(name, counts[name], f"{product}-MIG-{profile}")
-            shown |= {f"{name}.slices.gi": str(slices(profile)), f"{name}.slices.ci": str(slices(profile))}
-        return shown
-
-    def invalid(self) -> dict[str, str]:
-        """GPUs that are cut in a way that the strategy `single` can't show."""
-        product = f"{self._gpu.product}-MIG-INVALID" if self._gpu else ""
-        none = {f"{GPU}.count": "0", f"{GPU}.replicas": "0", f"{GPU}.memory": "0", f"{GPU}.sharing-strategy": ""}
-        return self._common() | none | ({f"{GPU}.product": product} if product else {})
-
-
-def _text(*, value: bool) -> str:
-    return "true" if value else "false"
+    Args:
+        now: the status that the ClusterPolicy has.
+        status: what it has to be.
+        time: now (RFC 3339).
+    """
+    before = {each["type"]: each for each in now.get("conditions") or []}
+    conditions = []
+    for each in status["conditions"]:
+        known = before.get(each["type"], {})
+        kept = known.get("lastTransitionTime") if known.get("status") == each["status"] else None
+        conditions.append({**each, "lastTransitionTime": kept or time})
+    dated_status = {**status, "conditions": conditions}
+    return {} if all(now.get(key) == value for key, value in dated_status.items()) else dated_status

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from lab.devices import gpu_devices, network_devices
 from lab.devices.advertised import managed
-from lab.devices.operand_objects import OWNED, PLUGIN
+from lab.devices.operand_objects import OPERANDS, OWNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
+_DISCOVERY = ("app.kubernetes.io/name", "node-feature-discovery")
 # Pods that bring devices to their nodes.
-_SERVING = {("app", PLUGIN), network_devices.DAEMONSET, gpu_devices.DAEMONSET}
+_SERVING = {
+    *(("app", operand.name) for operand in OPERANDS),
+    network_devices.DAEMONSET,
+    gpu_devices.DAEMONSET,
+    _DISCOVERY,
+}
+# What a DaemonSet's status says of whether its pods are ready.
+_ROLLED_OUT = ("observedGeneration", "desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
 
 
 class Observed:
@@ -54,9 +61,21 @@ def _part(kind: str, body: Mapping[str, Any]) -> Any:
     if kind == "Pod":
         if not _SERVING & (metadata.get("labels") or {}).items():
             return None
-        return [status.get("phase"), metadata.get("deletionTimestamp"), body["spec"].get("nodeName")]
+        return [
+            status.get("phase"),
+            status.get("podIP"),
+            metadata.get("deletionTimestamp"),
+            body["spec"].get("nodeName"),
+        ]
     if kind == "Deployment":
-        return [status.get("availableReplicas")] if metadata["name"] == "gpu-operator" else None
+        ours = metadata["name"] == "gpu-operator" or _DISCOVERY in (metadata.get("labels") or {}).items()
+        return [status.get("availableReplicas")] if ours else None
+    if kind == "DaemonSet":
+        return [
+            metadata.get("generation"),
+            metadata.get("deletionTimestamp"),
+            *(status.get(key) for key in _ROLLED_OUT),
+        ]
     return [metadata.get("generation"), metadata.get("deletionTimestamp")]
 
 

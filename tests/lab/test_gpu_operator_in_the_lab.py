@@ -1,4 +1,4 @@
-"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as NVIDIA's documentation has them."""
+"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings and sources of the real one have it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ NAMESPACE = RELEASE = "gpu-operator"
 PLUGIN = "nvidia-device-plugin-daemonset"
 CONFIG = "nvidia.com/device-plugin.config"
 MIG = "nvidia.com/mig.config"
+OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
+PCI = "feature.node.kubernetes.io/pci-10de.present"
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 REAL = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "nvidia.com_clusterpolicies.yaml"
 
 GOLDEN = CLONE / "tests" / "golden" / "gpu-operator"
@@ -55,7 +58,7 @@ class Operated:
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         return self.lab.run(["kubectl", *args], stdin=stdin).stdout
 
-    def add_node(self, name: str, **labels: str) -> None:
+    def add_node(self, name: str, *taints: dict[str, str], **labels: str) -> None:
         sizes = {"cpu": "64", "memory": "256Gi", "pods": "110"}
         node = {
             "apiVersion": "v1",
@@ -65,6 +68,7 @@ class Operated:
                 "annotations": {"kwok.x-k8s.io/node": "fake"},
                 "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "operated": "yes"} | labels,
             },
+            "spec": {"taints": list(taints)},
             "status": {"allocatable": sizes, "capacity": sizes},
         }
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
@@ -125,9 +129,26 @@ class Operated:
     def state(self) -> str:
         return str(self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("state"))
 
+    def condition(self, kind: str) -> tuple[str, str]:
+        """Reason and message of a condition of the ClusterPolicy."""
+        conditions = self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("conditions") or []
+        found = next((each for each in conditions if each["type"] == kind), {})
+        return found.get("reason", ""), found.get("message", "")
+
+    def pods(self, node: str) -> dict[str, dict[str, Any]]:
+        """The operands' pods on a node by the name of their DaemonSet."""
+        items = self.lab.get("pods", "-n", NAMESPACE, "--field-selector", f"spec.nodeName={node}")["items"]
+        return {each["metadata"]["labels"]["app"]: each for each in items if "app" in each["metadata"]["labels"]}
+
+    def waits(self, node: str, operand: str, words: str) -> bool:
+        """Whether an operand's pod on a node says that it is not ready, in these words."""
+        conditions = self.pods(node).get(operand, {}).get("status", {}).get("conditions") or []
+        return any(each["type"] == "Ready" and words in each.get("message", "") for each in conditions)
+
     def warnings(self, about: str, reason: str) -> list[str]:
-        selector = f"involvedObject.name={about},reason={reason},type=Warning"
-        return [event["message"] for event in self.lab.get("events", "-A", "--field-selector", selector)["items"]]
+        """Messages of events about objects whose name begins so."""
+        items = self.lab.get("events", "-A", "--field-selector", f"reason={reason},type=Warning")["items"]
+        return [event["message"] for event in items if event["involvedObject"]["name"].startswith(about)]
 
 
 @pytest.fixture(scope="module")
@@ -238,18 +259,56 @@ def test_mig_instances_each_under_their_own(again: Operated) -> None:
     assert again.labels()["nvidia.com/mig-3g.90gb.count"] == "8"
 
 
-def test_a_mig_profile_that_the_gpu_lacks_fails_in_a_label_and_an_event(again: Operated) -> None:
+def test_a_mig_profile_that_the_gpu_lacks_fails_in_a_label_and_changes_no_gpu(again: Operated) -> None:
     again.label("gpus", f"{MIG}=all-1g.5gb")
-    again.shows({}, product=None)
-    assert again.labels()["nvidia.com/mig.config.state"] == "failed"
-    assert any("all-1g.23gb" in message for message in again.warnings("gpus", "MIGConfigFailed"))
-    eventually(lambda: again.state() == "notReady", "the ClusterPolicy is not ready")
+    eventually(lambda: again.labels().get("nvidia.com/mig.config.state") == "failed", "the MIG manager says so")
+    again.sliced(32, 4)
+    eventually(lambda: again.state() == "ready", "the MIG manager itself runs")
 
 
 def test_an_entry_that_the_plugin_cannot_read_takes_the_devices_away(again: Operated) -> None:
     again.install("broken", {"any": sliced(1)})
-    again.shows({}, product=None)
-    assert any("must be >= 2" in message for message in again.warnings("gpus", "CrashLoopBackOff"))
+    again.shows({})
+    assert any("must be >= 2" in message for message in again.warnings(PLUGIN, "BackOff"))
+    states = "state-operator-validation state-device-plugin gpu-feature-discovery"
+    expected = ("OperandNotReady", f"ClusterPolicy is not ready; states not ready: [{states}]")
+    eventually(lambda: again.condition("Error") == expected, f"the ClusterPolicy says {expected}")
+
+
+def test_an_entry_that_is_not_in_the_config_map_keeps_the_plugin_from_starting(operated: Operated) -> None:
+    operated.add_node("lost", **CONTROLLED, **PREINSTALLED, **{CONFIG: "nosuch"})
+    words = "specified config nosuch does not exist"
+    try:
+        eventually(lambda: operated.waits("lost", PLUGIN, words), "the plugin's pod says why it does not start")
+        status = operated.pods("lost")[PLUGIN]["status"]
+        assert status["phase"] == "Pending"
+        states = {each["name"]: each["state"] for each in status["initContainerStatuses"]}
+        assert states["config-manager-init"]["waiting"]["reason"] == "CrashLoopBackOff"
+        assert operated.devices("lost") == {}
+        eventually(lambda: operated.state() == "notReady", "the ClusterPolicy is not ready")
+        operated.label("lost", f"{CONFIG}=any")
+        operated.sliced(32, 4, "lost")
+        eventually(lambda: operated.state() == "ready", "the ClusterPolicy is ready")
+    finally:
+        operated.kubectl("delete", "node", "lost")
+
+
+def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_away(again: Operated) -> None:
+    again.add_node("tainted", TAINT, **CONTROLLED, **PREINSTALLED)
+    again.add_node("free", **CONTROLLED, **PREINSTALLED)
+    again.sliced(32, 4, "free")
+    assert not any(name.startswith("feature.node") for name in again.labels("tainted"))
+    assert again.devices("tainted") == {}
+    tolerations = [TAINT | {"operator": "Equal"}, {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
+    worker = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
+    again.install("four", **worker)
+    # The operator labels the node now, and its DaemonSets still don't go there.
+    eventually(lambda: again.labels("tainted").get("nvidia.com/gpu.deploy.device-plugin") == "true", "it is labelled")
+    assert again.pods("tainted") == {}
+    assert again.devices("tainted") == {}
+    again.install("four", **worker, daemonsets={"tolerations": tolerations})
+    again.sliced(32, 4, "tainted")
+    again.kubectl("delete", "node", "tainted", "free")
 
 
 def test_a_node_that_is_added_later_gets_the_same(operated: Operated) -> None:
@@ -261,11 +320,15 @@ def test_a_node_that_is_added_later_gets_the_same(operated: Operated) -> None:
 def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(operated: Operated) -> None:
     operated.add_node("bare", **CONTROLLED)
     installer = yaml.safe_load((GOLDEN / "driver-installer.yaml").read_text())
-    eventually(lambda: bool(operated.warnings("bare", "DriverNotReady")), "an event says why")
+    toolkit = "nvidia-container-toolkit-daemonset"
+    eventually(lambda: operated.waits("bare", toolkit, "no NVIDIA driver: GKE installs none"), "the toolkit waits")
+    # Without the toolkit the runtime class of the others has no handler.
+    eventually(lambda: operated.waits("bare", PLUGIN, 'no runtime for "nvidia" is configured'), "the plugin waits")
     assert operated.devices("bare") == {}
     try:
         operated.kubectl("create", "-f", "-", stdin=json.dumps(installer))
         operated.sliced(32, 4, "bare")
+        eventually(lambda: operated.state() == "ready", "the ClusterPolicy is ready")
     finally:
         operated.kubectl("delete", "daemonset", "nvidia-driver-installer", "-n", "kube-system", "--ignore-not-found")
         operated.kubectl("delete", "node", "bare")
@@ -274,21 +337,96 @@ def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(op
 def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> None:
     again.install("four", nfd={"enabled": False})
     again.add_node("unseen", **CONTROLLED, **PREINSTALLED)
-    eventually(lambda: bool(again.warnings("unseen", "NodeNotDetected")), "an event says why")
+    again.add_node("labelled", **CONTROLLED, **PREINSTALLED, **{PCI: "true"})
+    # The operator has looked at all nodes; and nobody writes the labels of GPU feature discovery.
+    again.shows({GPU: "32"}, "labelled", present="true", product=None)
+    assert not any(name.startswith("nvidia.com/") for name in again.labels("unseen"))
     assert again.devices("unseen") == {}
-    again.label("unseen", "feature.node.kubernetes.io/pci-10de.present=true")
-    again.sliced(32, 4, "unseen")
-    again.kubectl("delete", "node", "unseen")
+    again.kubectl("delete", "node", "unseen", "labelled")
 
 
-def test_a_node_of_gkes_keeps_its_own_device_plugin(operated: Operated) -> None:
+def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -> None:
     own = CONTROLLED | {
         "gke-no-default-nvidia-gpu-device-plugin": "false",
         "cloud.google.com/gke-gpu-driver-version": "latest",
     }
     operated.add_node("gkes", **own)
-    operated.shows({GPU: "8"}, "gkes", present=None, product=None)
+    # GKE's plugin offers 8; NVIDIA's, which registers after it, the default of the ConfigMap.
+    operated.sliced(32, 4, "gkes")
+    operated.label("gkes", f"{OPERANDS_LABEL}=false")
+    operated.shows({GPU: "8"}, "gkes", present="true", product=None)
+    eventually(lambda: not operated.pods("gkes"), "no operand is left")
+    assert not [name for name in operated.labels("gkes") if name.startswith("nvidia.com/gpu.deploy.device")]
+    operated.label("gkes", f"{OPERANDS_LABEL}-", f"{CONFIG}=renamed")
+    operated.shows({GPU: "8", f"{GPU}.shared": "16"}, "gkes", product="NVIDIA-B200")
     operated.kubectl("delete", "node", "gkes")
+
+
+def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> None:
+    items = operated.lab.get("daemonsets", "-n", NAMESPACE)["items"]
+    found = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in items}
+    assert sorted(found) == [
+        "gpu-feature-discovery",
+        "gpu-operator-node-feature-discovery-worker",
+        "nvidia-container-toolkit-daemonset",
+        "nvidia-dcgm-exporter",
+        "nvidia-device-plugin-daemonset",
+        "nvidia-device-plugin-mps-control-daemon",
+        "nvidia-mig-manager",
+        "nvidia-operator-validator",
+    ]
+    plugin = found[PLUGIN]
+    assert plugin["nodeSelector"] == {"nvidia.com/gpu.deploy.device-plugin": "true"}
+    assert (plugin["runtimeClassName"], plugin["priorityClassName"]) == ("nvidia", "system-node-critical")
+    assert plugin["tolerations"] == [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
+    classes = {each["metadata"]["name"] for each in operated.lab.get("runtimeclasses")["items"]}
+    assert {"nvidia", "nvidia-cdi", "nvidia-legacy"} <= classes
+    assert not operated.pods("plain")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("mig.strategy=", 'spec.mig: Invalid value: "null": spec.mig in body must be of type object'),
+        ("mig.strategy=double", 'Unsupported value: "double": supported values: "none", "single", "mixed"'),
+        ("migManager.config.default=all-1g.23gb", 'supported values: "all-disabled", ""'),
+    ],
+)
+def test_the_api_server_refuses_what_the_published_definition_refuses(
+    operated: Operated, value: str, words: str
+) -> None:
+    chart = str(operated.lab.home.charts / "gpu-operator")
+    rendered = operated.lab.run(["helm", "template", "x", chart, "--set", value]).stdout
+    policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+    command = ["kubectl", "create", "--dry-run=server", "--validate=ignore", "-f", "-"]
+    refused = operated.lab.run(command, stdin=json.dumps(policy), check=False)
+    assert refused.returncode != 0
+    assert words in refused.stderr
+
+
+def test_the_chart_deploys_what_the_published_one_deploys(lab: Lab) -> None:
+    recording = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "recordings" / "N1-chart-workloads.json"
+    if not recording.is_file():
+        pytest.skip(f"the recording is not here: {recording.relative_to(CLONE.parent)}")
+    chart = ["helm", "template", RELEASE, str(lab.home.charts / "gpu-operator"), "--namespace", NAMESPACE]
+    documents = yaml.safe_load_all(lab.run(chart).stdout)
+    found = {
+        each["metadata"]["name"]: each for each in documents if each and each["kind"] in {"DaemonSet", "Deployment"}
+    }
+    workloads = json.loads(recording.read_text())["output"]["workloads"]
+    assert sorted(found) == sorted(each["name"] for each in workloads)
+    for each in workloads:
+        made, spec = found[each["name"]], found[each["name"]]["spec"]["template"]["spec"]
+        assert made["kind"] == each["kind"]
+        assert by_text(spec.get("tolerations") or []) == by_text(each["tolerations"])
+        assert (spec.get("nodeSelector") or {}) == each["nodeSelector"]
+        assert spec["priorityClassName"] == each["priorityClassName"]
+        role = each["labels"].get("role")
+        assert role is None or made["metadata"]["labels"]["role"] == role
+
+
+def by_text(objects: list[dict[str, str]]) -> list[str]:
+    return sorted(json.dumps(each, sort_keys=True) for each in objects)
 
 
 @pytest.mark.parametrize(
@@ -338,10 +476,12 @@ def test_the_cluster_policy_fits_the_published_definition(lab: Lab, operated: Op
         operated.kubectl("delete", "crd", definition["metadata"]["name"], "--ignore-not-found")
 
 
-def test_devices_and_labels_go_with_the_operator(operated: Operated) -> None:
+def test_devices_go_with_the_operator_and_its_own_labels_stay(operated: Operated) -> None:
     operated.uninstall()
-    operated.shows({}, present=None, product=None, replicas=None)
-    assert not [name for name in operated.labels() if name.startswith("nvidia.com/")]
+    operated.shows({}, product=None, replicas=None)
+    # The operator takes none of its own labels away when its ClusterPolicy is deleted.
+    assert operated.labels()["nvidia.com/gpu.deploy.device-plugin"] == "true"
+    assert not any(name.startswith("feature.node") for name in operated.labels())
     eventually(
         lambda: operated.lab.get("daemonsets", "-n", NAMESPACE)["items"] == [], "the operands' DaemonSets are gone"
     )

@@ -7,7 +7,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "gpu-operator.discovery" -}}
-{{ printf "%s-node-feature-discovery-worker" .Release.Name | trunc 63 | trimSuffix "-" }}
+{{ printf "%s-node-feature-discovery" .Release.Name | trunc 56 | trimSuffix "-" }}
 {{- end }}
 
 {{- /* A component's settings as the ClusterPolicy takes them: those that are set. */ -}}

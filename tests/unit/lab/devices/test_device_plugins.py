@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lab.devices.advertised import GPU
-from lab.devices.device_plugins import DevicePlugins, MissingError, Started
+from lab.devices.device_plugins import DevicePlugins, Started
 from lab.devices.gpu_operator import Policy
-from lab.devices.operand_objects import plugin_daemonset
+from lab.devices.operand_objects import OPERANDS, PLUGIN, daemonset
 
 OWNER = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy", "uid": "p"}}
 
@@ -22,8 +22,9 @@ def node(uid: str = "n", **labels: str) -> dict[str, Any]:
 
 def pod(uid: str = "pod", name: str = "configs", default: str = "any") -> dict[str, Any]:
     config = {"name": name, "default": default} if name else {}
-    daemonset = plugin_daemonset(Policy({"devicePlugin": {"config": config}}), OWNER, "gpu-operator")
-    return {"metadata": {"uid": uid}, "spec": daemonset["spec"]["template"]["spec"]}
+    plugin = next(operand for operand in OPERANDS if operand.name == PLUGIN)
+    made = daemonset(plugin, Policy({"devicePlugin": {"config": config}}), OWNER, "gpu-operator", "cos125")
+    return {"metadata": {"uid": uid}, "spec": made["spec"]["template"]["spec"]}
 
 
 class World:
@@ -37,7 +38,7 @@ class World:
         return self.data.get(name)
 
     def start(self, node: dict[str, Any], pod: dict[str, Any] | None) -> Started | None:
-        return self.plugins.start(node, pod, "now", self.read)
+        return self.plugins.start(node, PLUGIN, pod, "now", self.read)
 
     def replicas(self, node: dict[str, Any], pod: dict[str, Any] | None) -> int | None:
         started = self.start(node, pod)
@@ -98,19 +99,32 @@ def test_a_new_controller_starts_plugins_anew() -> None:
     assert world.replicas(node(), pod()) == 8
 
 
+def held(started: Started | None) -> tuple[str, str, str]:
+    assert started is not None
+    assert started.hold is not None
+    return started.hold.container, started.hold.reason, started.hold.message
+
+
 def test_a_pod_waits_for_its_config_map() -> None:
     world = World()
-    with pytest.raises(MissingError, match="waits for ConfigMap missing"):
-        world.start(node(), pod(name="missing"))
+    container, reason, message = held(world.start(node(), pod(name="missing")))
+    assert (container, reason) == ("", "ContainerCreating")
+    assert 'configmap "missing" not found' in message
     world.data["missing"] = {"any": entry(3)}
     assert world.replicas(node(), pod(name="missing")) == 3
 
 
-def test_a_plugin_that_cannot_read_its_entry_does_not_run() -> None:
-    started = World().start(node(**{LABEL: "bad"}), pod())
+def test_a_plugin_that_cannot_read_its_entry_does_not_run_until_the_entry_is_better() -> None:
+    world = World()
+    bad = node(**{LABEL: "bad"})
+    started = world.start(bad, pod())
     assert started is not None
     assert started.config is None
-    assert "number of replicas must be >= 2 (ConfigMap configs, bad)" in started.problem
+    container, reason, message = held(started)
+    assert (container, reason) == ("nvidia-device-plugin", "CrashLoopBackOff")
+    assert "number of replicas must be >= 2 (ConfigMap configs, bad)" in message
+    world.data["configs"]["bad"] = entry(5)
+    assert world.replicas(bad, pod()) == 5
 
 
 def test_a_plugin_that_runs_outlives_a_label_without_an_entry_and_one_that_starts_does_not() -> None:
@@ -119,10 +133,24 @@ def test_a_plugin_that_runs_outlives_a_label_without_an_entry_and_one_that_start
     running = world.start(node(**{LABEL: "nine"}), pod())
     assert running is not None
     assert running.config is not None
-    assert "specified config nine does not exist" in running.problem
+    assert held(running)[:2] == ("config-manager", "CrashLoopBackOff")
     starting = world.start(node(**{LABEL: "nine"}), pod("other"))
     assert starting is not None
     assert starting.config is None
+    assert held(starting)[0] == "config-manager-init"
+    assert "specified config nine does not exist" in held(starting)[2]
+
+
+def test_a_default_that_is_not_in_the_config_map_keeps_the_plugin_from_starting() -> None:
+    container, _, message = held(World().start(node(), pod(default="nine")))
+    assert container == "config-manager-init"
+    assert "DEFAULT_CONFIG is nine" in message
+
+
+def test_an_empty_config_map_has_no_files() -> None:
+    world = World()
+    world.data["configs"] = {}
+    assert "no configuration files available" in held(world.start(node(), pod(default="")))[2]
 
 
 def test_a_node_that_left_is_forgotten() -> None:

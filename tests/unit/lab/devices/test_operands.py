@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from lab.devices.advertised import GPU
-from lab.devices.gpu_operator import MigError, Policy, instances, obstacle, serve, served
+from lab.devices.gpu_operator import Policy
+from lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
+from lab.devices.operands import MigError, blocked, features, instances, serve, validation
 from lab.devices.plugin_config import PluginConfig
 
 NODE = {
@@ -26,21 +28,19 @@ WHOLE = PluginConfig()
 SLICED = PluginConfig("", "time-slicing", {GPU: 4})
 
 
-def without(**changes: Any) -> Policy:
-    return Policy(ON_COS | changes)
+OWNER = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy", "uid": "p"}}
 
 
-@pytest.mark.parametrize(
-    ("labels", "ours"),
-    [
-        (NODE, True),
-        (NODE | {"gke-no-default-nvidia-gpu-device-plugin": "false"}, False),
-        (NODE | {"nvidia.com/gpu.deploy.operands": "false"}, False),
-        ({"gke-no-default-nvidia-gpu-device-plugin": "true"}, False),
-    ],
-)
-def test_the_operator_serves_nodes_with_gpus_that_are_not_gkes(labels: dict[str, str], *, ours: bool) -> None:
-    assert served(labels) is ours
+def pods(spec: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """A pod of each DaemonSet that a ClusterPolicy with this spec has."""
+    policy = Policy(spec)
+    made = [daemonset(operand, policy, OWNER, "gpu-operator", "cos125") for operand in OPERANDS if operand.on(policy)]
+    templates = {each["metadata"]["name"]: each["spec"]["template"] for each in made}
+    return {name: template for name, template in templates.items() if name not in left_out}
+
+
+def whose(holds: dict[str, Any]) -> dict[str, str]:
+    return {name: hold.container or hold.reason for name, hold in holds.items()}
 
 
 @pytest.mark.parametrize(
@@ -57,40 +57,73 @@ def test_the_operator_serves_nodes_with_gpus_that_are_not_gkes(labels: dict[str,
         (COS | GKE_DRIVER, ON_COS, False, ""),
         (COS, ON_COS | {"hostPaths": {}}, True, r"no NVIDIA driver in /run/nvidia/driver: Google's is in /home"),
         (COS, ON_COS | {"toolkit": {}}, True, r"cannot be installed in /usr/local/nvidia: it is read-only"),
-        (COS, ON_COS | {"toolkit": {"enabled": False}}, True, ""),
+        ({}, ON_COS, True, "the machine has no GPU"),
     ],
 )
-def test_operands_wait_for_a_driver_that_they_find(
+def test_the_toolkit_waits_for_a_driver_and_the_others_for_the_toolkit(
     labels: dict[str, str], spec: dict[str, Any], words: str, *, installer: bool
 ) -> None:
-    found = obstacle(labels, Policy(spec), installer=installer)
-    assert words in found
-    assert bool(words) is bool(found)
+    holds = blocked(labels, pods(spec), installer=installer)
+    holds.pop(DRIVER, None)
+    if not words:
+        assert holds == {}
+        return
+    assert words in holds[TOOLKIT].message
+    assert holds[TOOLKIT].container in {"driver-validation", "nvidia-container-toolkit-ctr"}
+    assert 'no runtime for "nvidia" is configured' in holds[PLUGIN].message
+    assert set(holds) == set(pods(spec)) - {DRIVER}
+
+
+def test_the_operators_driver_has_no_image_for_cos() -> None:
+    holds = blocked(COS, pods({}), installer=False)
+    assert whose(holds)[DRIVER] == "nvidia-driver-ctr"
+    assert holds[DRIVER].reason == "ImagePullBackOff"
+    assert blocked(NODE, pods({}), installer=False) == {}
+
+
+def test_without_the_toolkit_on_the_node_nothing_with_its_runtime_class_starts() -> None:
+    holds = blocked(NODE, pods({}, TOOLKIT), installer=False)
+    assert whose(holds)[PLUGIN] == "ContainerCreating"
+
+
+def test_without_the_validator_on_the_node_the_others_wait_for_the_file_that_it_writes() -> None:
+    holds = blocked(NODE, pods({}, VALIDATOR), installer=False)
+    assert whose(holds)[PLUGIN] == "toolkit-validation"
+    assert TOOLKIT not in holds
+
+
+def test_the_validator_waits_until_the_node_shows_gpus() -> None:
+    pod = pods({})[VALIDATOR]
+    for resources in ({}, {GPU: "0"}, {"cpu": "8"}):
+        hold = validation(resources, pod)
+        assert hold is not None
+        assert hold.container == "plugin-validation"
+    for resources in ({GPU: "8"}, {f"{GPU}.shared": "16"}, {"nvidia.com/mig-1g.23gb": "56"}):
+        assert validation(resources, pod) is None
+    assert validation({}, pods({"devicePlugin": {"enabled": False}})[VALIDATOR]) is None
 
 
 @pytest.mark.parametrize(
-    ("labels", "spec", "mig"),
+    ("labels", "mig", "asked"),
     [
-        (NODE, {}, {}),
-        (NODE | {"nvidia.com/mig.config": "all-disabled"}, {}, {}),
-        (NODE | {"nvidia.com/mig.config": "all-1g.23gb"}, {}, {"1g.23gb": 7}),
-        (NODE | {"nvidia.com/mig.config": "all-3g.90gb"}, {}, {"3g.90gb": 2}),
-        (NODE | {"nvidia.com/mig.config": "all-balanced"}, {}, {"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}),
-        (NODE, {"migManager": {"config": {"default": "all-7g.180gb"}}}, {"7g.180gb": 1}),
-        (NODE | {"nvidia.com/mig.config": "all-1g.23gb"}, {"migManager": {"enabled": False}}, {}),
-        (L4 | {"nvidia.com/mig.config": "all-1g.23gb"}, {}, {}),
+        (NODE, {"7g.180gb": 1}, False),
+        (NODE | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
+        (NODE | {"nvidia.com/mig.config": "all-1g.23gb"}, {"1g.23gb": 7}, True),
+        (NODE | {"nvidia.com/mig.config": "all-3g.90gb"}, {"3g.90gb": 2}, True),
+        (NODE | {"nvidia.com/mig.config": "all-balanced"}, {"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}, True),
+        (L4 | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
     ],
 )
-def test_gpus_are_cut_as_the_nodes_label_says(
-    labels: dict[str, str], spec: dict[str, Any], mig: dict[str, int]
-) -> None:
-    assert instances(labels, Policy(spec)) == mig
+def test_gpus_are_cut_as_the_nodes_label_says(labels: dict[str, str], mig: dict[str, int], *, asked: bool) -> None:
+    assert instances(labels, {"7g.180gb": 1}) == (mig, asked)
 
 
 @pytest.mark.parametrize("wanted", ["all-1g.10gb", "1g.23gb", "custom"])
 def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(wanted: str) -> None:
-    with pytest.raises(MigError, match=rf"{wanted}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
-        instances(NODE | {"nvidia.com/mig.config": wanted}, Policy({}))
+    with pytest.raises(
+        MigError, match=rf"{wanted}: NVIDIA B200 has no such MIG configuration; the lab knows all-1g\.23gb"
+    ):
+        instances(NODE | {"nvidia.com/mig.config": wanted}, {})
 
 
 @pytest.mark.parametrize(
@@ -125,7 +158,7 @@ def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(wanted: str) -> None:
 def test_devices_follow_sharing_and_mig(
     config: PluginConfig, strategy: str, mig: dict[str, int], resources: dict[str, int]
 ) -> None:
-    found = serve(NODE, without(mig={"strategy": strategy}), config, mig)
+    found = serve(NODE, strategy, config, mig)
     assert (found.resources, found.problem) == (resources, "")
 
 
@@ -141,15 +174,21 @@ def test_devices_follow_sharing_and_mig(
 def test_the_plugin_refuses_combinations(
     config: PluginConfig, strategy: str, mig: dict[str, int], problem: str
 ) -> None:
-    found = serve(NODE, without(mig={"strategy": strategy}), config, mig)
+    found = serve(NODE, strategy, config, mig)
     assert problem in found.problem
     assert found.resources == {}
 
 
+def test_the_plugin_ends_while_the_mps_daemon_does_not_run() -> None:
+    found = serve(NODE, "single", PluginConfig("", "mps", {GPU: 2}), {}, mps=False)
+    assert "MPS daemon" in found.problem
+    assert found.resources == {}
+
+
 def labels_of(
-    config: PluginConfig, cut: dict[str, int] | None = None, node: dict[str, str] = NODE, **spec: Any
+    config: PluginConfig, cut: dict[str, int] | None = None, node: dict[str, str] = NODE, strategy: str = ""
 ) -> dict[str, str]:
-    return dict(serve(node, without(**spec), config, cut or {}).labels)
+    return features(node, strategy, config, cut or {})
 
 
 def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
@@ -187,7 +226,7 @@ def test_labels_say_how_gpus_are_shared(config: PluginConfig, product: str, repl
 
 
 def test_labels_of_instances_stand_under_the_gpus_name_with_the_strategy_single() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 7}, mig={"strategy": "single"})
+    found = labels_of(WHOLE, {"1g.23gb": 7}, strategy="single")
     assert found[f"{GPU}.product"] == "NVIDIA-B200-MIG-1g.23gb"
     assert (found[f"{GPU}.count"], found[f"{GPU}.slices.gi"]) == ("56", "1")
     assert f"{GPU}.memory" not in found
@@ -195,30 +234,25 @@ def test_labels_of_instances_stand_under_the_gpus_name_with_the_strategy_single(
 
 
 def test_labels_of_instances_stand_under_each_profile_with_the_strategy_mixed() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, mig={"strategy": "mixed"})
+    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, strategy="mixed")
     assert found["nvidia.com/mig-1g.23gb.count"] == "16"
     assert found["nvidia.com/mig-3g.90gb.product"] == "NVIDIA-B200-MIG-3g.90gb"
     assert (found[f"{GPU}.product"], found[f"{GPU}.count"], found[f"{GPU}.replicas"]) == ("NVIDIA-B200", "8", "0")
 
 
 def test_labels_of_a_layout_that_single_cannot_show_say_so() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, mig={"strategy": "single"})
+    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, strategy="single")
     assert (found[f"{GPU}.product"], found[f"{GPU}.count"]) == ("NVIDIA-B200-MIG-INVALID", "0")
 
 
 def test_the_drivers_version_is_known_where_the_operator_installs_it() -> None:
-    found = labels_of(WHOLE, driver={"enabled": True, "version": "595.91.07"})
+    found = features(NODE, "", WHOLE, {}, "595.91.07")
     assert found["nvidia.com/cuda.driver-version.full"] == "595.91.07"
     assert found["nvidia.com/cuda.driver-version.revision"] == "07"
     assert "nvidia.com/cuda.driver-version.full" not in labels_of(WHOLE)
 
 
-def test_without_feature_discovery_there_are_devices_and_no_labels() -> None:
-    found = serve(NODE, without(gfd={"enabled": False}), WHOLE, {})
-    assert (found.resources, found.labels) == ({GPU: 8}, {})
-
-
 def test_only_shared_resources_are_given_one_at_a_time() -> None:
     strict = PluginConfig("", "time-slicing", {GPU: 4}, renamed=True, single=True)
-    assert serve(NODE, without(), strict, {}).single == {f"{GPU}.shared"}
-    assert serve(NODE, without(), SLICED, {}).single == frozenset()
+    assert serve(NODE, "", strict, {}).single == {f"{GPU}.shared"}
+    assert serve(NODE, "", SLICED, {}).single == frozenset()

@@ -1,0 +1,293 @@
+"""The lab's GPU Operator against recordings of the real one: every case and step, as far as the lab claims to know it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.home import CLONE
+from tests.unit.lab.devices.operator_player import Player
+
+RECORDINGS = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "recordings"
+CORE = Path(__file__).with_name("recorded_operator.json")
+CHART = CLONE / "lab" / "charts" / "gpu-operator"
+
+PLAYED = [
+    *("A1", "A2", "A3", "B1", "B2", "C1", "C2", "C3", "D1", "E1", "E2", "E3", "E4", "F1", "F2", "G1", "G3", "G4", "G5"),
+    *("H1", "H2", "I1", "J1", "K2", "K3"),
+]
+NOT_RUN = {"N1": "what the chart deploys: its values are compared below, what helm makes of them in tests/lab"}
+UNDONE = {"H1"}
+"""Cases in which each change of the ClusterPolicy is undone before the next."""
+
+UNKNOWN = {
+    "nodeAnnotations": "of the driver's upgrade controller, which the lab does not play",
+    "configMaps": "scripts that only containers read",
+    "services": "nothing in the lab scrapes metrics",
+    "serviceAccounts": "no container of the lab's operands calls the API server",
+    "namespaceLabels": "what Kubernetes itself gives a namespace",
+}
+UNKNOWN_OF_DAEMONSETS = {
+    "annotationKeys": "OpenShift's, and the DaemonSet controller's own",
+    "podAnnotations": "the driver's default container: for kubectl only",
+    "serviceAccountName": "as serviceAccounts",
+    "hostPID": "no container runs",
+    "affinity": "of the driver's pods to those of an NVIDIADriver, which the lab does not play",
+    "volumes": "host paths of containers; configMapVolumes are those that count",
+    "generation": "counts the writes of the API server",
+}
+UNKNOWN_OF_CONTAINERS = {
+    "image": "the recordings have names and tags only; the lab's come from the ClusterPolicy",
+    "command": "no container runs",
+    "args": "as command",
+}
+UNKNOWN_VOLUMES = {
+    "nvidia-device-plugin-entrypoint": "a script that only containers read",
+    "nvidia-mig-manager-entrypoint": "a script that only containers read",
+    "gpu-clients": "what the MIG manager pauses",
+    "mig-parted-config": "MIG layouts of one's own",
+}
+CONFIG_PATHS = {"/config", "/available-configs"}
+UNKNOWN_LABELS = {"nvidia.com/gpu-driver-upgrade-state": "of the driver's upgrade controller"}
+UNKNOWN_VARIABLES = {
+    # What the pod says of itself, and constants of programs that do not run: no setting reaches them.
+    *("NAMESPACE", "NODE_NAME", "POD_NAME", "POD_NAMESPACE", "NODE_IP", "OPERATOR_NAMESPACE", "KUBECONFIG"),
+    *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PASS_DEVICE_SPECS", "DEVICE_ID_STRATEGY"),
+    *("GFD_FAIL_ON_INIT_ERROR", "CDI_ANNOTATION_PREFIX", "NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND"),
+    *("TOOLKIT_PID_FILE", "NRI_NAMESPACE", "RUNTIME_CONFIG", "CONTAINERD_CONFIG", "RUNTIME_DROP_IN_CONFIG"),
+    *("RUNTIME_DROP_IN_CONFIG_HOST_PATH", "RUNTIME_SOCKET", "CONTAINERD_SOCKET", "GPU_CLIENTS_FILE"),
+    *("DEFAULT_GPU_CLIENTS_NAMESPACE", "DCGM_EXPORTER_LISTEN", "DCGM_EXPORTER_KUBERNETES", "DCGM_EXPORTER_COLLECTORS"),
+    *("VALIDATOR_IMAGE", "VALIDATOR_IMAGE_PULL_POLICY", "VALIDATOR_RUNTIME_CLASS"),
+    # Of init containers that check, and of the driver's.
+    *("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN", "DRAIN_USE_FORCE", "DRAIN_POD_SELECTOR_LABEL"),
+    *("DRAIN_TIMEOUT_SECONDS", "DRAIN_DELETE_EMPTYDIR_DATA", "DRIVER_CONFIG_DIGEST", "KERNEL_MODULE_TYPE"),
+}
+CHECKS = {"toolkit-validation", "cuda-validation"}
+"""Init containers whose fixed variables the lab leaves out: they say what to check."""
+
+
+def recordings() -> list[Path]:
+    return sorted(RECORDINGS.glob("*.json"))
+
+
+def recorded(name: str) -> dict[str, Any]:
+    return dict(json.loads(next(RECORDINGS.glob(f"{name}-*.json")).read_text()))
+
+
+def core() -> dict[str, Any]:
+    """Cases of the recordings that every run plays; a text that begins with @ stands for a part that comes often."""
+    document = json.loads(CORE.read_text())
+    parts = document["parts"]
+
+    def full(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith("@"):
+            return full(parts[value])
+        if isinstance(value, dict):
+            return {key: full(each) for key, each in value.items()}
+        return [full(each) for each in value] if isinstance(value, list) else value
+
+    return dict(full(document["cases"]))
+
+
+def is_part(some: Any, whole: Any) -> bool:
+    """Whether a value is the other one, with keys of objects, steps or fields left out."""
+    if isinstance(some, dict):
+        return all(key in whole and is_part(value, whole[key]) for key, value in some.items())
+    if isinstance(some, list) and len(some) < len(whole):
+        return all(any(is_part(each, other) for other in whole) for each in some)
+    if isinstance(some, list):
+        return len(some) == len(whole) and all(map(is_part, some, whole))
+    return bool(some == whole)
+
+
+def needed() -> None:
+    if not RECORDINGS.is_dir():
+        pytest.skip(f"the recordings are not here: {RECORDINGS.relative_to(CLONE.parent)}")
+
+
+def test_every_recording_is_played_or_named_with_a_reason() -> None:
+    needed()
+    assert {path.name.partition("-")[0] for path in recordings()} == {*PLAYED, *NOT_RUN}
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_the_lab_does_what_the_real_operator_did(name: str) -> None:
+    needed()
+    play(recorded(name))
+
+
+@pytest.mark.parametrize("name", sorted(core()))
+def test_the_lab_does_the_core_of_what_the_real_operator_did(name: str) -> None:
+    play(core()[name])
+
+
+def test_the_core_is_a_copy_of_the_recordings() -> None:
+    needed()
+    for name, case in core().items():
+        assert is_part(case, recorded(name)), name
+
+
+@pytest.mark.parametrize("name", ["A1", "C1", "E3", "F2", "I1"])
+def test_the_player_notices_what_is_otherwise(name: str) -> None:
+    needed()
+    case = recorded(name)
+    node = next(iter(case["output"]["nodeLabelsAdded"]))
+    case["output"]["nodeLabelsAdded"][node]["nvidia.com/gpu.other"] = "true"
+    with pytest.raises(AssertionError):
+        play(case)
+    case = recorded(name)
+    for daemonset in (case["then"][-1] if "then" in case else case)["output"]["daemonSets"][:1]:
+        daemonset["podsOnNodes"] = ["another"]
+        with pytest.raises(AssertionError):
+            play(case)
+
+
+def test_the_workloads_of_the_chart_go_where_the_published_ones_do() -> None:
+    needed()
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    discovery = values["node-feature-discovery"]
+    case = recorded("N1")
+    worker, *_, operator = case["output"]["workloads"]
+    assert in_any_order(discovery["worker"]["tolerations"]) == in_any_order(worker["tolerations"])
+    assert discovery["priorityClassName"] == worker["priorityClassName"]
+    assert in_any_order(values["operator"]["tolerations"]) == in_any_order(operator["tolerations"])
+    assert values["operator"]["priorityClassName"] == operator["priorityClassName"]
+    assert case["output"]["nfdWorkerConfig"][0]["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
+
+
+def play(case: Mapping[str, Any]) -> None:
+    """Play a case, and compare what the lab's operator did after each step with what is recorded."""
+    player = Player(case)
+    compare(player, case["output"], {name: dict(node["labels"]) for name, node in player.nodes.items()})
+    for step in case.get("then") or []:
+        where = f"{case['case']}, {step['step']}"
+        if case["case"].partition("-")[0] in UNDONE:
+            player.undo()
+            player.settle({})
+        specs = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
+        # The digest of a spec, not the spec: the change of a step is none of the operator's.
+        player.change(step["change"])
+        before = {name: dict(node["labels"]) for name, node in player.nodes.items()}
+        compare(player, step["output"], before)
+        after = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
+        assert changes(specs, after) == expected_changes(step), where
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = {
+        "created": sorted(after.keys() - before.keys()),
+        "deleted": sorted(before.keys() - after.keys()),
+        "specUpdated": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+    }
+    return {kind: names for kind, names in found.items() if names}
+
+
+def expected_changes(step: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The recorded changes of DaemonSets, but replaced pods, which are Kubernetes' own work."""
+    found = {kind: sorted(names) for kind, names in step["daemonSetChanges"].items() if kind != "podsReplaced"}
+    found.pop("recreated", None)  # the same one again
+    if "nodeSelectorAdded" in step["change"]:
+        found.pop("specUpdated")  # the step's own doing
+    return found
+
+
+def compare(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
+    known = {"nodeLabelsAdded", "nodeLabelsChanged", "nodeLabelsRemoved", "daemonSets", "runtimeClasses"}
+    assert output.keys() <= {*known, "clusterPolicyStatus", *UNKNOWN}
+    player.settle({each["name"]: _pending(each["podsOnNodes"]) for each in output["daemonSets"]})
+    compare_labels(player, output, before)
+    assert sorted(player.daemonsets) == sorted(each["name"] for each in output["daemonSets"])
+    for each in output["daemonSets"]:
+        compare_daemonset(player, each)
+    assert sorted(player.classes) == output["runtimeClasses"]
+    assert player.status == output["clusterPolicyStatus"]
+
+
+def _pending(nodes: list[str]) -> list[str]:
+    return [node.removesuffix(" (Pending)") for node in nodes if node.endswith(" (Pending)")]
+
+
+def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
+    for name, node in player.nodes.items():
+        then, now = before[name], node["labels"]
+        added = {key: value for key, value in now.items() if key not in then}
+        expected = output["nodeLabelsAdded"].get(name, {})
+        assert added == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
+        changed = {key: {"from": then[key], "to": now[key]} for key in then if key in now and now[key] != then[key]}
+        expected = output.get("nodeLabelsChanged", {}).get(name, {})
+        assert changed == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
+        assert sorted(then.keys() - now.keys()) == sorted(output.get("nodeLabelsRemoved", {}).get(name, []))
+
+
+def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
+    """Compare every field that is recorded of a DaemonSet, but those that are named as unknown."""
+    made = player.daemonsets[recorded["name"]]
+    metadata, spec = made["metadata"], made["spec"]
+    template, pod = spec["template"]["metadata"], spec["template"]["spec"]
+    found = {
+        "name": metadata["name"],
+        "nodeSelector": pod["nodeSelector"],
+        "labels": metadata["labels"],
+        "podLabels": template["labels"],
+        "owner": [
+            {key: each[key] for key in ("kind", "name", "controller", "blockOwnerDeletion")}
+            for each in metadata["ownerReferences"]
+        ],
+        "matchLabels": spec["selector"]["matchLabels"],
+        "updateStrategy": spec["updateStrategy"],
+        "tolerations": in_any_order(pod["tolerations"]),
+        "priorityClassName": pod["priorityClassName"],
+        "runtimeClassName": pod.get("runtimeClassName"),
+        "shareProcessNamespace": pod.get("shareProcessNamespace"),
+    }
+    parts = {"podsOnNodes", "initContainers", "containers", "configMapVolumes"}
+    assert recorded.keys() <= {*found, *parts, *UNKNOWN_OF_DAEMONSETS}
+    for key in recorded.keys() & found.keys():
+        expected = in_any_order(recorded[key]) if key == "tolerations" else recorded[key]
+        assert found[key] == expected, f"{metadata['name']}: {key}"
+    if "tolerations" in recorded:
+        assert found["runtimeClassName"] == recorded.get("runtimeClassName")
+        ordinary = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
+        assert found["updateStrategy"] == recorded.get("updateStrategy", ordinary)
+    assert player.pods[metadata["name"]] == sorted(node.removesuffix(" (Pending)") for node in recorded["podsOnNodes"])
+    for part in ("initContainers", "containers"):
+        if part in recorded:
+            compare_containers(pod[part], recorded[part], all_fields="owner" in recorded)
+    for volume, name in (recorded.get("configMapVolumes") or {}).items():
+        if volume not in UNKNOWN_VOLUMES:
+            assert {"name": volume, "configMap": {"name": name}} in pod["volumes"]
+
+
+def compare_containers(made: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
+    """Compare containers; variables that bear on no config are recorded with all fields of a DaemonSet only."""
+    assert [each["name"] for each in made] == [each["name"] for each in recorded]
+    for mine, theirs in zip(made, recorded, strict=True):
+        assert theirs.keys() <= {"name", "env", "mounts", *UNKNOWN_OF_CONTAINERS}
+        variables = {each["name"]: each["value"] for each in mine["env"]}
+        if mine["name"] in CHECKS:
+            assert variables.items() <= (theirs.get("env") or {}).items()
+            continue
+        expected = {key: value for key, value in (theirs.get("env") or {}).items() if key not in UNKNOWN_VARIABLES}
+        assert expected.items() <= variables.items(), mine["name"]
+        assert not all_fields or variables == expected, mine["name"]
+        mounts = {each["mountPath"]: each["name"] for each in mine.get("volumeMounts") or []}
+        assert mounts == {path: name for path, name in (theirs.get("mounts") or {}).items() if path in CONFIG_PATHS}
+
+
+def in_any_order(objects: list[dict[str, str]]) -> list[str]:
+    return sorted(json.dumps(each, sort_keys=True) for each in objects)
+
+
+def _fields() -> Iterator[str]:
+    yield from (*UNKNOWN, *UNKNOWN_OF_DAEMONSETS, *UNKNOWN_OF_CONTAINERS, *UNKNOWN_LABELS, *UNKNOWN_VOLUMES)
+
+
+def test_what_is_unknown_is_recorded_somewhere() -> None:
+    needed()
+    text = "".join(path.read_text() for path in recordings())
+    assert [field for field in (*_fields(), *UNKNOWN_VARIABLES) if f'"{field}"' not in text] == []
