@@ -38,7 +38,7 @@ def environment(lab: Lab) -> Settings:
             "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
             "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
         },
-        "defaults": small | {"wait": {"timeout": "2m"}},
+        "defaults": {**small, "worker": small["worker"] | {"pool": "dev"}, "wait": {"timeout": "2m"}},
         "engineers": {name: {"workers": 4} for name in ENGINEERS},
     }
 
