@@ -4,9 +4,11 @@ The provider compares the state, which holds what is there, with the inputs. A f
 optional and computed; else it goes back to its default. What a difference does is a fact about the field
 (`components.gke.provider_fields`).
 
-Answers to read: https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go of
-    https://github.com/hashicorp/terraform-plugin-sdk
+Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
+    components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
+    of https://github.com/hashicorp/terraform-plugin-sdk.
+Answers to (believed): the list of a pool's resource labels that is emptied stays in the provider's
+    state as well. An update of such a pool would settle it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `python -m lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's resources under its
 Terraform name (the folder google-provider of the reference data). Run it after `generate_inputs`, which knows Pulumi's names.
+
+Simulates nothing: it writes a table of facts.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 A change in place recreates the nodes where the facts about the field say so, with no regard to the pool's upgrade settings.
 
-Answers to read: google-beta/services/container/resource_container_node_pool.go and node_config.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at creation, status ERROR)
-Answers to believed: the order in which machines are found missing, and outputs such as the names of instance groups
+Answers to (read): google-beta/services/container/resource_container_node_pool.go and node_config.go
+    of https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at
+    creation, status ERROR).
+Answers to (believed): nodes that are recreated come all at once, with no regard to
+    `upgradeSettings`. An update of a pool would settle how long each takes.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
