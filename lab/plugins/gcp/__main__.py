@@ -1,6 +1,8 @@
 """`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
 
 Simulates nothing: it starts the plugin.
+
+Simulates nothing: it starts the plugin.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 Terraform name (the folder google-provider of the reference data). Run it after `generate_inputs`, which knows Pulumi's names.
 
 Simulates nothing: it writes a table of facts.
+
+Simulates nothing: it writes a table of facts.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class NodePool(ResourceType):
             # The autoscaler's business, or nobody's: zones keep what they have.
             start = int(record.inputs.get("initialNodeCount") or 0)
             sizes = {zone: sizes.get(zone, start) for zone in zones}
-        self._supply(cloud, None if anew else old, record, pool.within_bounds(sizes))
+        self._supply(cloud, None if anew else old, record, sizes)
 
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
         """Whether GKE recreates the nodes for a change in place. What nobody knows is said, and leaves them."""

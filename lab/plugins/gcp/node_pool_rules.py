@@ -169,7 +169,7 @@ def _check_sizes(pool: Pool) -> None:
 def _check_provisioning(pool: Pool, zones: list[str]) -> None:
     """On demand, Spot, reserved, flex-start and queued: what goes with what."""
     affinity = pool.config.get("reservationAffinity") or {}
-    reserved = pool.reservation in {"SPECIFIC_RESERVATION", "ANY_RESERVATION"}
+    reserved = pool.reservation in {"SPECIFIC_RESERVATION", "ANY_RESERVATION", "ANY_RESERVATION_THEN_FAIL"}
     spot = pool.spot or bool(pool.config.get("preemptible"))
     if pool.spot and pool.config.get("preemptible"):
         raise bad_request("Cannot set both spot and preemptible.")
