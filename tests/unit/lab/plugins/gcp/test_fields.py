@@ -298,6 +298,39 @@ def test_a_placement_policy_that_comes_or_goes_replaces_the_pool(simulated: Simu
     assert simulated.diff(POOL, placed, **without).detailed == {"placementPolicy": Kind.DELETE_REPLACE}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        (
+            {"ipAllocationPolicy": {"stackType": "IPV4"}},
+            {"ipAllocationPolicy": {"stackType": "IPV4", "additionalIpRangesConfigs": [{"subnetwork": "x"}]}},
+            {"ipAllocationPolicy.additionalIpRangesConfigs": Kind.ADD},
+        ),
+        (
+            {"loggingConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
+            {"loggingConfig": {"enableComponents": ["WORKLOADS", "SYSTEM_COMPONENTS"]}},
+            {},
+        ),
+    ],
+)
+def test_edits_of_a_cluster_in_place(
+    simulated: Simulated, old: dict[str, Any], new: dict[str, Any], changes: dict[str, Kind]
+) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs, **old)
+    assert simulated.diff(CLUSTER, cluster, **inputs, **new).detailed == changes
+
+
+def test_taints_for_an_architecture_change_in_place(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    none, arm = ({"taintConfig": {"architectureTaintBehavior": each}} for each in ("NONE", "ARM"))
+    pool = simulated.create(POOL, **pool_inputs(cluster, none))
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster, arm)).detailed == {
+        "nodeConfig.taintConfig.architectureTaintBehavior": Kind.UPDATE
+    }
+
+
 def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     given = {
