@@ -157,4 +157,5 @@ def left_out(
 
 
 def _field(row: Mapping[str, Any]) -> Field:
-    return Field(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Field(**facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,7 +118,7 @@ def refused(token: str, inputs: dict[str, Any]) -> str:
 def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) -> None:
     for path, fact in resources()[token].fields.items():
         at = _indexed(token, path)
-        wrong = {
+        wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (["SOMETHING-ELSE"] if fact.allowed else [], list(fact.allowed)),
             f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.each else [], [list(fact.each)]),
             f"expected {at} to be at least": ([] if fact.least is None else [fact.least - 1], [fact.least]),
@@ -169,7 +170,7 @@ def test_a_private_cluster_config_says_something() -> None:
 
 # What the provider decides by code of its own, sentence by sentence of the facts; a new sentence needs a test.
 
-CODE = {
+CODE: dict[str, dict[str, str | None]] = {
     "customizeDiff": {
         "count=0 guest_accelerator blocks are dropped": None,
         "additional_node_network_configs is cleared with or without an accelerator profile": "further_networks",
@@ -427,7 +428,13 @@ def test_the_providers_own_timeout_ends_an_operation(
     simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(simulated.provider.cancelled, "wait", lambda timeout: bool(waited.append(timeout)))
+
+    class Patient(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0.0)
+            return False
+
+    simulated.provider.cancelled = Patient()
     monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
     with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
         simulated.create(POOL, **pool_inputs("fleet", location=ZONE))
