@@ -1,8 +1,6 @@
 """`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
 
 Simulates nothing: it starts the plugin.
-
-Simulates nothing: it starts the plugin.
 """
 
 from __future__ import annotations

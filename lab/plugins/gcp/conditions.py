@@ -5,8 +5,6 @@ sees at once what berth does when a quota is too small or a zone has run out. Th
 module when it is first needed, and is never written again.
 
 Simulates nothing: it reads what people write about the simulated projects.
-
-Simulates nothing: it reads what people write about the simulated projects.
 """
 
 from __future__ import annotations

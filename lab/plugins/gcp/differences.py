@@ -1,8 +1,8 @@
 """Differences between a resource's state and the inputs that are asked for, as Google's provider finds them.
 
-The provider compares the state, which holds what is there, with the inputs. A field that is left out keeps its value where it is
-optional and computed; else it goes back to its default. What a difference does is a fact about the field
-(`components.gke.provider_fields`).
+The provider compares the state, which holds what is there, with the inputs. A field that is left out
+keeps its value where it is optional and computed; else it goes back to its default. What a difference
+does is a fact about the field (`components.gke.provider_fields`).
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
     components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go

@@ -4,8 +4,6 @@ Run after an update of pulumi_gcp, or when a type is added: `python -m lab.plugi
 itself reads the table: importing pulumi_gcp takes seconds, and the engine waits for a plugin to start.
 
 Simulates nothing: it writes a table of names.
-
-Simulates nothing: it writes a table of names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Node pools: what becomes KWOK nodes.
 
-A change in place recreates the nodes where the facts about the field say so, with no regard to the pool's upgrade settings.
+A change in place recreates the nodes where the facts about the field say so.
 
 Answers to (read): google-beta/services/container/resource_container_node_pool.go and node_config.go
     of https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at
@@ -86,7 +86,7 @@ class NodePool(ResourceType):
         return found
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """The provider empties the list of further networks that the inputs do not name, unless GKE itself made the networks."""
+        """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
         before, after = (each.get("networkConfig") or {} for each in (state, new))
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
