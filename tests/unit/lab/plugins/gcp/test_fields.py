@@ -12,6 +12,7 @@ from lab.plugins.gcp.differences import differences, with_kept
 from lab.plugins.gcp.field_rules import field_problems
 from lab.plugins.gcp.inputs import table
 from lab.plugins.provider import Kind, ProviderError
+from tests.unit.components.registered import registrations
 from tests.unit.components.test_provider_fields import PART
 
 from .conftest import POOL, Simulated, cluster_inputs, pool_inputs
@@ -283,3 +284,8 @@ def test_what_is_switched_off_replaces_the_cluster(simulated: Simulated) -> None
 def test_versions_and_pools_that_a_cluster_cannot_have(simulated: Simulated, more: dict[str, Any], path: str) -> None:
     _, failures = simulated.check(CLUSTER, **cluster_inputs("gpu", "gpu") | more)
     assert [where for where, _ in failures] == [path]
+
+
+def test_the_provider_refuses_nothing_that_berth_registers() -> None:
+    for each in registrations():
+        assert refused(each.type, each.inputs) == "", each.name
