@@ -106,8 +106,8 @@ def _private(cluster: ClusterSettings) -> dict[str, Any]:
 def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any]:
     """Networks from which the control plane can be reached; a private endpoint has such a list, be it empty.
 
-    The list is always sent. What is left out stays in force, and the provider cannot switch a list off: a list of everywhere is
-    what an open control plane has.
+    The list is always sent. What is left out stays in force, and the provider cannot switch a list off:
+    a list of everywhere is what an open control plane has.
     """
     networks = cluster.authorized_networks or ({} if cluster.private_endpoint else EVERYWHERE)
     return {"cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(networks.items())]}

@@ -16,8 +16,8 @@ from components.sharing.disturbance import of_labels
 from stacks.settings.pools import Pool
 
 TIMEOUTS = pulumi.CustomTimeouts(update="6h")
-"""The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool, which it does one by one,
-and gives each up to an hour to drain. For creation and deletion the provider's own are kept."""
+"""The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool,
+which it does one by one, with up to an hour for each to drain. Creation and deletion have the provider's."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Facts about the fields of Google's provider: what a change of each field does. Data, and the way to read it.
 
 `provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
-`python -m lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's inputs, without list indices.
-The preview of a change and the simulated Google Cloud of the lab both read these facts, so that neither has a table of its own.
+`python -m lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's
+inputs, without list indices. The preview of a change and the simulated Google Cloud of the lab both
+read these facts, so that neither has a table of its own.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ class Field:
     """Facts about one field.
 
     Attributes:
-        replaces: a change replaces the resource. Of a block: a change of the number of its elements; its fields have facts of
-            their own.
-        keeps: optional and computed. Leaving the field out is no change: the value that is there stays.
-        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could be read says so.
+        replaces: a change replaces the resource. A block changes so when the number of its elements
+            does; its fields have facts of their own.
+        keeps: optional and computed. Leaving the field out is no change: the present value stays.
+        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could be
+            read says so.
         required: the resource, or the block around the field, cannot be without it.
         kind: what holds several values: a list, a set (order means nothing) or a map; "" for a single value or block.
         default: the value where none is given.
@@ -157,4 +159,5 @@ def left_out(
 
 
 def _field(row: Mapping[str, Any]) -> Field:
-    return Field(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Field(**facts)

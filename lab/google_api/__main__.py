@@ -1,4 +1,7 @@
-"""`python -m lab.google_api PORT`: the stand-in as a process of the lab."""
+"""`python -m lab.google_api PORT`: the stand-in as a process of the lab.
+
+Simulates nothing: it starts the server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where the stand-in is, and the credential that only it knows."""
+"""Where the stand-in is, and the credential that only it knows.
+
+Answers to (read): https://google.aip.dev/auth/4117 (format of the credential), and the endpoint
+    variables of https://github.com/hashicorp/terraform-provider-google.
+"""
 
 from __future__ import annotations
 

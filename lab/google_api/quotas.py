@@ -2,6 +2,11 @@
 
 In the conditions each is one metric, such as `NVIDIA_B200_GPUS`; Google has one quota for the newer GPUs, with a limit for
 each family (https://docs.cloud.google.com/docs/quotas/implement-common-use-cases).
+
+Answers to (read):
+    https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
+    (shape), and https://docs.cloud.google.com/docs/quotas/implement-common-use-cases (quotas by GPU
+    family).
 """
 
 from __future__ import annotations

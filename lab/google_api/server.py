@@ -1,4 +1,8 @@
-"""The stand-in's HTTP server, on loopback."""
+"""The stand-in's HTTP server, on loopback.
+
+Answers to (read): https://google.aip.dev/193 (shape of an error), and
+    https://datatracker.ietf.org/doc/html/rfc8693 (token exchange).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What all answers draw from: conditions, records and the control plane of one lab."""
+"""What all answers draw from: conditions, records and the control plane of one lab.
+
+Answers to (real): the version of the lab's API server.
+Answers to (believed): the texts for a missing project and an API that is off. `berth doctor` on
+    such a project would settle them.
+"""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ def environment(lab: Lab) -> Settings:
         "project": "berth-test",
         "zone": "us-central1-b",
         "currency": "USD",
-        "cluster": {"deletionProtection": False},
+        "cluster": {"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
         "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
         "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1, "maxPodsPerNode": 64, "labels": {"team": "research"}},
             "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
@@ -138,6 +138,34 @@ def test_a_larger_boot_disk_makes_every_node_anew(fleet: Project) -> None:
     assert done.returncode == 3
     assert "for a change of the size of the boot disk GKE makes every node anew" in done.stdout
     assert "berth alice (1 pod)" in done.stdout
+
+
+def test_compact_placement_replaces_the_pool(fleet: Project) -> None:
+    changed(fleet, pools__train__compactPlacement=True)
+    done = preview(fleet)
+    assert done.returncode == 3
+    assert 'placementPolicy: + {"type": "COMPACT"}  forces the replacement' in done.stdout
+
+
+def test_values_that_are_taken_out_stay_and_that_is_said(fleet: Project) -> None:
+    changed(fleet, pools__cpu__maxPodsPerNode=None, pools__cpu__labels=None)
+    told = json.loads(preview(fleet, "--json").stdout)
+    assert [(each["name"], each["path"], each["value"]) for each in told["stays"]] == [
+        ("cpu", "maxPodsPerNode", 64),
+        ("cpu", "nodeConfig.labels", {"team": "research"}),
+    ]
+    assert told["counts"] | {"same": 0} == {"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
+    assert "`maxPodsPerNode: 110`, which replaces the pool" in preview(fleet).stdout
+
+
+def test_an_emptied_list_of_networks_opens_the_control_plane_again(fleet: Project) -> None:
+    changed(fleet, cluster__authorizedNetworks=None)
+    (change,) = json.loads(preview(fleet, "--json").stdout)["changes"]
+    assert (change["resource"], change["operation"], change["level"]) == ("GKE cluster", "update", "disturbs")
+    assert {each["path"]: each["new"] for each in change["properties"]} == {
+        "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock": "0.0.0.0/0",
+        "masterAuthorizedNetworksConfig.cidrBlocks[0].displayName": "everywhere",
+    }
 
 
 def test_defaults_that_only_other_stacks_use_are_told(fleet: Project) -> None:

@@ -1,7 +1,8 @@
 """What a change of a node pool does. Many changes look like edits, and recreate every node.
 
-Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields); the engine says which
-ones replace the pool. What is said here beyond that follows docs.cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters.
+Which changes recreate nodes is a fact about each field of Google's provider
+(components/gke/provider_fields); the engine says which ones replace the pool. How GKE recreates nodes:
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
 from __future__ import annotations

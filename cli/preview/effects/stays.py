@@ -1,7 +1,7 @@
 """Values of Google's resources that stay, though the settings no longer ask for them.
 
-The provider takes a field that is left out for one whose value may stay (components/gke/provider_fields): the engine then shows no
-change at all.
+The provider takes a field that is left out for one whose value may stay (components/gke/provider_fields).
+The engine then shows no change at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process."""
+"""`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
+
+Simulates nothing: it starts the plugin.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ The reservations are those of the GKE page "Plan GKE Standard node sizes". What 
 the file system of a disk costs, follow the estimates that the cluster autoscaler's GCE provider makes for
 Container-Optimized OS (kubernetes/autoscaler, `cloudprovider/gce/gce_reserved.go`): GKE's own autoscaler has to know
 a node before there is one.
+
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
+    (reservations), and cluster-autoscaler/cloudprovider/gce/gce_reserved.go of
+    https://github.com/kubernetes/autoscaler (kernel, file systems).
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """GKE clusters: one for each lab, since there is one control plane to be it.
 
-Answers to read: google-beta/services/container/resource_container_cluster.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, deletion protection, default pool)
-Answers to believed: the service range of the outputs, the number behind `-gke.` of the version
+Answers to (read): google-beta/services/container/resource_container_cluster.go of
+    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, deletion
+    protection, default pool).
+Answers to (believed): the service range and the number behind `-gke.` in the outputs. What berth
+    does does not depend on either.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)

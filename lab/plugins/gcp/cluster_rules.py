@@ -1,13 +1,18 @@
 """What GKE refuses of a cluster.
 
-Texts that public reports quote are used as they are; the others keep the API's shape and say what the page on the feature says.
+Texts that public reports quote are used as they are; the others keep the API's shape and say what the
+page on the feature says.
 
-Answers to read: https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/1012 and 153 (private
-    endpoints), https://github.com/hashicorp/terraform-provider-google/issues/22167 and
-    https://github.com/sassoftware/viya4-iac-gcp/issues/58 (versions)
-Answers to read: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (multi-networking
-    needs Dataplane V2)
-Answers to believed: the texts of the other refusals
+Answers to (read):
+    https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/1012 and
+    issues/153 (private endpoints),
+    https://github.com/hashicorp/terraform-provider-google/issues/22167 and
+    https://github.com/sassoftware/viya4-iac-gcp/issues/58 (versions).
+Answers to (read):
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods
+    (multi-networking needs Dataplane V2).
+Answers to (believed): the texts of the other refusals. Asking GKE for such a cluster would settle
+    each.
 """
 
 from __future__ import annotations

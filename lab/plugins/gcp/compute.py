@@ -1,10 +1,12 @@
 """Networks, subnetworks and firewalls of the simulated cloud.
 
-Answers to read: google-beta/services/compute/resource_compute_{network,subnetwork,firewall}.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff)
-Answers to read: https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks),
-    https://docs.cloud.google.com/vpc/docs/mtu (bounds of the MTU)
-Answers to believed: that the API refuses another network for a firewall rule, and the texts of refusals
+Answers to (read): google-beta/services/compute/resource_compute_network.go,
+    resource_compute_subnetwork.go and resource_compute_firewall.go of
+    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff).
+Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks), and
+    https://docs.cloud.google.com/vpc/docs/mtu (bounds of the MTU).
+Answers to (believed): the API refuses another network for a firewall rule, and the texts of
+    refusals. Such calls would settle them.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)

@@ -1,4 +1,13 @@
-"""What is in a cluster beside its nodes: the add-ons that GKE puts there, and what goes with it when it is deleted."""
+"""What is in a cluster beside its nodes: the add-ons that GKE puts there, and what goes with it when it is deleted.
+
+Answers to (real): the custom resource definitions of KubeRay's own chart, for GKE's Ray operator
+    add-on.
+Answers to (read):
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
+    (names of managed DRANET's device classes).
+Answers to (believed): the selectors of managed DRANET's device classes. `kubectl get deviceclasses
+    -o yaml` on a cluster with managed DRANET would settle them.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """Differences between a resource's state and the inputs that are asked for, as Google's provider finds them.
 
-The provider compares the state, which holds what is there, with the inputs. A field that is left out keeps its value where it is
-optional and computed; else it goes back to its default. What a difference does is a fact about the field
-(`components.gke.provider_fields`).
+The provider compares the state, which holds what is there, with the inputs. A field that is left out
+keeps its value where it is optional and computed; else it goes back to its default. What a difference
+does is a fact about the field (`components.gke.provider_fields`).
 
-Answers to read: https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go of
-    https://github.com/hashicorp/terraform-plugin-sdk
+Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
+    components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
+    of https://github.com/hashicorp/terraform-plugin-sdk.
+Answers to (believed): the list of a pool's resource labels that is emptied stays in the provider's
+    state as well. An update of such a pool would settle it.
 """
 
 from __future__ import annotations

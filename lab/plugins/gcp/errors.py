@@ -1,4 +1,8 @@
-"""Refusals in the words of Google's API, as the real provider passes them on."""
+"""Refusals in the words of Google's API, as the real provider passes them on.
+
+Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/google-api-go-client
+    (shape of an error's text).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Values that Google's provider refuses before it sends anything, by the facts about each field.
 
-Answers to read: the schemas of https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names, and helper/schema, helper/validation of
-    https://github.com/hashicorp/terraform-plugin-sdk for the texts
+Answers to (read): the schemas of https://github.com/hashicorp/terraform-provider-google-beta at the
+    commit that components/gke/provider_fields.json names, and helper/schema and helper/validation
+    of https://github.com/hashicorp/terraform-plugin-sdk (texts).
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Write `components/gke/provider_fields.json` from facts that were read from the source of Google's provider.
 
-`python -m lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's resources under its
-Terraform name (the folder google-provider of the reference data). Run it after `generate_inputs`, which knows Pulumi's names.
+`python -m lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
+resources under its Terraform name (the folder google-provider of the reference data). Run it after
+`generate_inputs`, which knows Pulumi's names.
+
+Simulates nothing: it writes a table of facts.
 """
 
 from __future__ import annotations

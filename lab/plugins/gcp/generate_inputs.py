@@ -2,6 +2,8 @@
 
 Run after an update of pulumi_gcp, or when a type is added: `python -m lab.plugins.gcp.generate_inputs`. The plugin
 itself reads the table: importing pulumi_gcp takes seconds, and the engine waits for a plugin to start.
+
+Simulates nothing: it writes a table of names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Are these names and types ones that the provider knows? From the table that `generate_inputs` makes."""
+"""Are these names and types ones that the provider knows? From the table that `generate_inputs` makes.
+
+Answers to (real): the input classes of the installed pulumi_gcp.
+"""
 
 from __future__ import annotations
 

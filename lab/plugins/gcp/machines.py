@@ -4,6 +4,10 @@ Sources, read as of 2026: "Accelerator-optimized machine family" (docs.cloud.goo
 accelerator-optimized-machines) and "General-purpose machine family" (…/general-purpose-machines) for processors,
 memory, GPUs and bundled SSDs; the `--accelerator` names are those of the GKE page "GPUs in GKE". Google states memory
 in GB and means GiB, as the memory that its machines report shows.
+
+Answers to (read): https://docs.cloud.google.com/compute/docs/accelerator-optimized-machines,
+    https://docs.cloud.google.com/compute/docs/general-purpose-machines, and
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Node pools: what becomes KWOK nodes.
 
-A change in place recreates the nodes where the facts about the field say so, with no regard to the pool's upgrade settings.
+A change in place recreates the nodes where the facts about the field say so.
 
-Answers to read: google-beta/services/container/resource_container_node_pool.go and node_config.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at creation, status ERROR)
-Answers to believed: the order in which machines are found missing, and outputs such as the names of instance groups
+Answers to (read): google-beta/services/container/resource_container_node_pool.go and node_config.go
+    of https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at
+    creation, status ERROR).
+Answers to (believed): nodes that are recreated come all at once, with no regard to
+    `upgradeSettings`. An update of a pool would settle how long each takes.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
@@ -84,7 +86,7 @@ class NodePool(ResourceType):
         return found
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """The provider empties the list of further networks that the inputs do not name, unless GKE itself made the networks."""
+        """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
         before, after = (each.get("networkConfig") or {} for each in (state, new))
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
@@ -127,7 +129,7 @@ class NodePool(ResourceType):
             # The autoscaler's business, or nobody's: zones keep what they have.
             start = int(record.inputs.get("initialNodeCount") or 0)
             sizes = {zone: sizes.get(zone, start) for zone in zones}
-        self._supply(cloud, None if anew else old, record, pool.within_bounds(sizes))
+        self._supply(cloud, None if anew else old, record, sizes)
 
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
         """Whether GKE recreates the nodes for a change in place. What nobody knows is said, and leaves them."""

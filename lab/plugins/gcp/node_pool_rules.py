@@ -3,6 +3,17 @@
 Texts that public bug reports quote are used as they are; the others keep the API's shape and say what the page on the
 feature says: docs.cloud.google.com/kubernetes-engine/docs/how-to and /concepts, and Google's
 A4 recipes in GoogleCloudPlatform/cluster-toolkit (examples/gke-a4).
+
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws (flex-start,
+    queued provisioning),
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/compact-placement,
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
+    (accelerator network profile),
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr (most pods on a
+    node), and https://docs.cloud.google.com/vpc/docs/rdma-network-profiles.
+Answers to (believed): the texts of most refusals, and their order. Asking GKE for such a pool would
+    settle each.
 """
 
 from __future__ import annotations
@@ -158,7 +169,7 @@ def _check_sizes(pool: Pool) -> None:
 def _check_provisioning(pool: Pool, zones: list[str]) -> None:
     """On demand, Spot, reserved, flex-start and queued: what goes with what."""
     affinity = pool.config.get("reservationAffinity") or {}
-    reserved = pool.reservation in {"SPECIFIC_RESERVATION", "ANY_RESERVATION"}
+    reserved = pool.reservation in {"SPECIFIC_RESERVATION", "ANY_RESERVATION", "ANY_RESERVATION_THEN_FAIL"}
     spot = pool.spot or bool(pool.config.get("preemptible"))
     if pool.spot and pool.config.get("preemptible"):
         raise bad_request("Cannot set both spot and preemptible.")

@@ -1,6 +1,15 @@
 """What a node pool's inputs mean: machine, GPUs, disks, zones and sizes, read once for everybody.
 
 Inputs are as the engine sends them: camel case, and plain data.
+
+Answers to (read):
+    https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
+    (defaults, sizes for each zone), and
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd
+    (bundled SSDs).
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
+    and cluster-autoscaler/FAQ.md of https://github.com/kubernetes/autoscaler (bounds are not
+    enforced on a pool that is there).
 """
 
 from __future__ import annotations
@@ -165,27 +174,11 @@ class Pool:
         return cluster_zones(cluster.inputs)
 
     def start_sizes(self, zones: list[str]) -> dict[str, int]:
-        """How many nodes each zone of a new pool has.
+        """How many nodes each zone of a new pool has: `nodeCount` and `initialNodeCount` are for each zone.
 
-        `nodeCount` and `initialNodeCount` are for each zone; an autoscaler then brings the pool up to its minimum.
+        An autoscaler's bounds say how far it goes once a pod needs a node, or a node is idle; they are not enforced.
         """
         count = self.inputs.get("nodeCount")
         if count is None:
             count = self.inputs.get("initialNodeCount") or 0
-        return self.within_bounds(dict.fromkeys(zones, int(count)))
-
-    def within_bounds(self, sizes: dict[str, int]) -> dict[str, int]:
-        """Sizes raised to the autoscaler's minimum; unchanged without one.
-
-        GKE never shrinks a pool to its maximum at once: the autoscaler just adds no more.
-        """
-        bounds = self.bounds
-        if bounds is None:
-            return sizes
-        if bounds.per_zone:
-            return {zone: max(size, bounds.least) for zone, size in sizes.items()}
-        sizes = dict(sizes)
-        while sizes and sum(sizes.values()) < bounds.least:
-            smallest = min(sizes, key=lambda zone: sizes[zone])
-            sizes[smallest] += 1
-        return sizes
+        return dict.fromkeys(zones, int(count))

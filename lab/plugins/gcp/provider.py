@@ -1,7 +1,8 @@
 """The engine's requests, answered from the simulated cloud; what is special to a type is in the type.
 
-Answers to read: the protocol of Pulumi's plugins, https://github.com/pulumi/pulumi proto/pulumi/provider.proto, and the texts of
-    errors of https://github.com/hashicorp/terraform-provider-google-beta
+Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulumi (requests), and
+    google-beta/services of https://github.com/hashicorp/terraform-provider-google-beta (texts
+    before errors, timeouts, deletionPolicy).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The one node that a machine may stand behind: then its object is left to a real kubelet."""
+"""The one node that a machine may stand behind: then its object is left to a real kubelet.
+
+Simulates nothing: it names the node that is real.
+"""
 
 from __future__ import annotations
 

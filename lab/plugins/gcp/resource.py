@@ -1,9 +1,11 @@
 """What each resource type of the simulated cloud brings: how it is named, checked, made, changed and removed.
 
-Which changes replace a resource, which values stay, and which values are refused are facts about the fields of Google's provider.
+Which changes replace a resource, which values stay, and which values are refused are facts about the
+fields of Google's provider.
 
-Answers to read: https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names (fields), and RFC 1035 (names)
+Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
+    components/gke/provider_fields.json names (facts about fields), and RFC 1035,
+    https://datatracker.ietf.org/doc/html/rfc1035 (names).
 """
 
 from __future__ import annotations

@@ -2,11 +2,14 @@
 
 In the API a NAT is a part of its router; here each has a record, and a router stays while it has one.
 
-Answers to read: google-beta/services/compute/resource_compute_router.go and resource_compute_router_nat.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields)
-Answers to read: https://docs.cloud.google.com/nat/docs/ports-and-addresses (dynamic port allocation excludes endpoint-independent
-    mapping), https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (no routers in RDMA networks)
-Answers to believed: the texts of refusals, and that a router with a NAT cannot be deleted
+Answers to (read): google-beta/services/compute/resource_compute_router.go and
+    resource_compute_router_nat.go of https://github.com/hashicorp/terraform-provider-google-beta
+    (fields).
+Answers to (read): https://docs.cloud.google.com/nat/docs/ports-and-addresses (dynamic port
+    allocation excludes endpoint-independent mapping), and
+    https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (no routers in RDMA networks).
+Answers to (believed): a router with a NAT cannot be deleted, and the texts of refusals. Such calls
+    would settle them.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)

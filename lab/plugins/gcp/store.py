@@ -1,6 +1,8 @@
 """The simulated cloud's memory: one JSON file for each resource, under `cloud/<project>/<collection>/` of the lab.
 
 The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what its file says.
+
+Simulates nothing: it keeps the records of the simulated cloud.
 """
 
 from __future__ import annotations

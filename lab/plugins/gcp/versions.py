@@ -1,4 +1,8 @@
-"""GKE versions: which is older."""
+"""GKE versions: which is older.
+
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/versioning (order of versions,
+    partial versions).
+"""
 
 from __future__ import annotations
 

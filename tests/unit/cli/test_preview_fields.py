@@ -77,6 +77,11 @@ def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
     assert "the size of the boot disk and newThing GKE makes every node anew, 1 at a time" in text
 
 
+@pytest.mark.parametrize("path", ["nodeDrainConfigs", "nodeDrainConfigs[0].pdbTimeoutDuration", "management"])
+def test_rules_for_the_next_upgrade_touch_no_node(path: str) -> None:
+    assert changed(NODE_POOL, path) == []
+
+
 def test_the_size_of_a_pool_is_no_edit_of_its_nodes() -> None:
     assert {path: POOL_FIELDS[path].nodes for path in SIZE} == dict.fromkeys(SIZE, "no")
 

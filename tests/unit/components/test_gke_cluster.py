@@ -87,6 +87,22 @@ def test_multi_networking_is_on_where_a_pool_has_further_networks() -> None:
     assert cluster_arguments(environment_of({"train": RDMA_POOL}))["enable_multi_networking"] is True
 
 
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        ({}, ["0.0.0.0/0"]),
+        ({"authorizedNetworks": {"office": "203.0.113.0/24"}}, ["203.0.113.0/24"]),
+        ({"privateEndpoint": True}, []),
+    ],
+)
+def test_the_networks_that_reach_the_control_plane_are_always_sent(
+    cluster: dict[str, Any], expected: list[str]
+) -> None:
+    """A list that is left out stays in force, so that an emptied one has to be sent."""
+    given = cluster_arguments(environment_of(cluster=cluster))["master_authorized_networks_config"]
+    assert [each["cidr_block"] for each in given["cidr_blocks"]] == expected
+
+
 def test_the_kubeconfig_holds_no_credential() -> None:
     config = json.loads(kubeconfig("some", "203.0.113.1", "Y2E="))
     (cluster,), (user,) = config["clusters"], config["users"]

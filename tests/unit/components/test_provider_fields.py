@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def test_the_facts_are_those_of_the_providers_source() -> None:
 def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(request: pytest.FixtureRequest) -> None:
     part = part_of(json.loads(WHOLE.read_text(encoding="utf-8")))
     if request.config.getoption("--update-golden"):
-        PART.write_text(json.dumps(part, indent=1) + "\n", encoding="utf-8")
+        # One line for each field.
+        lines = re.sub(r"(?<=[{}],) (?=\"[\w.*]+\": [{\[])", "\n", json.dumps(part))
+        PART.write_text(f"{lines}\n", encoding="utf-8")
     assert json.loads(PART.read_text(encoding="utf-8")) == part, "write it anew with --update-golden"
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from components.gke.provider_fields import CLUSTER, NODE_POOL, Field, resources
+from components.gke.provider_fields import CLUSTER, Field, resources
 from lab.plugins.gcp.differences import differences, with_kept
 from lab.plugins.gcp.field_rules import field_problems
 from lab.plugins.gcp.inputs import table
 from lab.plugins.provider import Kind, ProviderError
+from tests.unit.components.registered import registrations
 from tests.unit.components.test_provider_fields import PART
 
-from .conftest import A4, POOL, ZONE, Simulated, cluster_inputs, pool_inputs
+from .conftest import POOL, Simulated, cluster_inputs, pool_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,7 @@ def refused(token: str, inputs: dict[str, Any]) -> str:
 def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) -> None:
     for path, fact in resources()[token].fields.items():
         at = _indexed(token, path)
-        wrong = {
+        wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (["SOMETHING-ELSE"] if fact.allowed else [], list(fact.allowed)),
             f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.each else [], [list(fact.each)]),
             f"expected {at} to be at least": ([] if fact.least is None else [fact.least - 1], [fact.least]),
@@ -169,7 +170,7 @@ def test_a_private_cluster_config_says_something() -> None:
 
 # What the provider decides by code of its own, sentence by sentence of the facts; a new sentence needs a test.
 
-CODE = {
+CODE: dict[str, dict[str, str | None]] = {
     "customizeDiff": {
         "count=0 guest_accelerator blocks are dropped": None,
         "additional_node_network_configs is cleared with or without an accelerator profile": "further_networks",
@@ -285,117 +286,6 @@ def test_versions_and_pools_that_a_cluster_cannot_have(simulated: Simulated, mor
     assert [where for where, _ in failures] == [path]
 
 
-# From end to end of the provider
-
-
-def test_a_placement_policy_that_comes_or_goes_replaces_the_pool(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    compact = pool_inputs(cluster, placementPolicy={"type": "COMPACT"})
-    assert simulated.diff(POOL, pool, **compact).detailed == {"placementPolicy": Kind.ADD_REPLACE}
-    placed = simulated.create(POOL, **compact | {"name": "placed"})
-    without = {key: value for key, value in compact.items() if key != "placementPolicy"} | {"name": "placed"}
-    assert simulated.diff(POOL, placed, **without).detailed == {"placementPolicy": Kind.DELETE_REPLACE}
-
-
-def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    given = {
-        "labels": {"team": "research"},
-        "linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}},
-        "serviceAccount": "nodes@some-project.iam.gserviceaccount.com",
-    }
-    pool = simulated.create(POOL, **pool_inputs(cluster, given, maxPodsPerNode=32))
-    left_out = pool_inputs(cluster)
-    del left_out["nodeConfig"]["labels"]
-    assert simulated.diff(POOL, pool, **left_out).detailed == {}
-    simulated.update(POOL, pool, **left_out | {"nodeCount": 2})
-    (record,) = simulated.store.list("nodePools")
-    assert record.inputs["maxPodsPerNode"] == 32
-    assert record.inputs["nodeConfig"] == {**A4, **given}
-    assert {node["metadata"]["labels"]["team"] for node in simulated.fleet.there.values()} == {"research"}
-    # A refresh finds no drift in what the program does not ask for.
-    assert "labels" not in simulated.read(POOL, pool).inputs["nodeConfig"]
-    # What comes back as it is there is no change either.
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)).detailed == {}
-
-
-def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, {"resourceLabels": {"owner": "ml"}}))
-    simulated.update(POOL, pool, **pool_inputs(cluster))
-    (record,) = simulated.store.list("nodePools")
-    assert record.inputs["nodeConfig"]["resourceLabels"] == {"owner": "ml"}
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster)).detailed != {}
-
-
-def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simulated: Simulated) -> None:
-    network = simulated.network()
-    inputs = cluster_inputs(network, simulated.subnetwork(network))
-    office = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}
-    cluster = simulated.create(CLUSTER, **inputs, **office)
-    assert simulated.diff(CLUSTER, cluster, **inputs).detailed == {}
-    everywhere = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}}
-    assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).detailed.values()] == [
-        False
-    ]
-
-
-@pytest.mark.parametrize(
-    ("config", "anew"),
-    [
-        ({"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}, True),
-        ({"workloadMetadataConfig": {"mode": "GKE_METADATA"}}, True),
-        ({"gvnic": {"enabled": True}}, True),
-        ({"kubeletConfig": {"cpuManagerPolicy": "static"}}, True),
-        ({"labels": {"team": "research"}}, False),
-        ({"taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]}, False),
-    ],
-)
-def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any], anew: bool) -> None:  # noqa: FBT001
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    before = set(simulated.fleet.there)
-    simulated.update(POOL, pool, **pool_inputs(cluster, config))
-    assert (not before & set(simulated.fleet.there)) is anew
-    assert simulated.warnings == []
-
-
-def test_what_nobody_knows_is_said(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": True}))
-    simulated.update(POOL, pool, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": False}))
-    (warning,) = simulated.warnings
-    assert "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not known" in warning
-
-
-def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
-    scaled = pool_inputs(cluster, autoscaling={"totalMinNodeCount": 0, "totalMaxNodeCount": 4})
-    del scaled["nodeCount"]
-    simulated.update(POOL, pool, **scaled)
-    (record,) = simulated.store.list("nodePools")
-    assert "nodeCount" not in record.inputs
-
-
-def test_a_reservation_may_be_any_or_none_at_all(simulated: Simulated) -> None:
-    affinity = {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}}
-    _, failures = simulated.check(POOL, **pool_inputs("fleet", affinity, location=ZONE))
-    assert failures == []
-    _, failures = simulated.check(
-        POOL, **pool_inputs("fleet", {"reservationAffinity": {"consumeReservationType": "X"}})
-    )
-    assert [path for path, _ in failures] == ["nodeConfig.reservationAffinity.consumeReservationType"]
-
-
-@pytest.mark.parametrize("seconds", resources()[NODE_POOL].timeouts.values())
-def test_the_providers_own_timeout_ends_an_operation(
-    simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
-) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(simulated.provider.cancelled, "wait", lambda timeout: bool(waited.append(timeout)))
-    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
-    with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
-        simulated.create(POOL, **pool_inputs("fleet", location=ZONE))
-    assert waited == [seconds]
+def test_the_provider_refuses_nothing_that_berth_registers() -> None:
+    for each in registrations():
+        assert refused(each.type, each.inputs) == "", each.name

@@ -114,11 +114,14 @@ def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> Non
     ("more", "count"),
     [
         ({"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}}, 0),
-        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}}, 2),
+        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}}, 0),
+        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}, "initialNodeCount": 2}, 2),
         ({"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}, "initialNodeCount": 2}, 2),
     ],
 )
-def test_an_autoscaled_pool_starts_at_its_least(simulated: Simulated, more: dict[str, Any], count: int) -> None:
+def test_an_autoscaled_pool_starts_with_its_initial_number_whatever_its_bounds(
+    simulated: Simulated, more: dict[str, Any], count: int
+) -> None:
     inputs = pool_inputs(simulated.cluster(), **more)
     del inputs["nodeCount"]
     simulated.create(POOL, **inputs)

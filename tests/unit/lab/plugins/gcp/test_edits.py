@@ -1,0 +1,165 @@
+"""Edits of pools and clusters from end to end of the simulated provider: replaced, in place, nodes recreated, values that stay."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from components.gke.provider_fields import NODE_POOL, resources
+from lab.plugins.provider import Kind, ProviderError
+
+from .conftest import A4, CLUSTER, POOL, ZONE, Simulated, cluster_inputs, pool_inputs
+
+
+def test_a_placement_policy_that_comes_or_goes_replaces_the_pool(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    compact = pool_inputs(cluster, placementPolicy={"type": "COMPACT"})
+    assert simulated.diff(POOL, pool, **compact).detailed == {"placementPolicy": Kind.ADD_REPLACE}
+    placed = simulated.create(POOL, **compact | {"name": "placed"})
+    without = {key: value for key, value in compact.items() if key != "placementPolicy"} | {"name": "placed"}
+    assert simulated.diff(POOL, placed, **without).detailed == {"placementPolicy": Kind.DELETE_REPLACE}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        (
+            {"ipAllocationPolicy": {"stackType": "IPV4"}},
+            {"ipAllocationPolicy": {"stackType": "IPV4", "additionalIpRangesConfigs": [{"subnetwork": "x"}]}},
+            {"ipAllocationPolicy.additionalIpRangesConfigs": Kind.ADD},
+        ),
+        (
+            {"loggingConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
+            {"loggingConfig": {"enableComponents": ["WORKLOADS", "SYSTEM_COMPONENTS"]}},
+            {},
+        ),
+    ],
+)
+def test_edits_of_a_cluster_in_place(
+    simulated: Simulated, old: dict[str, Any], new: dict[str, Any], changes: dict[str, Kind]
+) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    cluster = simulated.create(CLUSTER, **inputs, **old)
+    assert simulated.diff(CLUSTER, cluster, **inputs, **new).detailed == changes
+
+
+def test_taints_for_an_architecture_change_in_place(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    none, arm = ({"taintConfig": {"architectureTaintBehavior": each}} for each in ("NONE", "ARM"))
+    pool = simulated.create(POOL, **pool_inputs(cluster, none))
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster, arm)).detailed == {
+        "nodeConfig.taintConfig.architectureTaintBehavior": Kind.UPDATE
+    }
+
+
+def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    given = {
+        "labels": {"team": "research"},
+        "linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}},
+        "serviceAccount": "nodes@some-project.iam.gserviceaccount.com",
+    }
+    pool = simulated.create(POOL, **pool_inputs(cluster, given, maxPodsPerNode=32))
+    left_out = pool_inputs(cluster)
+    del left_out["nodeConfig"]["labels"]
+    assert simulated.diff(POOL, pool, **left_out).detailed == {}
+    simulated.update(POOL, pool, **left_out | {"nodeCount": 2})
+    (record,) = simulated.store.list("nodePools")
+    assert record.inputs["maxPodsPerNode"] == 32
+    assert record.inputs["nodeConfig"] == {**A4, **given}
+    assert {node["metadata"]["labels"]["team"] for node in simulated.fleet.there.values()} == {"research"}
+    # A refresh finds no drift in what the program does not ask for.
+    assert "labels" not in simulated.read(POOL, pool).inputs["nodeConfig"]
+    # What comes back as it is there is no change either.
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)).detailed == {}
+
+
+def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, {"resourceLabels": {"owner": "ml"}}))
+    simulated.update(POOL, pool, **pool_inputs(cluster))
+    (record,) = simulated.store.list("nodePools")
+    assert record.inputs["nodeConfig"]["resourceLabels"] == {"owner": "ml"}
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster)).detailed != {}
+
+
+def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simulated: Simulated) -> None:
+    network = simulated.network()
+    inputs = cluster_inputs(network, simulated.subnetwork(network))
+    office = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}
+    cluster = simulated.create(CLUSTER, **inputs, **office)
+    assert simulated.diff(CLUSTER, cluster, **inputs).detailed == {}
+    everywhere = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}}
+    assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).detailed.values()] == [
+        False
+    ]
+
+
+@pytest.mark.parametrize(
+    ("config", "anew"),
+    [
+        ({"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}, True),
+        ({"workloadMetadataConfig": {"mode": "GKE_METADATA"}}, True),
+        ({"gvnic": {"enabled": True}}, True),
+        ({"kubeletConfig": {"cpuManagerPolicy": "static"}}, True),
+        ({"labels": {"team": "research"}}, False),
+        ({"taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]}, False),
+    ],
+)
+def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any], anew: bool) -> None:  # noqa: FBT001
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster))
+    before = set(simulated.fleet.there)
+    simulated.update(POOL, pool, **pool_inputs(cluster, config))
+    assert (not before & set(simulated.fleet.there)) is anew
+    assert simulated.warnings == []
+
+
+def test_what_nobody_knows_is_said(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": True}))
+    simulated.update(POOL, pool, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": False}))
+    (warning,) = simulated.warnings
+    assert "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not known" in warning
+
+
+def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simulated: Simulated) -> None:
+    cluster = simulated.cluster()
+    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
+    scaled = pool_inputs(cluster, autoscaling={"totalMinNodeCount": 0, "totalMaxNodeCount": 4})
+    del scaled["nodeCount"]
+    simulated.update(POOL, pool, **scaled)
+    (record,) = simulated.store.list("nodePools")
+    assert "nodeCount" not in record.inputs
+
+
+def test_a_reservation_may_be_any_or_none_at_all(simulated: Simulated) -> None:
+    affinity = {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}}
+    _, failures = simulated.check(POOL, **pool_inputs("fleet", affinity, location=ZONE))
+    assert failures == []
+    _, failures = simulated.check(
+        POOL, **pool_inputs("fleet", {"reservationAffinity": {"consumeReservationType": "X"}})
+    )
+    assert [path for path, _ in failures] == ["nodeConfig.reservationAffinity.consumeReservationType"]
+
+
+@pytest.mark.parametrize("seconds", resources()[NODE_POOL].timeouts.values())
+def test_the_providers_own_timeout_ends_an_operation(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    waited: list[float] = []
+
+    class Patient(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0.0)
+            return False
+
+    simulated.provider.cancelled = Patient()
+    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
+    with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
+        simulated.create(POOL, **pool_inputs("fleet", location=ZONE))
+    assert waited == [seconds]
