@@ -51,11 +51,11 @@ check: lint types test ## all that a change has to pass
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
-picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
-	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
-
 lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's modules answer to
 	@$(BIN)/python -m docs.lab
+
+picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
+	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
 
 requirements: ## write requirements.txt anew from pyproject.toml (needs the package index)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'

@@ -2,13 +2,6 @@
 
 Names and types: kubernetes-sigs/dra-driver-nvidia-gpu, `cmd/gpu-kubelet-plugin/deviceinfo.go` and `mig.go`. Left out: engines and
 multiprocessors among a MIG device's capacities, and GPUs for virtual machines.
-
-Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046, cmd/gpu-kubelet-plugin/deviceinfo.go and mig.go:
-    https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/blob/95932046683719c43b6a0dd9613c2e5aad5d6703/cmd/gpu-kubelet-plugin/deviceinfo.go
-Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA" for the versions of driver and
-    CUDA: https://gke-ai-labs.dev
-Answers to (read): NVIDIA's MIG User Guide for profiles and memory slices:
-    https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-mig-profiles.html
 """
 
 from __future__ import annotations

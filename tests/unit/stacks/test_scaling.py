@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from lab.home import CLONE
+from stacks.load import load
+from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.rules import scaling
 from tests.unit.stacks.test_refused import RDMA_POOL, over, warnings
 
 RENAMED = {"any": {"kind": "time-slicing", "replicas": 4, "renameByDefault": True}}
@@ -101,5 +107,18 @@ def test_renamed_shares_that_stop_the_autoscaling_of_other_pools_are_warned_of()
 def test_an_existing_clusters_autoscaler_is_warned_of() -> None:
     existing = {"project": None, "zone": None, "cluster": {"existing": {"kubeconfig": "~/.kube/config"}}}
     pools = {"dev": L4 | {"nodes": {"min": 1, "max": 4}}}
-    (warning,) = warnings(existing | {"sharing": RENAMED, "pools": pools})
-    assert "nodes of this pool advertise nvidia.com/gpu.shared" in warning
+    said = warnings(existing | {"sharing": RENAMED, "pools": pools})
+    assert any("nodes of this pool advertise nvidia.com/gpu.shared" in warning for warning in said)
+
+
+SHIPPED = sorted([*(CLONE / "stacks").glob("Pulumi.*.yaml"), *(CLONE / "stacks" / "gallery").glob("Pulumi.*.yaml")])
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
+def test_shipped_environments_have_pools_that_scale(file: Path) -> None:
+    config = yaml.safe_load(file.read_text(encoding="utf-8"))["config"]
+    if "berth:environment" not in config:
+        pytest.skip("the stack of an engineer has no pools")
+    settings = load("shipped", {"environment": config["berth:environment"]}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    assert [*scaling.problems(settings), *scaling.warnings(settings)] == []
