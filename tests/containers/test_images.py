@@ -24,7 +24,7 @@ from lab.realnode.images import fetch_wheels
 from stacks.settings import versions
 from stacks.settings.image import BERTH_IMAGES
 from tests.containers import container
-from tests.containers.pods import LOADER, PODS
+from tests.containers.pods import PODS
 from tests.containers.test_podman import LOOK, WORKER, nested_image, seen, worker_output
 
 pytestmark = pytest.mark.long
@@ -108,7 +108,6 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
     for said in (look.splitlines(), worker.splitlines()):
         assert seen(said) == set(pod.devices)
         assert "library libcuda of the node" in said
-    assert LOADER in "".join(pod.files)
 
 
 def missing(image: Path, libraries: Path) -> set[str]:
