@@ -21,6 +21,7 @@ import pytest
 from lab.home import CLONE
 from lab.realnode import debian, dockerfile
 from lab.realnode.images import fetch_wheels
+from lab.toolchain.failures import GIB
 from stacks.settings import versions
 from stacks.settings.image import BERTH_IMAGES
 from tests.containers import container
@@ -29,6 +30,7 @@ from tests.containers.test_podman import LOOK, WORKER, nested_image, seen, worke
 
 pytestmark = pytest.mark.long
 
+SPACE = 20 * GIB
 LIBNL = ("libnl-3.so.200", "libnl-route-3.so.200")
 # What gIB brings of its own is of the same making: RDMA's user space, which loads the library of the NIC's maker.
 RDMA = ("libibverbs1", "ibverbs-providers", "librdmacm1")
@@ -63,11 +65,13 @@ def build(name: str, root: Path, base: dockerfile.Built | None = None) -> Image:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that is gone after the tests: the images take 10 GB."""
+    """A folder that is gone after the tests: the images take 10 GB, and the wheels as much again meanwhile."""
     obstacle = container.obstacle()
     if obstacle is not None:
         pytest.skip(obstacle)
     with tempfile.TemporaryDirectory(prefix="berth-images-") as name:
+        if shutil.disk_usage(name).free < SPACE:
+            pytest.skip(f"the images take {SPACE // GIB} GiB, and {name} has less")
         yield Path(name)
 
 
