@@ -1,11 +1,6 @@
 """The container images of a real node, made on the spot: each has the name under which pods ask for it.
 
 An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes and containerd reads.
-
-Answers to (real): containerd, which imports the archives, and Ray's own wheels
-Answers to (read): Ray's image, https://github.com/ray-project/ray, docker/base-deps/Dockerfile (user 1000 of group 100, Python in
-    /home/ray/anaconda3)
-Answers to (believed): libraries of Debian 12 do for Ray what those of the image's Ubuntu do
 """
 
 from __future__ import annotations
