@@ -57,14 +57,16 @@ lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's mod
 picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
 
-requirements: ## write requirements.txt anew from pyproject.toml (needs the package index)
+requirements: ## write all pinned requirements again: berth's own and those of images/ (needs the package index)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'
 	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile pyproject.toml --quiet --upgrade \
 		--universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.txt
-	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile lab/images/ray/requirements.in --quiet \
-		--upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --output-file lab/images/ray/requirements.txt
+	@for image in ray-a4 ray-podman; do \
+		UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile images/$$image/requirements.in \
+			--quiet --upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 --only-binary :all: \
+			--generate-hashes --no-emit-index-url --no-emit-find-links --output-file images/$$image/requirements.txt \
+			|| exit; done
 
 # The editable install needs no network and no isolation: setuptools is among the pinned requirements.
 $(INSTALLED): requirements.txt pyproject.toml

@@ -76,8 +76,7 @@ HOST_FOLDERS = (
 class Parts:
     """What a worker's pod has for NCCL.
 
-    No capability IPC_LOCK: neither the DraNet documentation's RayCluster nor Google's own tests of gIB ask for one, and an added
-    capability would be lost anyway where the container does not run as root, as Ray's images don't.
+    No capability IPC_LOCK: it has no effect where the container does not run as root, as Ray's images don't (docs/decisions.md).
 
     Attributes:
         env: environment variables.

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from lab.progress import Progress
 
 PAUSE_IMAGE = "berth.invalid/lab/pause:1"
-RAY_FOLDER = CLONE / "lab" / "images" / "ray"
+RAY_PACKAGES = CLONE / "lab" / "images" / "ray" / "debian.txt"
+RAY_REQUIREMENTS = CLONE / "images" / "ray-podman" / "requirements.txt"
 ARCHIVE = "image.tar"
 
 RECIPE = "2"
@@ -45,8 +46,8 @@ RAY_SECONDS = 180
 
 _RAY_SPACE = 4 * GIB
 _PYTHON = "3.11"
-# What pip may take for a machine with Debian 12's C library.
-_PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
+# What pip may take for a machine with Debian 12's C library, which is 2.36.
+_PLATFORMS = ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(17, 37)))
 _USER, _GROUP = 1000, 100
 # rayproject's images keep Python here, and people's scripts name it.
 _PYTHON_HOME = "/home/ray/anaconda3"
@@ -113,19 +114,25 @@ def full_name(image: str) -> str:
     return image if registry and "/" in image else f"docker.io/{image if '/' in image else f'library/{image}'}"
 
 
-def _fetch_wheels(folder: Path) -> None:
+def fetch_wheels(requirements: Path, folder: Path) -> None:
+    """Fetch the wheels of pinned requirements, for Python and the C library of the images, each by its hash.
+
+    Raises:
+        LabError: a wheel can't be had, or is another one than was pinned.
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
     command += [f"--platform={platform}" for platform in _PLATFORMS]
-    command += [f"--dest={folder}", "-r", str(RAY_FOLDER / "requirements.txt")]
+    command += [f"--dest={folder}", "-r", str(requirements)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         lines = "\n".join(f"    {line[:300]}" for line in result.stderr.splitlines()[-6:])
-        raise LabError(f"Ray's wheels can't be fetched:\n{lines}", "check the network connection, then run it again")
+        what = f"the wheels of {requirements.parent.name}/{requirements.name} can't be fetched"
+        raise LabError(f"{what}:\n{lines}", "check the network connection, then run it again")
 
 
 def _make_ray_root(root: Path) -> None:
-    debian.root_file_system((RAY_FOLDER / "debian.txt").read_text().split(), root)
+    debian.root_file_system(RAY_PACKAGES.read_text().split(), root)
     debian.inside(
         root,
         ["useradd", f"--uid={_USER}", f"--gid={_GROUP}", "--create-home", "--shell=/bin/bash", "ray"],
@@ -133,10 +140,10 @@ def _make_ray_root(root: Path) -> None:
     )
     wheels = root / "wheels"
     wheels.mkdir()
-    _fetch_wheels(wheels)
+    fetch_wheels(RAY_REQUIREMENTS, wheels)
     debian.inside(root, ["python3", "-m", "venv", "--system-site-packages", _PYTHON_HOME], "making Ray's Python")
     install = [f"{_PYTHON_HOME}/bin/pip", "install", "--quiet", "--no-index", "--no-deps"]
-    shutil.copyfile(RAY_FOLDER / "requirements.txt", wheels / "requirements.txt")
+    shutil.copyfile(RAY_REQUIREMENTS, wheels / "requirements.txt")
     install += ["--find-links=/wheels", "--require-hashes", "-r", "/wheels/requirements.txt"]
     debian.inside(root, install, "installing Ray")
     debian.inside(root, ["chown", "-R", f"{_USER}:{_GROUP}", "/home/ray"], "giving Ray its home")
@@ -189,7 +196,7 @@ def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
         LabError: packages can't be had, or no room.
     """
     cache = Cache(default_folder().parent / "images", progress.say)
-    recipe = [(RAY_FOLDER / name).read_bytes() for name in ("debian.txt", "requirements.txt")]
+    recipe = [file.read_bytes() for file in (RAY_PACKAGES, RAY_REQUIREMENTS)]
     ray = _key(RAY_IMAGE, *recipe)
     if cache.holds("ray", ray):
         made = cache.obtain("ray", ray, _make_ray)

@@ -68,6 +68,7 @@ class Container:
         packages: what is laid over this machine's root.
         scratch: a folder for all that is made.
         carried: other files: where they go, and where they are.
+        image: an image's root file system, in place of this machine's root with packages.
     """
 
     spec: Mapping[str, Any]
@@ -76,6 +77,7 @@ class Container:
     packages: Path
     scratch: Path
     carried: Mapping[str, Path] = field(default_factory=dict)
+    image: Path | None = None
 
     def run(self, script: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         """Run a script where `ray start` would run, after what the manifest has before it."""
@@ -103,6 +105,15 @@ class Container:
 
     def _root(self, root: Path, user: int) -> list[str]:
         root.mkdir()
+        carried = [f"cp {source} {root}{target}" for target, source in self.carried.items()]
+        if self.image:
+            layer = self.scratch / "layer"
+            layers = f"lowerdir={self.files}:{self.image},upperdir={layer}/upper,workdir={layer}/work"
+            return [
+                f"mkdir {layer} && mount -t tmpfs -o mode=755 tmpfs {layer} && mkdir {layer}/upper {layer}/work",
+                f"mount -t overlay -o {layers} overlay {root}",
+                *carried,
+            ]
         laid_over = [folder for folder in (self.files / "usr", self.packages / "usr") if folder.is_dir()]
         links = [path for path in map(Path, ("/bin", "/lib", "/lib64", "/sbin")) if path.is_symlink()]
         etc = root / "etc"
@@ -115,7 +126,7 @@ class Container:
             f"echo ray:x:{user}:{GROUP}::{HOME}:/bin/bash >{etc}/passwd && echo users:x:{GROUP}: >{etc}/group",
             f"echo ray:100000:65536 | tee {etc}/subuid >{etc}/subgid",
             f"chown {user}:{GROUP} {root}{HOME}",
-            *(f"cp {source} {root}{target}" for target, source in self.carried.items()),
+            *carried,
         ]
 
     def _devices(self, root: Path) -> list[str]:

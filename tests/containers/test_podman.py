@@ -53,8 +53,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def image(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nested_image(packages, tmp_path_factory.mktemp("image") / "image.tar")
+
+
+def nested_image(packages: Path, archive: Path) -> Path:
     """An image's file system: a shell, and what stands for Python. Files of root's, as images have them."""
-    archive = tmp_path_factory.mktemp("image") / "image.tar"
     with tarfile.open(archive, "w") as tar:
         for folder in ("bin", "etc", "tmp", "home", "home/ray"):
             member = tarfile.TarInfo(folder)
@@ -76,23 +79,38 @@ def image(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], list[str]]:
     """Run a script in the container of a berth's worker that has a pod's devices; its output's lines."""
 
-    def run(pod: Pod, script: str) -> list[str]:
-        files, scratch = tmp_path / "files", tmp_path / "scratch"
-        pod.write(files, status=UNPRIVILEGED)
-        pod.make_device_files(files)
-        scratch.mkdir()
-        settings = resolved("cdi-per-pod").berths[0]
-        config_map = nested.config_map(settings, "berth-x", {})
-        assert config_map is not None
-        data = {config_map["metadata"]["name"]: config_map["data"]}
-        worker = Container(pods(ray_cluster("cdi-per-pod"))[1], data, files, packages, scratch, {"/image.tar": image})
-        # Ray's images say USER ray.
-        before = f"podman import --quiet --change USER=1000 /image.tar {IMAGE} >/dev/null && mkdir /tmp/ray /tmp/look"
-        done = worker.run(f"{before} && {script}", {**pod.env, "RAY_JOB_ID": "07000000"})
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.splitlines()
+    return lambda pod, script: worker_output(pod, script, image, tmp_path, packages=packages)
 
-    return run
+
+def worker_output(
+    pod: Pod, script: str, archive: Path, folder: Path, *, packages: Path | None = None, image: Path | None = None
+) -> list[str]:
+    """The output's lines of a script in the container of a berth's worker, with a nested image imported before.
+
+    Args:
+        pod: the devices of the worker's pod.
+        script: what runs.
+        archive: file system of the nested image.
+        folder: a folder for all that is made.
+        packages: podman's packages over this machine's root; or
+        image: root file system of the worker's image.
+    """
+    files, scratch = folder / "files", folder / "scratch"
+    pod.write(files, status=UNPRIVILEGED)
+    pod.make_device_files(files)
+    scratch.mkdir()
+    settings = resolved("cdi-per-pod").berths[0]
+    config_map = nested.config_map(settings, "berth-x", {})
+    assert config_map is not None
+    data = {config_map["metadata"]["name"]: config_map["data"]}
+    carried = {"/image.tar": archive}
+    worker = pods(ray_cluster("cdi-per-pod"))[1]
+    container_of_worker = Container(worker, data, files, packages or Path("/"), scratch, carried, image)
+    # Ray's images say USER ray.
+    before = f"podman import --quiet --change USER=1000 /image.tar {IMAGE} >/dev/null && mkdir /tmp/ray /tmp/look"
+    done = container_of_worker.run(f"{before} && {script}", {**pod.env, "RAY_JOB_ID": "07000000"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
 
 
 def seen(lines: list[str]) -> set[str]:

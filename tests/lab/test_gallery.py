@@ -21,7 +21,13 @@ pytestmark = pytest.mark.lab
 
 
 PLUGIN = "nvidia-device-plugin-daemonset"
-SHIPPED = {"solo": "stacks/gallery", "serve": "stacks/gallery", "dev": "stacks", "mixed": "stacks/gallery"}
+SHIPPED = {
+    "solo": "stacks/gallery",
+    "serve": "stacks/gallery",
+    "dev": "stacks",
+    "mixed": "stacks/gallery",
+    "nested": "stacks/gallery",
+}
 
 
 @pytest.fixture
@@ -175,3 +181,25 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
     (worker,) = gallery.workers("carol")
     assert "'{\"spot\": 1}'" in json.dumps(worker).replace('\\"', '"'), "Ray is started with it"
     assert gallery.get("cronjobs", "-n", "berth-keeper"), "somebody suspends berths that nobody uses"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gallery", ["nested"], indirect=True)
+def test_nested_has_podmans_parts_in_every_pod_and_nobody_is_privileged(gallery: Project) -> None:
+    assert clusters(gallery) == {"me": ("ready", 2)}
+    (namespace,) = [each for each in gallery.get("namespaces") if each["metadata"]["name"] == "berth-me"]
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    pods = gallery.get("pods", "-n", "berth-me", "-l", "ray.io/cluster=me")
+    assert len(pods) == 3
+    image = settings(gallery, "nested")["defaults"]["image"]
+    for pod in pods:
+        ray = pod["spec"]["containers"][0]
+        assert ray["image"] == image
+        mounts = {mount["mountPath"] for mount in ray["volumeMounts"]}
+        assert {"/opt/berth/nested", "/etc/cdi", "/var/lib/containers"} <= mounts
+        context = ray["securityContext"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert not context["allowPrivilegeEscalation"]
+        assert context["seccompProfile"] == context["appArmorProfile"] == {"type": "Unconfined"}
+        assert not context.get("privileged")
+    gallery.up("nested", "--expect-no-changes")

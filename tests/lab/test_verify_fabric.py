@@ -13,7 +13,7 @@ from tests.lab.project import Project, Settings, eventually
 
 pytestmark = pytest.mark.lab
 
-NOT_RUN = {"sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth", "NCCL versions"}
+NOT_RUN = {"locked memory", "sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth", "NCCL versions"}
 
 
 def environment(lab: Lab) -> Settings:

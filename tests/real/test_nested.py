@@ -1,6 +1,6 @@
 """Containers inside a Ray pod's container, on a real kubelet and containerd: they see the GPUs of their pod, and nothing else.
 
-The lab's Ray image has no podman; it is put into the running pods, where PATH has a folder that Ray's user may write to.
+The pods' image is images/ray-podman, built from its Dockerfile under the name that the gallery's stack has for it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.containers import container
+from lab.home import CLONE
+from lab.progress import Progress
+from lab.realnode import debian, lifecycle
+from lab.realnode.images import Settings, full_name, write_archive
+from tests.containers.test_images import build
 from tests.real.conftest import RealNode, berth
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -20,13 +25,6 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 OWNER = "carol"
 NAMESPACE = f"berth-{OWNER}"
 IMAGE = "localhost/nested:1"
-PODMAN = "/home/ray/podman"
-PROGRAMS = "/home/ray/anaconda3/bin"
-# An image has these in /usr/bin and needs none of this. Podman clears the environment in which the runtime is run.
-LIBRARIES = f"#!/bin/sh\nexport LD_LIBRARY_PATH={PODMAN}/usr/lib/x86_64-linux-gnu\n"
-RUNTIME = f'{LIBRARIES}exec {PODMAN}/usr/bin/crun "$@"\n'
-LAUNCHER = f'{LIBRARIES}exec {PODMAN}/usr/bin/podman --conmon {PODMAN}/usr/bin/conmon --runtime {PODMAN}/crun "$@"\n'
-POLICY = '{"default": [{"type": "insecureAcceptAnything"}]}'
 
 # Ray and its Python are in the image by the time that a worker starts: `container` may pass podman more options, Ray's first look
 # at the image may not, and finds this.
@@ -51,24 +49,33 @@ print("told", json.dumps(ray.get(look.remote())))
 """
 
 
-def archive(packages: Path) -> bytes:
-    """What goes into a pod: podman, its launcher, and an image of a shell and what stands for Python."""
+def nested_image(folder: Path) -> bytes:
+    """The image that a task runs in: a shell, and what stands for Python."""
+    debian.unpack(["busybox-static"], folder)
     image = io.BytesIO()
     with tarfile.open(fileobj=image, mode="w") as tar:
         add(tar, "bin/python", LOOK)
-        tar.add(packages / "usr/bin/busybox", "bin/busybox")
+        tar.add(folder / "bin/busybox", "bin/busybox")
         link = tarfile.TarInfo("bin/sh")
         link.type, link.linkname = tarfile.SYMTYPE, "busybox"
         tar.addfile(link)
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as tar:
-        for folder in ("usr/bin", "usr/lib"):
-            tar.add(packages / folder, f"{PODMAN}/{folder}".lstrip("/"))
-        add(tar, f"{PROGRAMS}/podman", LAUNCHER)
-        add(tar, f"{PODMAN}/crun", RUNTIME)
-        add(tar, "home/ray/.config/containers/policy.json", POLICY)
-        add(tar, f"{PODMAN}/image.tar", image.getvalue().decode("latin-1"))
-    return whole.getvalue()
+    return image.getvalue()
+
+
+@pytest.fixture
+def ray_podman(real: RealNode, tmp_path: Path) -> str:
+    """The name of images/ray-podman in the gallery's stack, under which the node has it."""
+    text = (CLONE / "stacks/gallery/Pulumi.nested.yaml").read_text(encoding="utf-8")
+    name: str = yaml.safe_load(text)["config"]["berth:environment"]["defaults"]["image"]
+    root, archive = tmp_path / "root", tmp_path / "image.tar"
+    debian.root_file_system([], root)
+    built = build("ray-podman", root).built
+    settings = Settings(("/bin/bash",), "1000:100", built.folder, built.env)
+    write_archive(root, full_name(name), settings, archive)
+    ctr = lifecycle.programs(Progress()).built["ctr"]
+    socket = ("--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io")
+    real.inside(str(ctr), *socket, "images", "import", str(archive))
+    return name
 
 
 def add(tar: tarfile.TarFile, name: str, text: str) -> None:
@@ -88,17 +95,17 @@ def inside(real: RealNode, pod: str, script: str, stdin: bytes = b"") -> str:
 
 
 def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
-    real: RealNode, tmp_path_factory: pytest.TempPathFactory
+    real: RealNode, ray_podman: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    whole = archive(container.packages(tmp_path_factory.mktemp("podman") / "packages"))
-    real.project.write(OWNER, engineer=berth(workers=1, nestedContainers="cdi-per-pod"))
+    nested = nested_image(tmp_path_factory.mktemp("nested"))
+    real.project.write(OWNER, engineer=berth(workers=1, image=ray_podman, nestedContainers="cdi-per-pod"))
     said = real.project.up(OWNER)
     assert "without either, though not privileged" in said.stdout + said.stderr
+    assert "is not known to have podman" not in said.stdout + said.stderr
     (worker,) = real.project.workers(OWNER)
     name = worker["metadata"]["name"]
-    prepare = f"tar -C / -xf - --no-same-owner && podman import --quiet {PODMAN}/image.tar {IMAGE}"
     for pod in (real.head(OWNER), name):
-        inside(real, pod, prepare, whole)
+        inside(real, pod, f"cat >/tmp/nested.tar && podman import --quiet /tmp/nested.tar {IMAGE}", nested)
     of_pod = inside(real, name, "cd /dev && ls -d nvidia*").split()
     assert len(of_pod) == 1
     look = f"podman run --rm --entrypoint /bin/busybox {IMAGE} sh -c 'cd /dev && ls -d nvidia*; id -u'"

@@ -37,11 +37,14 @@ def test_every_shipped_stack_is_valid_and_names_the_schema(stack: str) -> None:
     assert first == "# yaml-language-server: $schema=schema.json"
 
 
-@pytest.mark.parametrize("stack", ["solo", "serve", "mixed"])
+@pytest.mark.parametrize("stack", ["solo", "serve", "mixed", "nested"])
 def test_what_the_gallery_ships_is_valid(stack: str) -> None:
     text = (CLONE / f"stacks/gallery/Pulumi.{stack}.yaml").read_text(encoding="utf-8")
     checked = check(stack, text)
-    assert (checked.lines, checked.warnings) == ([], [])
+    assert checked.lines == []
+    # The stack is there to show what its pods give up, of which berth warns.
+    known = "podman in its pods needs system calls" if stack == "nested" else ""
+    assert [line for line in checked.warnings if not known or known not in line] == []
     assert text.startswith("# yaml-language-server: $schema=schema.json\n"), (
         "as it is to be once it is copied to stacks/"
     )

@@ -1,4 +1,7 @@
-"""The image of production clusters. It cannot be built here: what it is made of is held to the rest of berth."""
+"""The images of folder images/: their Dockerfiles, pinned packages and README agree with each other and with the rest of berth.
+
+tests/containers/test_images.py builds them.
+"""
 
 from __future__ import annotations
 
@@ -9,73 +12,99 @@ import pytest
 import yaml
 
 from lab.home import CLONE
+from lab.realnode.debian import RELEASE
+from lab.realnode.dockerfile import parse
 from stacks.load import load
 from stacks.settings import versions
 from stacks.settings.environment import EnvironmentSettings
+from stacks.settings.image import BERTH_IMAGES
 from stacks.settings.resolve import resolve_environment
 from tests.unit.components.fabric import BY_NETWORKS, CPU
 
-README = (CLONE / "images" / "README.md").read_text(encoding="utf-8")
+IMAGES = CLONE / "images"
+README = (IMAGES / "README.md").read_text(encoding="utf-8")
 LINK = "/opt/nccl/lib"
-PACKAGES = {"libnl-3-200", "libnl-route-3-200"}
+EACH = pytest.mark.parametrize("image", sorted(BERTH_IMAGES))
 
 
-def instructions() -> list[tuple[str, str]]:
-    """The Dockerfile's instructions with their arguments, comments out and continued lines joined."""
-    text = (CLONE / "images" / "ray-a4" / "Dockerfile").read_text(encoding="utf-8")
-    lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE)
-    joined = re.sub(r"\s*\\\n\s*", " ", lines)
-    return [(name, rest) for name, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
+def rest_of(image: str, name: str) -> list[str]:
+    """The arguments of every instruction of a name."""
+    instructions = parse((IMAGES / image / "Dockerfile").read_text(encoding="utf-8"))
+    return [instruction.rest for instruction in instructions if instruction.name == name]
 
 
-def runs() -> list[str]:
-    return [rest for name, rest in instructions() if name == "RUN"]
+def requirements(image: str) -> str:
+    return (IMAGES / image / "requirements.txt").read_text(encoding="utf-8")
 
 
-def test_it_has_no_instruction_but_these() -> None:
-    assert {name for name, _ in instructions()} == {"FROM", "USER", "RUN"}
+def test_the_names_that_settings_know_are_those_of_the_folders() -> None:
+    assert {path.name for path in IMAGES.iterdir() if path.is_dir()} == set(BERTH_IMAGES)
 
 
-def test_it_stands_on_the_image_that_berths_have_by_default() -> None:
-    assert [rest for name, rest in instructions() if name == "FROM"] == [versions.RAY_IMAGE]
+@EACH
+def test_the_base_is_a_build_argument_so_that_a_site_can_name_a_digest(image: str) -> None:
+    (argument,) = rest_of(image, "ARG")
+    assert argument in (f"BASE={versions.RAY_IMAGE}", f"BASE=debian:{RELEASE}-slim")
+    assert rest_of(image, "FROM") == ["${BASE}"]
+    assert re.search(rf"--build-arg BASE=\S+@sha256:\S+.*images/{image}$", README, flags=re.MULTILINE)
 
 
-def test_nothing_of_it_runs_as_root() -> None:
-    users = [rest for name, rest in instructions() if name == "USER"]
-    assert users[-1] == "1000"
+@EACH
+def test_nothing_of_it_runs_as_root(image: str) -> None:
+    assert rest_of(image, "USER")[-1] == "1000"
 
 
-def test_torch_is_pinned_and_for_the_bases_cuda() -> None:
-    (install,) = [run for run in runs() if "pip install" in run]
-    found = re.search(
-        r"--index-url https://download\.pytorch\.org/whl/(cu\d+) torch==(\d+)\.(\d+)\.\d+\+(cu\d+)$", install
-    )
-    assert found
-    assert found[1] == found[4] == versions.RAY_IMAGE.rpartition("-")[2] == "cu128"
+@EACH
+def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(image: str) -> None:
+    (install,) = [run for run in rest_of(image, "RUN") if "pip install" in run]
+    assert install.endswith("pip install --no-cache-dir --require-hashes -r /opt/berth/requirements.txt")
+    assert rest_of(image, "COPY") == ["requirements.txt /opt/berth/requirements.txt"]
+    text = requirements(image)
+    assert not re.search(r"https?://|--(index-url|extra-index-url|find-links)", text)
+    entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).strip())
+    for entry in entries:
+        assert re.match(r"[\w.-]+(\[[\w,]+\])?==\S+ \\\n\s+--hash=sha256:[0-9a-f]{64}", entry), entry
+    asked = (IMAGES / image / "requirements.in").read_text(encoding="utf-8")
+    for exact in re.findall(r"^[\w-]+(?:\[[\w,]+\])?==\S+", asked, flags=re.MULTILINE):
+        assert any(entry.startswith(re.sub(r"\[.*\]", "", exact)) for entry in entries), exact
+
+
+@EACH
+def test_packages_come_from_a_fresh_list_that_is_not_kept(image: str) -> None:
+    (install,) = [run for run in rest_of(image, "RUN") if "apt-get" in run]
+    assert install.startswith("apt-get update && apt-get install --yes --no-install-recommends ")
+    assert install.endswith(" && rm -rf /var/lib/apt/lists/*")
+    packages = {"ray-a4": {"libnl-3-200", "libnl-route-3-200"}, "ray-podman": {"podman", "crun"}}[image]
+    assert packages <= set(install.split())
+
+
+def test_the_ray_of_the_image_with_podman_is_the_one_that_stacks_ask_for() -> None:
+    assert f"\nray=={versions.RAY} " in requirements("ray-podman")
+
+
+def test_torch_is_for_the_bases_cuda() -> None:
+    found = re.search(r"^torch==(\d+)\.(\d+)\.\d+ ", requirements("ray-a4"), flags=re.MULTILINE)
     # The first release with code for the B200 (https://pytorch.org/blog/pytorch-2-7/).
-    assert (int(found[2]), int(found[3])) >= (2, 7)
+    assert found
+    assert (int(found[1]), int(found[2])) >= (2, 7)
+    cuda = re.search(r"^nvidia-cuda-runtime-cu12==(\d+)\.(\d+)\.", requirements("ray-a4"), flags=re.MULTILINE)
+    assert cuda
+    assert versions.RAY_IMAGE.endswith(f"-cu{cuda[1]}{cuda[2]}")
 
 
-def test_packages_come_from_a_fresh_list_that_is_not_kept() -> None:
-    (install,) = [run for run in runs() if "apt-get" in run]
-    assert install.startswith("apt-get update && ")
-    assert install.endswith("rm -rf /var/lib/apt/lists/*")
-    assert set(re.findall(r"\blib[-\w]+", install.partition("apt-get install")[2].partition("&&")[0])) == PACKAGES
-
-
-@pytest.mark.parametrize("gone", ["conda", "--pre", "nightly", "--force-reinstall", "numpy", "cupy"])
+@pytest.mark.parametrize("gone", ["conda ", "--pre", "nightly", "--force-reinstall", "numpy", "cupy"])
 def test_what_the_documents_image_needed_in_2025_is_gone(gone: str) -> None:
-    assert not [run for run in runs() if gone in run]
+    assert not [run for run in rest_of("ray-a4", "RUN") if gone in run]
 
 
 def test_nccl_is_checked_where_settings_are_told_it_is() -> None:
-    link, check = runs()[-2:]
+    link, check = rest_of("ray-a4", "RUN")[-2:]
     assert link.endswith(f'ln -s "${{nccl}}/lib" {LINK}')
     assert f"test -e {LINK}/libnccl.so.2" in check
     assert '"sm_100" in' in check
 
 
-def readme_cluster() -> dict[str, Any]:
+def readme_clusters() -> dict[str, Any]:
     (block,) = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     shown = yaml.safe_load(block)["clusters"]
     assert isinstance(shown, dict)
@@ -83,21 +112,33 @@ def readme_cluster() -> dict[str, Any]:
 
 
 def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None:
-    shown = readme_cluster()
     values = {
         "project": "berth-lab",
         "zone": "us-central1-b",
         "pools": {"cpu": CPU, "train": BY_NETWORKS},
-        "clusters": shown,
+        "clusters": readme_clusters(),
     }
     settings = load("test", {"environment": values}, None)
     assert isinstance(settings, EnvironmentSettings)
-    (cluster,) = resolve_environment(settings).clusters
+    resolved = resolve_environment(settings)
+    (cluster,) = resolved.clusters
     assert cluster.nccl.library_path == LINK
-    assert cluster.image.rpartition(":")[2] == versions.RAY_IMAGE.rpartition(":")[2]
+    assert [warning.message for warning in resolved.warnings if warning.path[-1] == "image"] == []
 
 
-def test_the_readme_builds_pushes_and_checks_the_image_that_it_shows() -> None:
-    image = readme_cluster()["train"]["image"]
+@EACH
+def test_the_readme_builds_pushes_and_checks_the_image(image: str) -> None:
+    name = re.escape(f"$REPOSITORY/{image}:{BERTH_IMAGES[image].tag}")
     for command in ("docker build", "docker push", "docker run"):
-        assert re.search(rf"^{command} .*{re.escape(image)}", README, flags=re.MULTILINE), command
+        assert re.search(rf"^{command} .*{name}", README, flags=re.MULTILINE), command
+    assert re.search(rf"^gcloud builds submit .*{name} images/{image}$", README, flags=re.MULTILINE)
+
+
+def test_the_readme_names_the_image_of_the_stacks_for_production() -> None:
+    assert readme_clusters()["train"]["image"].endswith(f"/berth/ray-a4:{BERTH_IMAGES['ray-a4'].tag}")
+    for stack in ("Pulumi.prod.yaml", "gallery/Pulumi.mixed.yaml"):
+        values = yaml.safe_load((CLONE / "stacks" / stack).read_text(encoding="utf-8"))["config"]["berth:environment"]
+        assert (
+            values["clusters"]["train"]["image"].replace("your-prod-project", "your-project")
+            == (readme_clusters()["train"]["image"])
+        )

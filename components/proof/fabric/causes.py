@@ -105,6 +105,11 @@ def _simple(where: _Where) -> dict[str, Cause]:
         "scheduling": Cause(
             "a worker waits for a node, a GPU or a NIC that another pod holds", f"kubectl describe pods {where.workers}"
         ),
+        "locked memory": Cause(
+            "containers take their limit of locked memory over from their node's containerd, and Kubernetes has no setting for it: raise"
+            " containerd's, then restart the RayCluster's pods (docs/fabric.md, locked memory)",
+            where.in_worker("sh -c 'ulimit -l'"),
+        ),
         "NCCL versions": Cause(
             f"the node's NCCL in {HOST_LIBRARIES}, which older installers of gIB put there, stands before the image's: recreate the"
             " nodes or remove it (docs/fabric.md), or name the image's folder in nccl.libraryPath",

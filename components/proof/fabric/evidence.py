@@ -117,6 +117,7 @@ class Rank:
         nccl_loaded: NCCL that is loaded, "" for none.
         nccl_file: its file, "" where it is part of torch or not loaded.
         log: NCCL's own log.
+        lockable: bytes of memory that it may lock, -1 without a limit; None where it did not say.
     """
 
     rank: int
@@ -129,6 +130,7 @@ class Rank:
     nccl_loaded: str
     nccl_file: str
     log: str
+    lockable: int | None = None
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ def evidence_of(raw: dict[str, Any]) -> Evidence:
 def _rank(about: dict[str, Any], log: dict[str, Any]) -> Rank:
     texts = {key: str(about.get(key) or "") for key in ("pod", "device", "torch", "cuda", "driver")}
     nccl = {key: str(log.get(key) or "") for key in ("nccl_built", "nccl_loaded", "nccl_file", "log")}
-    return Rank(rank=about["rank"], **texts, **nccl)
+    return Rank(rank=about["rank"], **texts, **nccl, lockable=about.get("lockable"))
 
 
 def _point(raw: dict[str, Any], operations: dict[str, int]) -> Point:

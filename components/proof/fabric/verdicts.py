@@ -13,8 +13,21 @@ from components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, 
 from components.proof.gpu_evidence import SIMULATED, Check
 from stacks.settings.machines import Machine
 
-AFTER_PROGRAM = ("all-reduce", "sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth", "NCCL versions")
+AFTER_PROGRAM = (
+    "all-reduce",
+    "locked memory",
+    "sums",
+    "transport",
+    "NICs used",
+    "traffic",
+    "algorithm",
+    "bandwidth",
+    "NCCL versions",
+)
 """The checks that need the program to run, in order."""
+
+NO_MEMORY = "Cannot allocate memory"
+"""Text of the error ENOMEM, which registering more memory than a process may lock ends with; NCCL's log and torch quote it."""
 
 SHARE_OF_LINE_RATE = 0.7
 """Bus bandwidth that a worker's NICs must reach, as a share of their line rates' sum, where settings say nothing.
@@ -115,6 +128,7 @@ def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findi
     transport = transport_of(logs) if nccl else None
     checks = [
         _ran(evidence),
+        _locked_memory(evidence, expected),
         _sums(evidence),
         _by_nccl(transport, every) if transport else _by_gloo(evidence, expected),
         _nics(evidence, expected, transport),
@@ -135,6 +149,26 @@ def _ran(evidence: Evidence) -> Check:
     stopped = f"; the sweep ended {evidence.stopped}" if evidence.stopped else ""
     text = f"{evidence.world} processes in {pods} pods, {evidence.backend} on {device}{sizes}{stopped}"
     return Check("all-reduce", "pass" if evidence.sweep else "fail", text)
+
+
+def _locked_memory(evidence: Evidence, expected: Expected) -> Check:
+    """Whether RDMA may register as much memory as it needs: a limit alone is no failure, since nobody says how much that is."""
+    name = "locked memory"
+    if not expected.nics:
+        return Check(name, "skipped", "no NICs are claimed")
+    told = [rank for rank in evidence.ranks if rank.lockable is not None]
+    if not told:
+        return Check(name, "skipped", "the processes did not say how much memory they may lock")
+    limited = [rank for rank in told if rank.lockable != -1]
+    if not limited:
+        return Check(name, "pass", "no limit in any process")
+    least = min(limited, key=lambda rank: rank.lockable or 0)
+    text = f"a process in pod {least.pod} may lock {readable(least.lockable or 0)}"
+    if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(NO_MEMORY in rank.log for rank in told):
+        return Check(name, "fail", f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that")
+    if evidence.problem:
+        return Check(name, "skipped", f"{text}; whether that suffices was not seen")
+    return Check(name, "pass", f"{text}; no allocation failed")
 
 
 def _sums(evidence: Evidence) -> Check:

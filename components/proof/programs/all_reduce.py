@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -51,6 +52,7 @@ INTERFACES = Path("/sys/class/net")
 
 _SIOCGIFADDR = 0x8915
 _IFF_UP = 1
+_CAP_IPC_LOCK = 14
 
 
 class Rank:
@@ -69,6 +71,7 @@ class Rank:
             "interfaces": fabric_interfaces(),
             "main": main_interface(),
             "driver": driver_version(),
+            "lockable": lockable_memory(),
         }
         try:
             import torch  # noqa: PLC0415 - not every image has it
@@ -242,6 +245,20 @@ def driver_version() -> str:
         words = Path("/proc/driver/nvidia/version").read_text().splitlines()[0].split()
         return next(word for word in words if word[0].isdigit() and "." in word)
     return ""
+
+
+def lockable_memory() -> int:
+    """Bytes that this process may lock, which is what RDMA may register of a node's memory; -1 without a limit.
+
+    Linux registers no more than RLIMIT_MEMLOCK of a process without CAP_IPC_LOCK (drivers/infiniband/core/umem.c, ib_umem_get).
+    """
+    with suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text().splitlines()
+        effective = int(next(line.split()[1] for line in status if line.startswith("CapEff:")), 16)
+        if effective >> _CAP_IPC_LOCK & 1:
+            return -1
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return -1 if soft == resource.RLIM_INFINITY else soft
 
 
 def nccl_versions() -> dict[str, str]:

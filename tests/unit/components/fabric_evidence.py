@@ -51,6 +51,7 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
                 "interfaces": sorted(moved),
                 "main": "eth0",
                 "driver": "" if gloo else "580.95.05",
+                "lockable": 8 * 2**20,
                 "torch": "2.9.0",
                 "cuda": "" if gloo else "12.8",
                 "device": "" if gloo else "NVIDIA B200",

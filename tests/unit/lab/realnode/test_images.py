@@ -8,8 +8,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
-from lab.realnode.images import Settings, full_name, write_archive
+from lab.home import CLONE
+from lab.realnode.images import RAY_PACKAGES, RAY_REQUIREMENTS, Settings, full_name, write_archive
 from stacks.settings.versions import RAY, RAY_IMAGE
 
 
@@ -48,6 +50,13 @@ def test_an_archive_holds_one_layer_and_says_which(tmp_path: Path) -> None:
 
 
 def test_the_image_has_the_ray_that_stacks_ask_for() -> None:
-    recipe = Path(__file__).parents[4] / "lab" / "images" / "ray" / "requirements.txt"
-    assert f"\nray=={RAY} " in recipe.read_text()
+    assert f"\nray=={RAY} " in RAY_REQUIREMENTS.read_text()
     assert RAY_IMAGE.split(":")[1].startswith(f"{RAY}-py311")
+
+
+def test_the_image_has_what_the_stack_of_the_real_node_says_that_it_has() -> None:
+    stack = yaml.safe_load((CLONE / "stacks" / "Pulumi.real.yaml").read_text(encoding="utf-8"))
+    packages = set(RAY_PACKAGES.read_text().split())
+    known = {"libnl": {"libnl-3-200", "libnl-route-3-200"}, "torch": {"python3-torch"}}
+    for content in stack["config"]["berth:engineer"]["imageHas"]:
+        assert known[content] <= packages, content

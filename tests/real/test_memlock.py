@@ -1,0 +1,60 @@
+"""The limit of locked memory, within which RDMA registers memory: containers take it over from containerd, and IPC_LOCK does not lift it.
+
+docs/decisions.md rests on it, and docs/fabric.md says how to raise it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from lab.processes import Supervisor
+from lab.realnode import processes
+from tests.real.conftest import RealNode, eventually, pod
+
+pytestmark = [pytest.mark.real, pytest.mark.long]
+
+DEFAULT = 8 * 2**20
+"""systemd's default for services that name no limit, as containerd's own unit does not (systemd, src/basic/def.h)."""
+
+REPORT = ["bash", "-c", "ulimit -l; grep CapEff /proc/self/status"]
+
+
+@pytest.fixture
+def containerd(real: RealNode) -> Iterator[psutil.Process]:
+    """The real node's containerd; its limit is as it was afterwards."""
+    started = Supervisor(real.lab.home).running(processes.CONTAINERD)
+    assert started is not None
+    process = next(each for each in (started, *started.children(recursive=True)) if each.name() == "containerd")
+    before = process.rlimit(psutil.RLIMIT_MEMLOCK)
+    yield process
+    process.rlimit(psutil.RLIMIT_MEMLOCK, before)
+
+
+def report(real: RealNode, name: str, *capabilities: str) -> tuple[str, int]:
+    """Limit of locked memory in KiB, and effective capabilities, of Ray's user in a new pod."""
+    context: dict[str, Any] = {
+        "runAsUser": 1000,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], "add": list(capabilities)},
+    }
+    real.apply(pod(name, REPORT, container={"securityContext": context}))
+    eventually(lambda: real.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}") == "Succeeded", f"{name} ran")
+    limit, effective = real.kubectl("logs", name).splitlines()
+    return limit, int(effective.split()[1], 16)
+
+
+def test_containers_have_the_limit_of_their_nodes_containerd(real: RealNode, containerd: psutil.Process) -> None:
+    containerd.rlimit(psutil.RLIMIT_MEMLOCK, (DEFAULT, DEFAULT))
+    assert report(real, "limited") == ("8192", 0)
+    # What docs/fabric.md has an administrator do on a node.
+    containerd.rlimit(psutil.RLIMIT_MEMLOCK, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+    assert report(real, "unlimited") == ("unlimited", 0)
+
+
+def test_ipc_lock_has_no_effect_on_rays_user(real: RealNode, containerd: psutil.Process) -> None:
+    containerd.rlimit(psutil.RLIMIT_MEMLOCK, (DEFAULT, DEFAULT))
+    assert report(real, "with-ipc-lock", "IPC_LOCK") == ("8192", 0)
