@@ -11,7 +11,7 @@ from lab.devices.egress import Egress, RayHeads
 from lab.devices.ray_pods import RayNode
 from lab.devices.ray_serve import APPLICATIONS
 
-HEAD = RayNode("1", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
+HEAD = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
 CONFIG = {"applications": [{"name": "a", "import_path": "a:b"}]}
 
 Connect = Callable[[str], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter, str]]]
@@ -75,7 +75,7 @@ def test_a_head_that_is_gone_has_forgotten(tmp_path: Path) -> None:
         reader, writer, _ = await connect("10.0.0.9:8265")
         await ask(reader, writer, f"PUT {APPLICATIONS}", json.dumps(CONFIG))
         known.see("1", None)
-        known.see("2", RayNode("2", HEAD.cluster, HEAD.address, head=True, ready=True))
+        known.see("2", RayNode("2", "a-head", HEAD.cluster, HEAD.address, head=True, ready=True))
         reader, writer, _ = await connect("10.0.0.9:8265")
         _, text = await ask(reader, writer, f"GET {APPLICATIONS}")
         assert json.loads(text)["applications"] == {}
