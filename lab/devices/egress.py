@@ -56,16 +56,18 @@ class RayHeads:
                 found.append((head.cluster, nodes, serve.load(nodes)))
         return found
 
-    def _nodes_of(self, head: RayNode) -> list[RayNode]:
-        return [node for node in self.nodes.values() if node.cluster == head.cluster]
+    def _nodes_of(self, one: RayNode) -> list[RayNode]:
+        """All nodes of a node's cluster."""
+        return [node for node in self.nodes.values() if node.cluster == one.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
-        """What answers at an address; None where no simulated head listens."""
-        head = next((node for node in self.nodes.values() if node.head and node.ready and node.address == host), None)
-        if head is None:
+        """What answers at an address: a head's dashboard, or Serve's proxy on any node; None where nothing listens."""
+        node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
+        head = node and next((each for each in self._nodes_of(node) if each.head and each.ready), None)
+        if node is None or head is None:
             return None
         serve = self._serves.setdefault(head.uid, RayServe())
-        if port == DASHBOARD_PORT:
+        if port == DASHBOARD_PORT and node.head:
             return lambda request: self._dashboard(serve, head, request)
         if port == PROXY_PORT and serve.runs:
             return lambda request: _written(serve.proxy(request.path_qs))

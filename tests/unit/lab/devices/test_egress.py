@@ -50,6 +50,7 @@ async def ask(
 def heads() -> RayHeads:
     found = RayHeads()
     found.see("1", HEAD)
+    found.see("3", RayNode("3", "a-worker", HEAD.cluster, "10.0.0.8", head=False, ready=True))
     return found
 
 
@@ -64,6 +65,9 @@ def test_a_simulated_head_answers_on_one_connection(tmp_path: Path) -> None:
         reader, writer, _ = await connect("10.0.0.9:8000")
         assert await ask(reader, writer, "GET /-/healthz") == (200, "success")
         assert (await connect("10.0.0.9:6379"))[2].startswith("HTTP/1.1 502"), "nothing else is simulated"
+        reader, writer, _ = await connect("10.0.0.8:8000")
+        assert await ask(reader, writer, "GET /-/routes") == (200, '{"/":"a"}'), "Serve's proxy on a worker"
+        assert (await connect("10.0.0.8:8265"))[2].startswith("HTTP/1.1 502"), "a worker has no dashboard"
 
     run(tmp_path, heads(), test)
 
