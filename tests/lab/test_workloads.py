@@ -202,10 +202,10 @@ def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab
     """A replica that no worker has room for, in the words of a real Ray."""
     more = {"name": "Chat", "ray_actor_options": {"num_gpus": 2}}
     config = {"applications": [{"name": "chat", "import_path": "chat:app", "deployments": [more]}]}
-    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "20s"}))
+    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "40s"}))
     failed = work.up(STACK, check=False)
     assert failed.returncode != 0
-    assert "RayService berth-chat/chat is not ready after 20s: application chat: DEPLOYING" in failed.stdout
+    assert "RayService berth-chat/chat is not ready after 40s: application chat: DEPLOYING" in failed.stdout
     assert "Deployment 'Chat' in application 'chat' has 1 replicas that have taken more than 30s" in failed.stdout
 
 
