@@ -219,7 +219,7 @@ def _egress_file(home: Home) -> Path:
     return home.root.absolute() / "egress.yaml"
 
 
-def _egress(home: Home) -> dict[str, Any]:
+def egress(home: Home) -> dict[str, Any]:
     """The API server's configuration of the way to pods and kubelets.
 
     Raises:
@@ -303,7 +303,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
         LabError: kwokctl failed; the text quotes it.
     """
     supervisor.stop_all()
-    _egress_file(home).write_text(yaml.safe_dump(_egress(home)))
+    _egress_file(home).write_text(yaml.safe_dump(egress(home)))
     folder = _folder(home)
     ports = _known_ports(folder) or choose_ports(str(home.root.absolute()))
     for name in ("kwok.yaml", "layout.json"):

@@ -18,7 +18,7 @@ from typing import cast
 from aiohttp import web
 
 from lab.devices.ray_pods import RayNode
-from lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, RayServe
+from lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, Load, RayServe
 
 _DIAL_SECONDS = 10.0
 
@@ -46,13 +46,28 @@ class RayHeads:
         else:
             self.nodes[uid] = node
 
+    def loads(self) -> list[tuple[tuple[str, str], list[RayNode], Load]]:
+        """Namespace and name of each RayCluster in which Serve runs, its nodes, and what replicas ask of them."""
+        found = []
+        for uid, serve in self._serves.items():
+            head = self.nodes.get(uid)
+            if head is not None and head.ready and serve.runs:
+                nodes = self._nodes_of(head)
+                found.append((head.cluster, nodes, serve.load(nodes)))
+        return found
+
+    def _nodes_of(self, one: RayNode) -> list[RayNode]:
+        """All nodes of a node's cluster."""
+        return [node for node in self.nodes.values() if node.cluster == one.cluster]
+
     def at(self, host: str, port: int) -> Respond | None:
-        """What answers at an address; None where no simulated head listens."""
-        head = next((node for node in self.nodes.values() if node.head and node.ready and node.address == host), None)
-        if head is None:
+        """What answers at an address: a head's dashboard, or Serve's proxy on any node; None where nothing listens."""
+        node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
+        head = node and next((each for each in self._nodes_of(node) if each.head and each.ready), None)
+        if node is None or head is None:
             return None
         serve = self._serves.setdefault(head.uid, RayServe())
-        if port == DASHBOARD_PORT:
+        if port == DASHBOARD_PORT and node.head:
             return lambda request: self._dashboard(serve, head, request)
         if port == PROXY_PORT and serve.runs:
             return lambda request: _written(serve.proxy(request.path_qs))
@@ -63,7 +78,7 @@ class RayHeads:
         return any(node.address == host for node in self.nodes.values())
 
     async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
-        nodes = [node for node in self.nodes.values() if node.cluster == head.cluster]
+        nodes = self._nodes_of(head)
         return await _written(serve.dashboard(request.method, request.path_qs, await request.read(), nodes))
 
 

@@ -16,6 +16,7 @@ from lab.devices.egress import Egress, RayHeads
 from lab.devices.gpu_nodes import GpuNodes
 from lab.devices.observed import Observed
 from lab.devices.operators import Operators
+from lab.devices.ray_autoscaler import RayAutoscaler
 from lab.devices.ray_pods import ray_node
 from lab.devices.runner import end_orphans
 from lab.devices.scaler import Scaler, autoscaled, short
@@ -52,6 +53,7 @@ class Controller:
         self._observed = Observed()
         self._heads = RayHeads()
         self.egress = Egress(self._heads)
+        self._ray_autoscaler = RayAutoscaler(home.kubeconfig)
         self._gpus = GpuNodes(home.kubeconfig, self._observed.knows)
         self._players = (
             ("GPUs", self._gpus.step),
@@ -114,6 +116,18 @@ class Controller:
             except Exception:  # noqa: BLE001 (what it cannot deal with must not end the other work of this process)
                 _log.exception("autoscaler")
 
+    async def scale_ray(self) -> None:
+        """Be Ray's autoscaler of simulated clusters in which Ray Serve runs."""
+        while True:
+            await asyncio.sleep(_SCALE_SECONDS)
+            for cluster, nodes, load in self._heads.loads():
+                try:
+                    await asyncio.to_thread(self._ray_autoscaler.step, cluster, nodes, load)
+                except ProviderError as error:
+                    _log.warning("RayCluster %s/%s: %s", *cluster, error)
+                except Exception:  # noqa: BLE001 (as in `scale`)
+                    _log.exception("RayCluster %s/%s", *cluster)
+
     async def watch_add_ons(self) -> None:
         """Run what the cluster has by an add-on of GKE."""
         while True:
@@ -140,6 +154,7 @@ def registry(controller: Controller) -> kopf.OperatorRegistry:
             _log.warning("%d KubeRay operator of a controller that is gone: ended", ended)
         await controller.egress.start(controller.home.egress)
         tasks.append(asyncio.create_task(controller.scale()))
+        tasks.append(asyncio.create_task(controller.scale_ray()))
         tasks.append(asyncio.create_task(controller.serve()))
         tasks.append(asyncio.create_task(controller.watch_add_ons()))
 

@@ -24,6 +24,7 @@ class RayNode:
 
     Attributes:
         uid: its pod's uid.
+        name: its pod's name.
         cluster: namespace and name of its RayCluster.
         address: its pod's IP address.
         head: it is the head.
@@ -32,6 +33,7 @@ class RayNode:
     """
 
     uid: str
+    name: str
     cluster: tuple[str, str]
     address: str
     head: bool
@@ -50,6 +52,7 @@ def ray_node(pod: Mapping[str, Any]) -> RayNode | None:
     gone = "deletionTimestamp" in metadata or status.get("phase") in ("Succeeded", "Failed")
     return RayNode(
         uid=metadata["uid"],
+        name=metadata["name"],
         cluster=(metadata["namespace"], name),
         address=status["podIP"],
         head=kind == "head",
@@ -60,8 +63,13 @@ def ray_node(pod: Mapping[str, Any]) -> RayNode | None:
 
 def _counted(container: Mapping[str, Any]) -> dict[str, float]:
     """Resources that the flags of `ray start` in a container's command name."""
+    return counted(" ".join(_words(container)))
+
+
+def counted(command: str) -> dict[str, float]:
+    """Resources that the flags of a `ray start` name."""
     found: dict[str, float] = {}
-    for flag, text in _FLAG.findall(" ".join(_words(container))):
+    for flag, text in _FLAG.findall(command):
         if flag in _COUNTED:
             found[_COUNTED[flag]] = float(text)
         else:

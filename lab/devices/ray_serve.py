@@ -12,9 +12,10 @@ Answers to (read): Ray 2.60.0, python/ray/serve/schema.py, ServeDeploySchema: wh
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,6 +24,9 @@ from lab.devices.ray_pods import RayNode
 DASHBOARD_PORT, PROXY_PORT = 8265, 8000
 APPLICATIONS = "/api/serve/applications/"
 NOT_RUN = "simulated: its code was not run, so that nobody knows whether it works"
+
+# ray 2.60.0, python/ray/serve/config.py, AutoscalingConfig.
+_DOWNSCALE_SECONDS = 600.0
 
 _API_TYPES = ("imperative", "declarative")
 _JSON = "application/json"
@@ -43,12 +47,56 @@ class Answer:
     content_type: str = "text/plain"
 
 
+@dataclass
+class Room:
+    """What is left on a node.
+
+    Attributes:
+        uid: the node's.
+        free: resources that no replica has.
+        used: a replica is there that needs something.
+    """
+
+    uid: str
+    free: Counter[str]
+    used: bool = False
+
+    def place(self, needs: Mapping[str, float]) -> bool:
+        """Take what a replica needs, where all of it is there."""
+        if any(self.free[name] < amount for name, amount in needs.items()):
+            return False
+        self.free.subtract(needs)
+        self.used |= bool(needs)
+        return True
+
+
+@dataclass
+class Load:
+    """What replicas ask of nodes.
+
+    Attributes:
+        rooms: the nodes.
+        waiting: what each replica needs that no node has room for.
+    """
+
+    rooms: list[Room]
+    waiting: list[Mapping[str, float]] = field(default_factory=list)
+
+    def place(self, needs: Mapping[str, float]) -> bool:
+        """Put a replica on the first node that has what it needs."""
+        placed = any(room.place(needs) for room in self.rooms)
+        if not placed:
+            self.waiting.append(needs)
+        return placed
+
+
 class RayServe:
     """Ray Serve of one head: it forgets everything with its pod."""
 
     def __init__(self) -> None:
         self._config: Mapping[str, Any] | None = None
         self._had_routes = False
+        self._asked: dict[str, float] = {}
 
     @property
     def runs(self) -> bool:
@@ -74,7 +122,11 @@ class RayServe:
         kind = parse_qs(url.query).get("api_type", ["declarative"])[0]
         if kind.lower() not in _API_TYPES:
             return Answer(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
-        return Answer(200, json.dumps(self._details(nodes)), _JSON)
+        return Answer(200, json.dumps(self._details(nodes)[0]), _JSON)
+
+    def load(self, nodes: Sequence[RayNode]) -> Load:
+        """What replicas ask of the nodes, for whoever scales them."""
+        return self._details(nodes)[1]
 
     def proxy(self, target: str) -> Answer:
         """The answer of the proxy on a head."""
@@ -89,6 +141,7 @@ class RayServe:
         if not fitting:
             return Answer(404, f"Path '{path}' not found.")
         name = routes[max(fitting, key=len)]
+        self._asked[name] = time.monotonic()
         return Answer(501, f"application {name} would answer this; in the lab no container runs")
 
     def _put(self, body: bytes) -> Answer:
@@ -106,12 +159,41 @@ class RayServe:
     def _applications(self) -> Sequence[Mapping[str, Any]]:
         return (self._config or {}).get("applications") or []
 
-    def _details(self, nodes: Sequence[RayNode]) -> dict[str, Any]:
-        free = [Counter(node.resources) for node in nodes if node.ready]
-        total: Counter[str] = sum(free, Counter())
-        found = {_name(each): _application(each, free, total) for each in self._applications()}
+    def _details(self, nodes: Sequence[RayNode]) -> tuple[dict[str, Any], Load]:
+        rooms = [Room(node.uid, Counter(node.resources)) for node in nodes if node.ready]
+        total: Counter[str] = sum((room.free for room in rooms), Counter())
+        load = Load(rooms)
+        found = {_name(each): self._application(each, load, total) for each in self._applications()}
         details: dict[str, Any] = {"controller_info": {}, "proxies": {}, "applications": found, "target_capacity": None}
-        return details | ({"proxy_location": "EveryNode"} if self.runs else {})
+        return details | ({"proxy_location": "EveryNode"} if self.runs else {}), load
+
+    def _application(self, config: Mapping[str, Any], load: Load, total: Counter[str]) -> dict[str, Any]:
+        failure, name = _failure(config), _name(config)
+        deployments = {
+            each["name"]: _deployment(each, name, self._replicas(each, name), load, total)
+            for each in ([] if failure else config.get("deployments") or [])
+        }
+        # One that scales is healthy with as many as it must have.
+        runs = not failure and all(each["status"] != "UPDATING" for each in deployments.values())
+        return {
+            "name": name,
+            "route_prefix": None if failure else _route(config),
+            "docs_path": None,
+            "status": "RUNNING" if runs else "DEPLOY_FAILED" if failure else "DEPLOYING",
+            "message": NOT_RUN if runs else failure,
+            "last_deployed_time_s": 0.0,
+            "deployed_app_config": config,
+            "source": "declarative",
+            "deployments": deployments,
+        }
+
+    def _replicas(self, config: Mapping[str, Any], application: str) -> tuple[int, int]:
+        """Replicas that a deployment starts with, and that it is to have now: one of none, for a while after a request."""
+        first = _first_replicas(config)
+        delay = float((config.get("autoscaling_config") or {}).get("downscale_delay_s", _DOWNSCALE_SECONDS))
+        asked = self._asked.get(application)
+        awake = asked is not None and time.monotonic() - asked < delay
+        return first, max(first, 1) if awake else first
 
 
 def refusals(config: Any) -> Iterator[str]:
@@ -148,26 +230,6 @@ def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
         yield "\n  Manually setting num_replicas is not allowed when autoscaling_config is provided."
 
 
-def _application(config: Mapping[str, Any], free: list[Counter[str]], total: Counter[str]) -> dict[str, Any]:
-    failure = _failure(config)
-    deployments = {
-        each["name"]: _deployment(each, _name(config), free, total)
-        for each in ([] if failure else config.get("deployments") or [])
-    }
-    runs = not failure and all(each["status"] == "HEALTHY" for each in deployments.values())
-    return {
-        "name": _name(config),
-        "route_prefix": None if failure else _route(config),
-        "docs_path": None,
-        "status": "RUNNING" if runs else "DEPLOY_FAILED" if failure else "DEPLOYING",
-        "message": NOT_RUN if runs else failure,
-        "last_deployed_time_s": 0.0,
-        "deployed_app_config": config,
-        "source": "declarative",
-        "deployments": deployments,
-    }
-
-
 def _failure(application: Mapping[str, Any]) -> str:
     """Why an application that Ray took fails all the same, as far as its configuration tells; "" where it does not."""
     for deployment in application.get("deployments") or []:
@@ -179,20 +241,21 @@ def _failure(application: Mapping[str, Any]) -> str:
 
 
 def _deployment(
-    config: Mapping[str, Any], application: str, free: list[Counter[str]], total: Counter[str]
+    config: Mapping[str, Any], application: str, replicas: tuple[int, int], load: Load, total: Counter[str]
 ) -> dict[str, Any]:
-    wanted, needs = _replicas(config), _needs(config)
-    missing = sum(not _placed(needs, free) for _ in range(wanted))
+    (first, wanted), needs = replicas, _needs(config)
+    missing = sum(not load.place(needs) for _ in range(wanted))
     message = (
         f"Deployment '{config['name']}' in application '{application}' has {missing} replicas that have taken more than 30s to be"
         " scheduled. This may be due to waiting for the cluster to auto-scale or for a runtime environment to be installed."
         f" Resources required for each replica: {json.dumps(needs)}, total resources available: {json.dumps(dict(total))}."
         " Use `ray status` for more details."
     )
+    scales = missing and wanted > first
     return {
         "name": config["name"],
-        "status": "UPDATING" if missing else "HEALTHY",
-        "status_trigger": "CONFIG_UPDATE_STARTED" if missing else "CONFIG_UPDATE_COMPLETED",
+        "status": "UPSCALING" if scales else "UPDATING" if missing else "HEALTHY",
+        "status_trigger": "AUTOSCALING" if scales else f"CONFIG_UPDATE_{'STARTED' if missing else 'COMPLETED'}",
         "message": message if missing else "",
         "target_num_replicas": wanted,
         "required_resources": needs,
@@ -200,7 +263,7 @@ def _deployment(
     }
 
 
-def _replicas(config: Mapping[str, Any]) -> int:
+def _first_replicas(config: Mapping[str, Any]) -> int:
     """Replicas that Ray starts with: those of the configuration; one where it says nothing."""
     scaling = config.get("autoscaling_config")
     if scaling:
@@ -217,15 +280,6 @@ def _needs(config: Mapping[str, Any]) -> dict[str, float]:
         return {}
     needs = {"CPU": options.get("num_cpus", 1), "GPU": options.get("num_gpus"), **(options.get("resources") or {})}
     return {name: amount for name, amount in needs.items() if amount is not None and (amount or name == "CPU")}
-
-
-def _placed(needs: Mapping[str, float], free: list[Counter[str]]) -> bool:
-    """Take what a replica needs from the first node that has it."""
-    for node in free:
-        if all(node[name] >= amount for name, amount in needs.items()):
-            node.subtract(needs)
-            return True
-    return False
 
 
 def _name(application: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from components.ray.workloads import CLUSTER_CONFIG
 from lab.devices.ray_serve import NOT_RUN
@@ -201,10 +202,10 @@ def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab
     """A replica that no worker has room for, in the words of a real Ray."""
     more = {"name": "Chat", "ray_actor_options": {"num_gpus": 2}}
     config = {"applications": [{"name": "chat", "import_path": "chat:app", "deployments": [more]}]}
-    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "20s"}))
+    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "40s"}))
     failed = work.up(STACK, check=False)
     assert failed.returncode != 0
-    assert "RayService berth-chat/chat is not ready after 20s: application chat: DEPLOYING" in failed.stdout
+    assert "RayService berth-chat/chat is not ready after 40s: application chat: DEPLOYING" in failed.stdout
     assert "Deployment 'Chat' in application 'chat' has 1 replicas that have taken more than 30s" in failed.stdout
 
 
@@ -214,16 +215,68 @@ def test_nothing_is_left(work: Project) -> None:
     assert [each for each in work.get("namespaces") if each["metadata"]["name"].startswith("berth-")] == []
 
 
-def test_the_shipped_service_is_ready_without_a_gpu(lab: Lab, tmp_path: Path) -> None:
+SHIPPED = "stacks/gallery/Pulumi.serve.yaml"
+DIFFUSION = "berth-stable-diffusion"
+
+
+@pytest.fixture
+def gallery(lab: Lab, tmp_path: Path) -> Iterator[Project]:
+    """A project with the gallery beside its stacks."""
     project = Project.make(tmp_path / "project", lab)
     shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
-    shutil.copy2(CLONE / "stacks/gallery/Pulumi.serve.yaml", project.folder / "stacks")
-    try:
-        project.up("serve")
-        told = json.loads(project.run("berth", "status", "-s", "serve", "--json").stdout)
-        (service,) = told["services"]
-        assert (service["state"], service["applicationsRunning"], service["reasons"]) == ("ready", 1, [])
-        assert project.get("nodes", "-l", "cloud.google.com/gke-nodepool=gpu") == []
-        project.up("serve", "--expect-no-changes")
-    finally:
-        project.destroy("serve")
+    yield project
+    project.destroy("serve")
+
+
+def gpu_nodes(project: Project) -> list[dict[str, Any]]:
+    return project.get("nodes", "-l", "cloud.google.com/gke-nodepool=gpu")
+
+
+def diffusion(project: Project) -> dict[str, Any]:
+    """The service as `berth status` tells of it, which ends with 0."""
+    (service,) = json.loads(project.run("berth", "status", "-s", "serve", "--json").stdout)["services"]
+    return dict(service)
+
+
+def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
+    shutil.copy2(CLONE / SHIPPED, gallery.folder / "stacks")
+    gallery.up("serve")
+    service = diffusion(gallery)
+    assert (service["state"], service["applicationsRunning"], service["reasons"]) == ("ready", 1, [])
+    assert gpu_nodes(gallery) == []
+    for head in gallery.get("pods", "-n", DIFFUSION, "-l", "ray.io/node-type=head"):
+        names = {"imagine.py", "diffusion.py", "noise.py"}
+        (volume,) = [each for each in head["spec"]["volumes"] if "downwardAPI" in each]
+        assert {item["path"] for item in volume["downwardAPI"]["items"]} == names
+    gallery.up("serve", "--expect-no-changes")
+
+
+def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
+    """As shipped, but for how long everything stays. Ray's autoscaler and Serve are simulated; the pool's autoscaler is the lab's."""
+    text = (CLONE / SHIPPED).read_text(encoding="utf-8")
+    settings = yaml.safe_load(text)["config"]["berth:environment"]
+    service = settings["services"]["stable-diffusion"]
+    service["workers"]["idleTimeout"] = "5s"
+    (painter,) = service["serveConfig"]["applications"][0]["deployments"]
+    painter["autoscaling_config"]["downscale_delay_s"] = 10
+    gallery.write("serve", environment=settings)
+    gallery.up("serve")
+    assert gpu_nodes(gallery) == []
+
+    def workers() -> list[dict[str, Any]]:
+        return gallery.get("pods", "-n", DIFFUSION, "-l", "ray.io/node-type=worker")
+
+    path = f"/api/v1/namespaces/{DIFFUSION}/services/stable-diffusion-serve-svc:8000/proxy/imagine?prompt=ship"
+    asked = gallery.run("kubectl", "get", "--raw", path, check=False)
+    assert "in the lab no container runs" in asked.stdout + asked.stderr
+    eventually(lambda: len(workers()) == 1, "Ray asks for a worker")
+    eventually(lambda: [pod["status"].get("phase") for pod in workers()] == ["Running"], "a node comes for it")
+    (worker,), (node,) = workers(), gpu_nodes(gallery)
+    assert worker["spec"]["nodeName"] == node["metadata"]["name"]
+    assert worker["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert diffusion(gallery)["state"] == "ready", "the application runs, whether or not anybody asks"
+    gallery.run("pulumi", "preview", "-s", "serve", "--expect-no-changes")
+
+    eventually(lambda: workers() == [], "the worker goes when nobody asks")
+    eventually(lambda: gpu_nodes(gallery) == [], "its node goes when it has been idle", seconds=150)
+    assert diffusion(gallery)["state"] == "ready"

@@ -89,14 +89,14 @@ def of_ray_service(step: Step, fleet: Fleet) -> list[Effect]:
     if step.operation == "replace":
         text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
         return [Effect(Level.DESTROYS, text, own)]
-    effects = []
     if any(below(each.path, RAY_CLUSTER_CONFIG) for each in step.properties):
+        # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2, rayservice_controller.go, Reconcile).
         text = f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one"
-        effects.append(Effect(Level.HARMLESS, text, own))
+        return [Effect(Level.HARMLESS, text, own)]
     if any(below(each.path, "spec.serveConfigV2") for each in step.properties):
         text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
-        effects.append(Effect(Level.DISTURBS, text, own))
-    return effects
+        return [Effect(Level.DISTURBS, text, own)]
+    return []
 
 
 def _owner(step: Step, kind: str) -> str:

@@ -249,6 +249,16 @@ def test_edits_of_a_service(spec: dict[str, Any], path: str, expected: tuple[str
     assert told(found) == [expected]
 
 
+def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
+    """As an edit of the code is: the new configuration goes to the second cluster alone."""
+    old = of_service()
+    new = changed(old, rayClusterConfig=cluster_config(2), serveConfigV2="applications: []")
+    paths = differing("spec.rayClusterConfig.workerGroupSpecs", "spec.serveConfigV2")
+    found = effects(event("update", RAY_SERVICE, "chat", old, new, **paths), live=[made("service", "chat")])
+    ((level, text),) = told(found)
+    assert (level, "makes a second RayCluster" in text) == ("harmless", True)
+
+
 @pytest.mark.parametrize("operation", ["replace", "delete"])
 def test_a_service_that_goes_answers_nobody(operation: str) -> None:
     old = of_service()

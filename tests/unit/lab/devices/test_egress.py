@@ -11,7 +11,7 @@ from lab.devices.egress import Egress, RayHeads
 from lab.devices.ray_pods import RayNode
 from lab.devices.ray_serve import APPLICATIONS
 
-HEAD = RayNode("1", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
+HEAD = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
 CONFIG = {"applications": [{"name": "a", "import_path": "a:b"}]}
 
 Connect = Callable[[str], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter, str]]]
@@ -50,6 +50,7 @@ async def ask(
 def heads() -> RayHeads:
     found = RayHeads()
     found.see("1", HEAD)
+    found.see("3", RayNode("3", "a-worker", HEAD.cluster, "10.0.0.8", head=False, ready=True))
     return found
 
 
@@ -64,6 +65,9 @@ def test_a_simulated_head_answers_on_one_connection(tmp_path: Path) -> None:
         reader, writer, _ = await connect("10.0.0.9:8000")
         assert await ask(reader, writer, "GET /-/healthz") == (200, "success")
         assert (await connect("10.0.0.9:6379"))[2].startswith("HTTP/1.1 502"), "nothing else is simulated"
+        reader, writer, _ = await connect("10.0.0.8:8000")
+        assert await ask(reader, writer, "GET /-/routes") == (200, '{"/":"a"}'), "Serve's proxy on a worker"
+        assert (await connect("10.0.0.8:8265"))[2].startswith("HTTP/1.1 502"), "a worker has no dashboard"
 
     run(tmp_path, heads(), test)
 
@@ -75,7 +79,7 @@ def test_a_head_that_is_gone_has_forgotten(tmp_path: Path) -> None:
         reader, writer, _ = await connect("10.0.0.9:8265")
         await ask(reader, writer, f"PUT {APPLICATIONS}", json.dumps(CONFIG))
         known.see("1", None)
-        known.see("2", RayNode("2", HEAD.cluster, HEAD.address, head=True, ready=True))
+        known.see("2", RayNode("2", "a-head", HEAD.cluster, HEAD.address, head=True, ready=True))
         reader, writer, _ = await connect("10.0.0.9:8265")
         _, text = await ask(reader, writer, f"GET {APPLICATIONS}")
         assert json.loads(text)["applications"] == {}

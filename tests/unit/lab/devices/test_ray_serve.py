@@ -17,7 +17,9 @@ CASES: dict[str, Any] = RECORDING["cases"]
 # What only running the application's code would tell: its message says so.
 UNKNOWN = {"no such module", "no such attribute", "no such deployment", "bad argument"}
 
-HEAD = RayNode("1", ("berth-a", "a"), "10.0.0.9", head=True, ready=True, resources={"CPU": 2.0, HEAD_RESOURCE: 1.0})
+HEAD = RayNode(
+    "1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True, resources={"CPU": 2.0, HEAD_RESOURCE: 1.0}
+)
 
 
 def put(config: Any, serve: RayServe | None = None) -> tuple[RayServe, int]:
@@ -33,7 +35,7 @@ def details(serve: RayServe, *nodes: RayNode) -> dict[str, Any]:
 
 
 def node(uid: str, resources: dict[str, float]) -> RayNode:
-    return RayNode(uid, ("berth-a", "a"), f"10.0.0.{uid}", head=uid == "1", ready=True, resources=resources)
+    return RayNode(uid, f"a-{uid}", ("berth-a", "a"), f"10.0.0.{uid}", head=uid == "1", ready=True, resources=resources)
 
 
 def test_it_is_the_ray_of_the_settings() -> None:
@@ -139,6 +141,7 @@ def test_a_pod_tells_what_ray_counts_by_its_command() -> None:
     pod: dict[str, Any] = {
         "metadata": {
             "uid": "1",
+            "name": "a-w",
             "namespace": "berth-a",
             "labels": {"ray.io/node-type": "worker", "ray.io/cluster": "a"},
         },
