@@ -71,7 +71,12 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
     """The definitions that the hook of a release applies."""
     hooks: list[Any] = []
     monkeypatch.setattr(definitions, "ClusterApi", lambda _: cluster)
-    monkeypatch.setattr(pulumi, "ResourceHook", lambda _, function: hooks.append(function) or function)
+
+    def registered(_: str, function: Any) -> Any:
+        hooks.append(function)
+        return function
+
+    monkeypatch.setattr(pulumi, "ResourceHook", registered)
 
     async def hooked() -> None:
         binding = up_to_date(
@@ -82,7 +87,11 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
 
     monkeypatch.setattr(pulumi.log, "info", lambda *_: None)
     monkeypatch.setattr(pulumi, "get_stack", lambda: "stack")
-    asyncio.run(hooked())
+    loop = asyncio.new_event_loop()  # `asyncio.run` would take away the one that other tests have
+    try:
+        loop.run_until_complete(hooked())
+    finally:
+        loop.close()
     return cluster.applied
 
 
