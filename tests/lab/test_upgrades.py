@@ -31,6 +31,7 @@ NOW = {
     "dranet": versions.DRANET,
     "dra-driver-nvidia-gpu": versions.GPU_DRA,
 }
+MADE_BY = "ray.io/kuberay-version"
 OLD_GIB = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.0"
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -144,6 +145,22 @@ def daemon_images(project: Project, name: str, namespace: str = "kube-system") -
     return {[*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"] for pod in own}
 
 
+def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
+    """Have the head look as an operator of another version made it, with a hash of its own; the real one takes it over.
+
+    KubeRay v1.6.2, shouldRecreatePodsForUpgrade in ray-operator/controllers/ray/raycluster_controller.go.
+    """
+    selector = ["-n", f"berth-{cluster}", "-l", "ray.io/node-type=head"]
+    foreign = [f"{MADE_BY}=v1.5.1", "ray.io/upgrade-strategy-recreate-hash=of-another-version"]
+    project.run("kubectl", "annotate", "pods", *selector, "--overwrite", *foreign)
+
+    def taken_over() -> bool:
+        (head,) = project.get("pods", *selector)
+        return bool(head["metadata"]["annotations"][MADE_BY] == f"v{versions.KUBERAY}")
+
+    eventually(taken_over, "the operator has taken the head over")
+
+
 @pytest.fixture(scope="module")
 def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that never had a newer definition."""
@@ -221,6 +238,8 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
         project.up(STACK, "--refresh")
         cluster = own_lab.get("raycluster", "shared", "-n", "berth-shared")
         assert cluster["spec"]["upgradeStrategy"] == {"type": "Recreate"}
+        assert Seen.now(project).pods == before.pods
+        keeps_pods_of_another_operator(project, "shared")
         assert Seen.now(project).pods == before.pods
     finally:
         project.destroy(STACK)
