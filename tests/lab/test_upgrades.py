@@ -8,6 +8,7 @@ brought. KubeRay 1.6 brought RayClusters' `upgradeStrategy` and the kind RayCron
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,11 +54,15 @@ def older_chart(lab: Lab, folder: Path, chart: str) -> Path:
         edit_schema(target / "crds" / "ray.io_rayclusters.yaml", lambda spec: spec["properties"].pop("upgradeStrategy"))
     if chart == "gpu-operator":
         edit_schema(target / "crds" / "clusterpolicies.yaml", without_cdi)
+        template = target / "templates" / "clusterpolicy.yaml"
+        text, changes = re.subn(r"^  cdi:\n.*?(?=^  driver:)", "", template.read_text(), flags=re.MULTILINE | re.DOTALL)
+        assert changes == 1
+        template.write_text(text)
     return target
 
 
 def without_cdi(spec: dict[str, Any]) -> None:
-    """A ClusterPolicy of all that the chart writes but `cdi`, and nothing else."""
+    """Allow all parts of a ClusterPolicy that the chart writes, but `cdi`."""
     spec.pop("x-kubernetes-preserve-unknown-fields")
     parts = ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "driver", "gfd", "hostPaths", "mig", "migManager")
     rest = ("nodeStatusExporter", "operator", "toolkit", "validator")
