@@ -409,6 +409,66 @@ def test_plans_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
             assert comparable(step["newState"].get("inputs")) == comparable(created[name]["newState"].get("inputs"))
 
 
+def recorded(file: str) -> str:
+    """A recorded text with our names in the place of the recorded ones."""
+    text = (RECORDINGS / file).read_text()
+    return text.replace("lab::rec::", f"{STACK}::contract::").replace("rec-lab", f"contract-{STACK}")
+
+
+def diagnostics(text: str) -> dict[str, str]:
+    """What a run says of each resource at its end, in one line each."""
+    body = text.partition("Diagnostics:\n")[2].partition("\nResources:")[0]
+    found = re.findall(r"^  \S+ \(([\w-]+)\):\n(.*?)(?=^  \S+ \([\w-]+\):$|\Z)", body, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(said.split()) for name, said in found}
+
+
+def differences(text: str) -> dict[str, list[str]]:
+    """The lines of a `--diff` by the type of the resource, without what differs from run to run."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.partition("\n    [urn=")[2].partition("\nResources:")[0].splitlines()[1:]:
+        if match := re.match(r"    \S+ ?(kubernetes:\S+): \((.*)\)$", line):
+            lines = found.setdefault(match[1], [match[2]])
+        elif not re.match(r"\s+(\[(id|urn|provider)=|- (creationTimestamp|time|resourceVersion|uid) *:)", line):
+            lines.append(line.strip())
+    return found
+
+
+@needs_recordings
+def test_errors_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
+    theirs, ours = diagnostics(recorded("9-errors.txt")), diagnostics(replay["errors"])
+    assert set(theirs) >= {"nocrd", "nons", "invalid", "dup", "slow"}
+    assert ours == theirs
+
+
+@needs_recordings
+def test_a_failed_update_agrees_with_the_recorded_one(replay: dict[str, Any]) -> None:
+    theirs, ours = diagnostics(recorded("5-up-update.txt")), diagnostics(replay["up update"])
+    assert theirs["rct"].startswith("error: 1 error occurred:")
+    assert ours["rct"] == theirs["rct"]
+    after = diagnostics(recorded("8-up-after-drift.txt"))
+    assert diagnostics(replay["up after drift"])["rct"] == after["rct"]
+    for file, said in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
+        summary = recorded(file).partition("\nResources:\n")[2].partition("\n\n")[0]
+        assert replay[said].partition("\nResources:\n")[2].partition("\n\n")[0] == summary, file
+
+
+@needs_recordings
+def test_drift_agrees_with_the_recorded_one(replay: dict[str, Any]) -> None:
+    theirs, ours = differences(recorded("7-refresh-drift.txt")), differences(replay["refresh"])
+    assert len(theirs) == 3
+    assert ours == theirs
+
+
+@needs_recordings
+def test_a_refused_plan_agrees_with_the_recorded_one(replay: dict[str, Any]) -> None:
+    theirs = json.loads(recorded("4-preview-update.json"))
+    assert replay["plan update"]["diagnostics"] == theirs["diagnostics"]
+    again = json.loads(recorded("3-preview-noop.json"))
+    assert replay["plan again"]["changeSummary"] == again["changeSummary"]
+    assert replay["plan again"]["diagnostics"] == again["diagnostics"] == []
+
+
 @needs_recordings
 def test_a_state_of_the_real_plugin_is_usable(
     cluster: Lab, replay: dict[str, Any], tmp_path_factory: pytest.TempPathFactory

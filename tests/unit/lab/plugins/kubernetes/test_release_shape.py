@@ -78,6 +78,28 @@ def test_flags() -> None:
     assert upgrade[-2:] == ["--history-max", "3"]
 
 
+@pytest.mark.parametrize(
+    ("option", "flag"),
+    [
+        ("disableOpenapiValidation", "--disable-openapi-validation"),
+        ("disableWebhooks", "--no-hooks"),
+        ("skipCrds", "--skip-crds"),
+        ("createNamespace", "--create-namespace"),
+    ],
+)
+def test_options_that_the_real_plugin_gives_to_an_installation_only(option: str, flag: str) -> None:
+    """pulumi-kubernetes v4.32.0, provider/pkg/provider/helm_release.go: set in helmCreate, and not in helmUpdate."""
+    inputs = release_shape.with_defaults({"chart": "c", option: True}, "n")
+    assert flag in release_shape.install_flags(inputs)
+    assert flag not in release_shape.upgrade_flags(inputs)
+
+
+def test_an_upgrade_without_hooks() -> None:
+    inputs = release_shape.with_defaults({"chart": "c", "disableCRDHooks": True}, "n")
+    assert "--no-hooks" in release_shape.upgrade_flags(inputs)
+    assert "--no-hooks" not in release_shape.install_flags(inputs)
+
+
 def test_names_by_kind() -> None:
     manifest = """
 ---
