@@ -71,6 +71,10 @@ class MigError(Exception):
     """The MIG manager can't do what a node's label asks for."""
 
 
+class UnknownLayoutError(Exception):
+    """The MIG manager could do what a node's label asks for, and the lab does not know what becomes of the GPUs."""
+
+
 def variable(pod: Mapping[str, Any], name: str) -> str:
     """Value of a variable of a pod's main container; empty without it."""
     env = pod["spec"]["containers"][0].get("env") or []
@@ -153,15 +157,15 @@ def blocked(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer:
     return holds
 
 
-def validation(capacity: Mapping[str, str], pod: Mapping[str, Any]) -> Hold | None:
+def validation(resources: Mapping[str, Any], pod: Mapping[str, Any]) -> Hold | None:
     """Why the operator's validator is not ready: it waits until the node shows GPUs.
 
     Args:
-        capacity: the node's resources.
+        resources: what the node shows.
         pod: the validator's pod.
     """
     waits = {each["name"] for each in pod["spec"].get("initContainers") or []}
-    shown = any(name.startswith((GPU, "nvidia.com/mig-")) and str(count) != "0" for name, count in capacity.items())
+    shown = any(name.startswith((GPU, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items())
     if "plugin-validation" not in waits or shown:
         return None
     return Hold("plugin-validation", "", "GPU resources are not discovered by the node")
@@ -176,6 +180,7 @@ def instances(labels: Mapping[str, str], now: Mapping[str, int]) -> tuple[dict[s
 
     Raises:
         MigError: this GPU can't be cut so; it stays as it is.
+        UnknownLayoutError: the lab does not know this configuration.
     """
     gpu = GPUS.get(labels.get(ACCELERATOR, ""))
     wanted = labels.get(MIG_CONFIG, "")
@@ -187,10 +192,14 @@ def instances(labels: Mapping[str, str], now: Mapping[str, int]) -> tuple[dict[s
     if wanted == "all-balanced" and gpu is not None and profiles:
         return gpu.balanced(), True
     profile = wanted.removeprefix("all-")
+    if profiles and (profile == "enabled" or profile.rpartition(".")[0] in profiles):
+        raise UnknownLayoutError(
+            f"{MIG_CONFIG}={wanted}: a MIG configuration that is unknown to the lab; GPUs stay as they are"
+        )
     if not wanted.startswith("all-") or profile not in profiles:
         known = ", ".join([*(f"all-{name}" for name in profiles), *(["all-balanced"] if profiles else []), DISABLED])
         name = gpu.name if gpu is not None else "this GPU"
-        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration; the lab knows {known}")
+        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration; it has {known}")
     return {profile: profiles[profile]}, True
 
 
@@ -198,7 +207,7 @@ def cut(labels: Mapping[str, str]) -> dict[str, int]:
     """MIG instances of each GPU of a node whose label has been followed, by profile."""
     try:
         return instances(labels, {})[0]
-    except MigError:
+    except (MigError, UnknownLayoutError):
         return {}
 
 
