@@ -85,7 +85,8 @@ def driver_version(pods: Mapping[str, Object]) -> str:
     """Version of the driver that the operator has installed on a node; empty where it has not."""
     if DRIVER_POD not in pods:
         return ""
-    return str(pods[DRIVER_POD]["spec"]["containers"][0]["image"]).rpartition(":")[2].partition("-")[0]
+    _, _, tag = str(pods[DRIVER_POD]["spec"]["containers"][0]["image"]).rpartition(":")
+    return tag.partition("-")[0]
 
 
 def _driver_folder(pod: Mapping[str, Any]) -> str:
