@@ -210,9 +210,12 @@ def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) 
     again.label("gpus", "nvidia.com/gpu.replicas=none")
     again.sliced(32, 4)
     again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
+    # GPU feature discovery still has what it read.
+    again.shows({GPU: "64"}, replicas="4")
+    again.kubectl("rollout", "restart", "daemonset/gpu-feature-discovery", "-n", NAMESPACE)
     again.sliced(64, 8)
     again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": FOUR}))
-    again.kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}")
+    again.kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app in ({PLUGIN},gpu-feature-discovery)")
     again.sliced(32, 4)
 
 
