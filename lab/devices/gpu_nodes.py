@@ -237,7 +237,7 @@ class GpuNodes:
             wanted = {}
         if not found and seen.comes(DISCOVERY, node):
             return wanted | {key: value for key, value in owned.items() if not key.startswith(FEATURES)}
-        return wanted | found
+        return {**wanted, **found}
 
     def _data(self, namespace: str, name: str) -> dict[str, str] | None:
         try:

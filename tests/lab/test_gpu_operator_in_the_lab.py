@@ -132,7 +132,7 @@ class Operated:
     def condition(self, kind: str) -> tuple[str, str]:
         """Reason and message of a condition of the ClusterPolicy."""
         conditions = self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("conditions") or []
-        found = next((each for each in conditions if each["type"] == kind), {})
+        found: dict[str, str] = next((each for each in conditions if each["type"] == kind), {})
         return found.get("reason", ""), found.get("message", "")
 
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
@@ -303,7 +303,7 @@ def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_awa
     assert not any(name.startswith("feature.node") for name in again.labels("tainted"))
     assert again.devices("tainted") == {}
     tolerations = [TAINT | {"operator": "Equal"}, {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    worker = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
+    worker: Any = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
     again.install("four", **worker)
     # The operator labels the node now, and its DaemonSets still don't go there.
     eventually(lambda: again.labels("tainted").get("nvidia.com/gpu.deploy.device-plugin") == "true", "it is labelled")

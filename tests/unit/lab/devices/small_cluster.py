@@ -72,8 +72,8 @@ class SmallCluster:
                 self.add("pods", name, labels=template["metadata"]["labels"], namespace=NAMESPACE, spec=spec, status={})
         for pod in pods.values():
             if not pod["status"].get("podIP"):
-                ready = {"type": "Ready", "status": "True"}
-                pod["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [ready]}
+                condition = {"type": "Ready", "status": "True"}
+                pod["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [condition]}
         for name, daemonset in self.objects["daemonsets"].items():
             own = [pods[key] for key, (owner, _) in wanted.items() if owner["metadata"]["name"] == name]
             ready = [pod for pod in own if pod["status"]["conditions"][0]["status"] == "True"]
