@@ -1,4 +1,4 @@
-"""What the programs that share GPUs read from the device plugin's ConfigMap when they started, and when they start again.
+"""Configuration that the programs which share GPUs have read from the device plugin's ConfigMap, and when they read it again.
 
 The device plugin, GPU feature discovery and the MPS control daemon read one entry of the ConfigMap: when their pod starts, and when
 the node's label names another entry (the config-manager beside them watches that). An edit of the entry itself is not noticed by a

@@ -1,4 +1,4 @@
-"""What there is in the cluster of the programs that bear on GPUs: their DaemonSets, and their pods on each node."""
+"""State of the programs that bear on GPUs: their DaemonSets, and their pods on each node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INSTALLER = "nvidia-driver-installer"
 
 @dataclass(frozen=True)
 class Seen:
-    """What there is in the cluster, at one moment.
+    """State of the cluster at one moment.
 
     Attributes:
         operator: namespace of the operator that runs; empty while none does.
@@ -70,7 +70,7 @@ class Seen:
 
 
 def look(listed: Callable[..., list[Object]]) -> Seen:
-    """Look at the cluster.
+    """State of the cluster now.
 
     Args:
         listed: gives the objects of an API path, with a query.

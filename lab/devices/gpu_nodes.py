@@ -74,7 +74,7 @@ class GpuNodes:
         return self._connected
 
     def step(self) -> float | None:
-        """Look once, and act.
+        """One look at the cluster, and the changes that follow.
 
         Returns:
             Seconds after which to look again even if nothing changes, or None.
@@ -142,7 +142,11 @@ class GpuNodes:
         return sorted(alive, key=lambda each: (str(each["metadata"]["creationTimestamp"]), each["metadata"]["name"]))
 
     def _play(self, node: Object, seen: Seen) -> set[str]:
-        """Bring one node to what the programs on it would; the DaemonSets whose pod there is not ready."""
+        """Play the programs on one node.
+
+        Returns:
+            Names of the DaemonSets whose pod on the node is not ready.
+        """
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         pods = seen.pods.get(name, {})
         holds = operands.blocked(labels, {**seen.coming(node), **pods}, installer=seen.installer(labels))

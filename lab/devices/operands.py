@@ -1,7 +1,7 @@
-"""What the GPU Operator's operands do on a node: pure rules of the device plugin, GPU feature discovery, MIG manager and validator.
+"""The GPU Operator's operands on a node: pure rules of the device plugin, GPU feature discovery, MIG manager and validator.
 
-Everything is read from the operands' pods on the node and from the node itself, as the programs in them do: a setting of the
-ClusterPolicy counts when it has reached a pod.
+The rules read the node and the operands' pods on it, as the programs in the pods do: a setting of the ClusterPolicy counts when it
+has reached a pod.
 
 Left out: memory and engines of a MIG instance among its labels, MIG profiles with media extensions, the MIG manager's pause of GPU
 clients and its reboots, CUDA validation, the versions of a driver that GKE installed.
@@ -54,12 +54,12 @@ _LABEL_LENGTH = 63
 
 @dataclass(frozen=True)
 class Hold:
-    """Why a pod on a node is not ready.
+    """Reason for which a pod on a node is not ready.
 
     Attributes:
-        container: the container that keeps it; empty where none has been started.
+        container: container that is not ready; empty where none has been started.
         reason: the kubelet's word for the container's state; empty for an init container that runs and waits.
-        message: what is wrong.
+        message: error text.
     """
 
     container: str
@@ -95,7 +95,7 @@ def _driver_folder(pod: Mapping[str, Any]) -> str:
 
 
 def driver_problem(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer: bool) -> str:
-    """Why the driver's validation waits on a node for ever; empty where it finds a driver.
+    """Error text: the validation of the driver never ends on this node. Empty where it finds a driver.
 
     Args:
         labels: the node's.
@@ -159,7 +159,7 @@ def blocked(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer:
 
 
 def validation(resources: Mapping[str, Any], pod: Mapping[str, Any]) -> Hold | None:
-    """Why the operator's validator is not ready: it waits until the node shows GPUs.
+    """Hold on the operator's validator, which waits until the node has GPUs; None where it has.
 
     Args:
         resources: what the node shows.
@@ -214,7 +214,7 @@ def cut(labels: Mapping[str, str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Served:
-    """What the device plugin registers on a node.
+    """Devices that the device plugin registers on a node.
 
     Attributes:
         resources: devices by the name of the extended resource.
@@ -230,7 +230,7 @@ class Served:
 def serve(
     labels: Mapping[str, str], strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True
 ) -> Served:
-    """What the device plugin makes of a node that has a driver.
+    """Devices that the device plugin registers on a node that has a driver.
 
     Args:
         labels: the node's.
