@@ -12,8 +12,9 @@ Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets an
     waits for what)
 Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go
     (configurations come from the hardware; a name that is not among them fails before a GPU is touched)
-Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/server/runtime_config_linux.go and
-    podsandbox (a pod whose runtime class has no handler gets no sandbox)
+Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/config/config.go and
+    https://github.com/NVIDIA/k8s-device-plugin/issues/479 (a pod whose runtime class has no handler gets no sandbox; so it is where
+    toolkit.enabled=false)
 Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's driver on COS: its
     folder, and no driver of the operator's there)
 Answers to (believed): a node with the label `berth/driver=preinstalled` has an image with a driver in the folder that pods look into
@@ -150,7 +151,7 @@ def blocked(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer:
         handler = pod["spec"].get("runtimeClassName")
         waits = [each["name"] for each in pod["spec"].get("initContainers") or []]
         if why and handler:
-            message = f'Failed to create pod sandbox: no runtime for "{handler}" is configured: {why}'
+            message = f'Failed to create pod sandbox: failed to get sandbox runtime: no runtime for "{handler}" is configured: {why}'
             holds[name] = Hold("", CREATES, message)
         elif "toolkit-validation" in waits and (why or VALIDATOR not in pods):
             # The validator writes the file that the other pods wait for.
