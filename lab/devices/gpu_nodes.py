@@ -20,7 +20,7 @@ from lab.devices import gke_device_plugin, node_features, operand_objects, opera
 from lab.devices.admission import REASON, failed, refusal
 from lab.devices.advertised import status_change
 from lab.devices.cluster_events import now, warn
-from lab.devices.controlled import Controlled
+from lab.devices.reconciler import Reconciler
 from lab.devices.device_plugins import DevicePlugins, Started
 from lab.devices.gpu_cluster import Seen, look
 from lab.devices.gpu_operator import FEATURES
@@ -60,7 +60,7 @@ class GpuNodes:
         self._told_of = told_of
         self._connected: Cluster | None = None
         self._plugins = DevicePlugins()
-        self._controlled = Controlled()
+        self._reconciler = Reconciler()
         self._refused: set[str] = set()
         self._said: dict[str, str] = {}
         self._shown: dict[str, Mapping[str, int]] = {}
@@ -95,9 +95,9 @@ class GpuNodes:
         for node in nodes:
             held |= self._play(node, seen)
         if policy is None or not seen.operator:
-            self._controlled.stop()
+            self._reconciler.stop()
         else:
-            self._controlled.act(self._cluster, nodes, policy, seen.operator, seen.operands(), held)
+            self._reconciler.act(self._cluster, nodes, policy, seen.operator, seen.operands(), held)
         unseen = policy is not None and not self._told_of(policy["metadata"]["uid"])
         return _AGAIN_SECONDS if held or unseen else None
 

@@ -276,11 +276,11 @@ def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -
 
 
 def _status(namespace: str, reason: str, message: str, *, error: bool = False) -> dict[str, Any]:
-    told = {"reason": reason, "message": message, "status": "True"}
-    quiet = {"message": "", "status": "False"}
+    true = {"reason": reason, "message": message, "status": "True"}
+    false = {"message": "", "status": "False"}
     conditions = [
-        {"type": "Ready", **(quiet | {"reason": "Error"} if error else told)},
-        {"type": "Error", **(told if error else quiet | {"reason": "Ready"})},
+        {"type": "Ready", **(false | {"reason": "Error"} if error else true)},
+        {"type": "Error", **(true if error else false | {"reason": "Ready"})},
     ]
     return {"state": NOT_READY if error else READY, "namespace": namespace, "conditions": conditions}
 
@@ -297,7 +297,7 @@ def dated(now: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[
     conditions = []
     for each in status["conditions"]:
         known = before.get(each["type"], {})
-        kept = known.get("lastTransitionTime") if known.get("status") == each["status"] else None
-        conditions.append({**each, "lastTransitionTime": kept or time})
+        same = known.get("status") == each["status"]
+        conditions.append({**each, "lastTransitionTime": (known.get("lastTransitionTime") if same else None) or time})
     dated_status = {**status, "conditions": conditions}
     return {} if all(now.get(key) == value for key, value in dated_status.items()) else dated_status

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.devices.autoscaler import selected, tolerated
-from lab.devices.controlled import Controller
+from lab.devices.reconciler import Controller
 from lab.devices.operand_objects import OPERANDS
 
 Object = dict[str, Any]

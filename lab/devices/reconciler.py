@@ -128,8 +128,8 @@ class Controller:
         return states
 
 
-class Controlled:
-    """The controller's hands."""
+class Reconciler:
+    """Applies the controller's plans to the lab's API server."""
 
     def __init__(self) -> None:
         self._controller = Controller()
