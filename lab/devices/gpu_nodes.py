@@ -20,12 +20,12 @@ from lab.devices import gke_device_plugin, node_features, operand_objects, opera
 from lab.devices.admission import REASON, failed, refusal
 from lab.devices.advertised import status_change
 from lab.devices.cluster_events import now, warn
-from lab.devices.reconciler import Reconciler
 from lab.devices.device_plugins import DevicePlugins, Started
 from lab.devices.gpu_cluster import Seen, look
 from lab.devices.gpu_operator import FEATURES
 from lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from lab.devices.operands import CRASHES, Hold, MigError, UnknownLayoutError
+from lab.devices.reconciler import Reconciler
 from lab.plugins.kubernetes.client import ApiError, Cluster
 from lab.plugins.kubernetes.kubeconfig import load
 
