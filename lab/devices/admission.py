@@ -1,4 +1,9 @@
-"""Pods that a kubelet turns away: a container wants more of a shared device than its plugin gives."""
+"""Pods that a kubelet turns away: a container wants more of a shared device than its plugin gives.
+
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/rm/rm.go (the plugin's words)
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go and
+    pkg/kubelet/lifecycle/predicate.go (the kubelet's words, reason and phase)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Extended resources on a node: from what a device plugin advertises to what the kubelet shows of it."""
+"""Extended resources on a node: from what a device plugin advertises to what the kubelet shows of it.
+
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a resource that is no
+    longer advertised is shown as 0, and then removed)
+"""
 
 from __future__ import annotations
 

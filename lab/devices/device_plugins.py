@@ -1,4 +1,4 @@
-"""What the programs that share GPUs read from the device plugin's ConfigMap when they started, and when they start again.
+"""Configuration that the programs which share GPUs have read from the device plugin's ConfigMap, and when they read it again.
 
 The device plugin, GPU feature discovery and the MPS control daemon read one entry of the ConfigMap: when their pod starts, and when
 the node's label names another entry (the config-manager beside them watches that). An edit of the entry itself is not noticed by a
@@ -117,18 +117,18 @@ class DevicePlugins:
         if not config_map:
             return PluginConfig(), None
         data = read(config_map)
-        kept = runs.config if runs is not None else None
+        running = runs.config if runs is not None else None
         if data is None:
             message = f'MountVolume.SetUp failed for volume "{config_map}" : configmap "{config_map}" not found'
-            return kept, None if runs else Hold("", CREATES, message)
+            return running, None if runs else Hold("", CREATES, message)
         entry = label or default
         manager = CONFIG_MANAGER if runs is not None else CONFIG_INIT
         if not data:
-            return kept, Hold(manager, CRASHES, f"no configuration files available (ConfigMap {config_map})")
+            return running, Hold(manager, CRASHES, f"no configuration files available (ConfigMap {config_map})")
         if entry and entry not in data:
             message = f"specified config {label} does not exist"
             own = "" if label else f", where DEFAULT_CONFIG is {default}"
-            return kept, Hold(manager, CRASHES, f"{message} (ConfigMap {config_map}{own})")
+            return running, Hold(manager, CRASHES, f"{message} (ConfigMap {config_map}{own})")
         try:
             return (parse(data[entry]) if entry else PluginConfig()), None
         except PluginConfigError as error:

@@ -1,8 +1,12 @@
 """Which devices GKE's own device plugin advertises on a node, by the node's labels.
 
-GKE pages "GPUs in GKE", "GPU time-sharing" and NVIDIA's "GPU Operator with GKE": the plugin's DaemonSet runs on nodes
-with `cloud.google.com/gke-accelerator`, keeps off those labelled `gke-no-default-nvidia-gpu-device-plugin=true`, and
-finds GPUs once GKE has installed a driver, which it does where `cloud.google.com/gke-gpu-driver-version` is set.
+The plugin's DaemonSet runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labelled
+`gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver, which it does where
+`cloud.google.com/gke-gpu-driver-version` is set.
+
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus and
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
+Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label that keeps it off)
 """
 
 from __future__ import annotations

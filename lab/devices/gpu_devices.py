@@ -1,7 +1,9 @@
 """What NVIDIA's DRA driver publishes of a node's GPUs.
 
-Names and types: kubernetes-sigs/dra-driver-nvidia-gpu, `cmd/gpu-kubelet-plugin/deviceinfo.go` and `mig.go`. Left out: engines and
-multiprocessors among a MIG device's capacities, and GPUs for virtual machines.
+Left out: engines and multiprocessors among a MIG device's capacities, and GPUs for virtual machines.
+
+Answers to (read): https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tree/main/cmd/gpu-kubelet-plugin (deviceinfo.go, mig.go: names
+    and types)
 """
 
 from __future__ import annotations

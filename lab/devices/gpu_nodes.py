@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lab.devices import gke_device_plugin, node_features, operand_objects, operands, pod_states
 from lab.devices.admission import REASON, failed, refusal
 from lab.devices.advertised import status_change
-from lab.devices.autoscaler import selected, tolerated
 from lab.devices.cluster_events import now, warn
-from lab.devices.controlled import Controlled
 from lab.devices.device_plugins import DevicePlugins, Started
+from lab.devices.gpu_cluster import Seen, look
 from lab.devices.gpu_operator import FEATURES
-from lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, OPERANDS, PLUGIN, VALIDATOR
-from lab.devices.operands import CRASHES, Hold, MigError
+from lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
+from lab.devices.operands import CRASHES, Hold, MigError, UnknownLayoutError
+from lab.devices.reconciler import Reconciler
 from lab.plugins.kubernetes.client import ApiError, Cluster
 from lab.plugins.kubernetes.kubeconfig import load
 
@@ -37,58 +36,15 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
-OPERATOR = "gpu-operator"
 
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
-_KUBERNETES = "node.kubernetes.io/"
-_INSTALLER = "nvidia-driver-installer"
 # A container that failed is started again by the kubelet. And a ClusterPolicy of which no event has come is looked at:
 # kopf looks for a kind when its CRD changes, which may be before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
 _log = logging.getLogger("lab.devices.gpu")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What there is in the cluster, at one moment.
-
-    Attributes:
-        operator: namespace of the operator that runs; empty while none does.
-        installed: whether the operator's Deployment is there at all.
-        daemonsets: all DaemonSets by namespace and name.
-        pods: the operands' pods by node, then by the name of their DaemonSet.
-        workers: nodes with a worker of node feature discovery that runs.
-        master: whether a master of node feature discovery runs.
-    """
-
-    operator: str
-    installed: bool
-    daemonsets: Mapping[tuple[str, str], Object]
-    pods: Mapping[str, Mapping[str, Object]]
-    workers: frozenset[str]
-    master: bool
-
-    def operands(self) -> dict[str, Object]:
-        """The operator's DaemonSets by name."""
-        names = {operand.name for operand in OPERANDS}
-        return {name: each for (_, name), each in self.daemonsets.items() if name in names}
-
-    def comes(self, name: str, node: Object) -> bool:
-        """Whether a DaemonSet of the operator's wants a pod on a node."""
-        found = self.operands().get(name)
-        return found is not None and _wants(found, node)
-
-    def coming(self, node: Object) -> dict[str, Object]:
-        """A pod for each DaemonSet of the operator's that wants one on a node, as its template has it."""
-        templates = {name: each["spec"]["template"] for name, each in self.operands().items() if _wants(each, node)}
-        return {name: {"metadata": {}, "spec": template["spec"]} for name, template in templates.items()}
-
-    def worker_comes(self, node: Object) -> bool:
-        """Whether a DaemonSet of node feature discovery wants a pod on a node."""
-        return any(_labelled(each, node_features.WORKER) and _wants(each, node) for each in self.daemonsets.values())
 
 
 class GpuNodes:
@@ -104,7 +60,7 @@ class GpuNodes:
         self._told_of = told_of
         self._connected: Cluster | None = None
         self._plugins = DevicePlugins()
-        self._controlled = Controlled()
+        self._reconciler = Reconciler()
         self._refused: set[str] = set()
         self._said: dict[str, str] = {}
         self._shown: dict[str, Mapping[str, int]] = {}
@@ -118,7 +74,7 @@ class GpuNodes:
         return self._connected
 
     def step(self) -> float | None:
-        """Look once, and act.
+        """One look at the cluster, and the changes that follow.
 
         Returns:
             Seconds after which to look again even if nothing changes, or None.
@@ -129,18 +85,19 @@ class GpuNodes:
         nodes = [node for node in self._listed("/api/v1/nodes") if _kwok(node)]
         names = {node["metadata"]["name"] for node in nodes}
         self._plugins.keep(names)
-        for remembered in (self._said, self._shown, self._single, self._mig):
+        for remembered in (self._said, self._shown, self._single):
             for name in [name for name in remembered if name not in names]:
                 del remembered[name]
+        self._mig = {uid: mig for uid, mig in self._mig.items() if uid in {node["metadata"]["uid"] for node in nodes}}
         policy = next(iter(self._policies()), None)
-        seen = self._look()
+        seen = look(self._listed)
         held: set[str] = set()
         for node in nodes:
             held |= self._play(node, seen)
         if policy is None or not seen.operator:
-            self._controlled.stop()
+            self._reconciler.stop()
         else:
-            self._controlled.act(self._cluster, nodes, policy, seen.operator, seen.operands(), held)
+            self._reconciler.act(self._cluster, nodes, policy, seen.operator, seen.operands(), held)
         unseen = policy is not None and not self._told_of(policy["metadata"]["uid"])
         return _AGAIN_SECONDS if held or unseen else None
 
@@ -184,42 +141,22 @@ class GpuNodes:
         alive = [policy for policy in found if not policy["metadata"].get("deletionTimestamp")]
         return sorted(alive, key=lambda each: (str(each["metadata"]["creationTimestamp"]), each["metadata"]["name"]))
 
-    def _look(self) -> Seen:
-        operators = self._listed("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={OPERATOR}")
-        master = ",".join(f"{key}={value}" for key, value in node_features.MASTER.items())
-        worker = ",".join(f"{key}={value}" for key, value in node_features.WORKER.items())
-        masters = self._listed("/apis/apps/v1/deployments", labelSelector=master)
-        names = ",".join(operand.name for operand in OPERANDS)
-        pods: dict[str, dict[str, Object]] = {}
-        for pod in self._listed("/api/v1/pods", labelSelector=f"app in ({names})"):
-            if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp") and _started(pod):
-                pods.setdefault(pod["spec"]["nodeName"], {})[pod["metadata"]["labels"]["app"]] = pod
-        daemonsets = self._listed("/apis/apps/v1/daemonsets")
-        return Seen(
-            next((each["metadata"]["namespace"] for each in operators if _available(each)), ""),
-            bool(operators),
-            {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in daemonsets},
-            pods,
-            frozenset(
-                pod["spec"]["nodeName"] for pod in self._listed("/api/v1/pods", labelSelector=worker) if _runs(pod)
-            ),
-            any(_available(each) for each in masters),
-        )
-
     def _play(self, node: Object, seen: Seen) -> set[str]:
-        """Bring one node to what the programs on it would; the DaemonSets whose pod there is not ready."""
+        """Play the programs on one node.
+
+        Returns:
+            Names of the DaemonSets whose pod on the node is not ready.
+        """
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         pods = seen.pods.get(name, {})
-        installers = [each for (_, key), each in seen.daemonsets.items() if key.startswith(_INSTALLER)]
-        installer = any(selected(each["spec"]["template"]["spec"], labels) for each in installers)
-        holds = operands.blocked(labels, {**seen.coming(node), **pods}, installer=installer)
+        holds = operands.blocked(labels, {**seen.coming(node), **pods}, installer=seen.installer(labels))
         state, mig = self._cut(node, pods.get(MIG_MANAGER) if MIG_MANAGER not in holds else None)
         started = {
             program: self._start(node, program, pods, holds, seen) for program in (PLUGIN, DISCOVERY, MPS_DAEMON)
         }
-        served = self._serve(node, pods, started, mig, holds)
+        resources = {**gke_device_plugin.devices(labels), **self._serve(node, pods, started, mig, holds)}
         if VALIDATOR in pods and VALIDATOR not in holds:
-            waits = operands.validation((node.get("status") or {}).get("capacity") or {}, pods[VALIDATOR])
+            waits = operands.validation(resources, pods[VALIDATOR])
             holds |= {VALIDATOR: waits} if waits else {}
         for program, pod in pods.items():
             self._hold(pod, holds.get(program))
@@ -229,27 +166,28 @@ class GpuNodes:
             version = operands.driver_version({key: pod for key, pod in pods.items() if key not in holds})
             found = operands.features(labels, discovery.strategy, discovery.config, mig, version)
         self._label(node, state, self._discovered(node, found, seen))
-        self._show(node, {**gke_device_plugin.devices(labels), **served})
+        self._show(node, resources)
         return set(holds)
 
     def _cut(self, node: Object, manager: Object | None) -> tuple[dict[str, str], Mapping[str, int]]:
         """The state that the MIG manager shows of itself on a node, and the MIG instances of each GPU there."""
-        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
-        if name not in self._mig:
+        metadata, labels = node["metadata"], node["metadata"].get("labels") or {}
+        uid = metadata["uid"]
+        if uid not in self._mig:
             # What an earlier process of this controller had cut is what the label says it had.
             done = labels.get(operands.MIG_STATE) == operands.SUCCESS
-            self._mig[name] = operands.cut(labels) if done else {}
+            self._mig[uid] = operands.cut(labels) if done else {}
         if manager is None:
-            return {}, self._mig[name]
+            return {}, self._mig[uid]
         if operands.variable(manager, "CONFIG_FILE"):
-            self._say(name, "MIG layouts of a ConfigMap of one's own are unknown to the lab: its GPUs stay as they are")
-            return {}, self._mig[name]
+            self._say(metadata["name"], "MIG layouts of a ConfigMap are unknown to the lab; GPUs stay as they are")
+            return {}, self._mig[uid]
         try:
-            self._mig[name], asked = operands.instances(labels, self._mig[name])
-        except MigError as error:
-            self._say(name, f"MIG manager: {error}")
-            return {operands.MIG_STATE: operands.FAILED}, self._mig[name]
-        return {operands.MIG_STATE: operands.SUCCESS} if asked else {}, self._mig[name]
+            self._mig[uid], asked = operands.instances(labels, self._mig[uid])
+        except (MigError, UnknownLayoutError) as error:
+            self._say(metadata["name"], f"MIG manager: {error}")
+            return {operands.MIG_STATE: operands.FAILED} if isinstance(error, MigError) else {}, self._mig[uid]
+        return {operands.MIG_STATE: operands.SUCCESS} if asked else {}, self._mig[uid]
 
     def _start(
         self, node: Object, program: str, pods: Mapping[str, Object], holds: dict[str, Hold], seen: Seen
@@ -292,10 +230,7 @@ class GpuNodes:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         if not seen.master:
             # The chart's last hook takes the labels away; a master that only stopped leaves them.
-            gone = not seen.installed and not any(
-                _labelled(each, node_features.WORKER) for each in seen.daemonsets.values()
-            )
-            return {} if gone else None
+            return None if seen.installed or seen.workers_wanted() else {}
         listed = str((node["metadata"].get("annotations") or {}).get(operand_objects.OWNED) or "")
         owned = {key: labels[key] for key in listed.split(",") if key in labels}
         if name in seen.workers:
@@ -306,7 +241,7 @@ class GpuNodes:
             wanted = {}
         if not found and seen.comes(DISCOVERY, node):
             return wanted | {key: value for key, value in owned.items() if not key.startswith(FEATURES)}
-        return wanted | found
+        return {**wanted, **found}
 
     def _data(self, namespace: str, name: str) -> dict[str, str] | None:
         try:
@@ -370,31 +305,6 @@ def _path(thing: Object) -> str:
     return f"/api/v1/nodes/{metadata['name']}"
 
 
-def _wants(daemonset: Object, node: Object) -> bool:
-    """Whether a DaemonSet puts a pod on a node; Kubernetes' own taints keep none of its pods off."""
-    spec = daemonset["spec"]["template"]["spec"]
-    taints = [each for each in (node.get("spec") or {}).get("taints") or [] if not each["key"].startswith(_KUBERNETES)]
-    return selected(spec, node["metadata"].get("labels") or {}) and tolerated(taints, spec)
-
-
-def _labelled(thing: Object, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= (thing["metadata"].get("labels") or {}).items()
-
-
-def _available(deployment: Object) -> bool:
-    return ((deployment.get("status") or {}).get("availableReplicas") or 0) > 0
-
-
 def _kwok(node: Object) -> bool:
     metadata = node["metadata"]
     return (metadata.get("annotations") or {}).get(KWOK_ANNOTATION) == "fake" and not metadata.get("deletionTimestamp")
-
-
-def _started(pod: Object) -> bool:
-    """Whether KWOK has seen the pod: it runs, or the lab has said that it does not."""
-    return bool((pod.get("status") or {}).get("podIP")) and (pod["status"].get("phase") in {"Running", "Pending"})
-
-
-def _runs(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase == "Running" and bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")

@@ -194,13 +194,13 @@ def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True)
-class Desired:
-    """What the controller wants in the cluster, by the nodes that it sees.
+class Findings:
+    """Findings of the controller about the cluster's nodes.
 
     Attributes:
-        failure: why it gives up at once and changes nothing else; empty where it does not.
-        gpu_nodes: whether a node has GPUs; DaemonSets are neither made nor changed without one.
-        features: whether a node has a label of node feature discovery.
+        failure: error that ends the reconcile at once; empty without one.
+        gpu_nodes: a node has GPUs; without one DaemonSets are neither created nor changed.
+        features: a node has a label of node feature discovery.
         system: name and version of the first GPU node's operating system, the end of the driver image's tag.
     """
 
@@ -210,8 +210,11 @@ class Desired:
     system: str
 
 
-def desired(nodes: Mapping[str, Mapping[str, str]]) -> Desired:
-    """What the controller makes of the nodes' labels, by the nodes' names."""
+def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
+    """Findings of the controller about these nodes: labels by the node's name.
+
+    Of several nodes with GPUs the first by name stands for all; the real controller takes any one.
+    """
     features = any(key.startswith(FEATURES) for labels in nodes.values() for key in labels)
     first = next((nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None)
     failure, system = "", ""
@@ -225,7 +228,7 @@ def desired(nodes: Mapping[str, Mapping[str, str]]) -> Desired:
         version = first.get(OS_VERSION, "")
         name = first.get(OS_NAME, "")
         system = name + (version.partition(".")[0] if name in _WHOLE_VERSIONS else version)
-    return Desired(failure, first is not None, features, system)
+    return Findings(failure, first is not None, features, system)
 
 
 def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
@@ -250,12 +253,12 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
     )
 
 
-def status(namespace: str, found: Desired, states_not_ready: Collection[str]) -> dict[str, Any]:
+def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -> dict[str, Any]:
     """The ClusterPolicy's status, without times.
 
     Args:
         namespace: the operator's.
-        found: what the controller makes of the nodes.
+        found: findings about the nodes.
         states_not_ready: states whose DaemonSet is not ready, in the operator's order.
     """
     if found.failure:
@@ -273,28 +276,28 @@ def status(namespace: str, found: Desired, states_not_ready: Collection[str]) ->
 
 
 def _status(namespace: str, reason: str, message: str, *, error: bool = False) -> dict[str, Any]:
-    told = {"reason": reason, "message": message, "status": "True"}
-    quiet = {"message": "", "status": "False"}
+    true = {"reason": reason, "message": message, "status": "True"}
+    false = {"message": "", "status": "False"}
     conditions = [
-        {"type": "Ready", **(quiet | {"reason": "Error"} if error else told)},
-        {"type": "Error", **(told if error else quiet | {"reason": "Ready"})},
+        {"type": "Ready", **(false | {"reason": "Error"} if error else true)},
+        {"type": "Error", **(true if error else false | {"reason": "Ready"})},
     ]
     return {"state": NOT_READY if error else READY, "namespace": namespace, "conditions": conditions}
 
 
 def dated(now: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """A status with the time of each condition's last change; empty where the ClusterPolicy shows it already.
+    """Status with the time of each condition's last change; empty where the ClusterPolicy has it already.
 
     Args:
         now: the status that the ClusterPolicy has.
-        status: what it has to be.
-        time: now (RFC 3339).
+        status: the status that it should have.
+        time: current time (RFC 3339).
     """
     before = {each["type"]: each for each in now.get("conditions") or []}
     conditions = []
     for each in status["conditions"]:
         known = before.get(each["type"], {})
-        kept = known.get("lastTransitionTime") if known.get("status") == each["status"] else None
-        conditions.append({**each, "lastTransitionTime": kept or time})
+        same = known.get("status") == each["status"]
+        conditions.append({**each, "lastTransitionTime": (known.get("lastTransitionTime") if same else None) or time})
     dated_status = {**status, "conditions": conditions}
     return {} if all(now.get(key) == value for key, value in dated_status.items()) else dated_status

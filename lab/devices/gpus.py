@@ -1,8 +1,10 @@
 """The GPUs of GKE's machines, as the driver reports them.
 
-Names and memory: what `nvidia-smi` and GPU feature discovery show on such machines (`NVIDIA B200`, 183359MiB; an L4 of
-Google Compute Engine has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`). Compute capability: NVIDIA's page "CUDA
-GPUs". MIG: "Supported MIG Profiles" of the MIG user guide, which agrees with the default configuration of mig-parted.
+Answers to (believed): names and memory, as `nvidia-smi` and GPU feature discovery show them in public reports of such machines
+    (`NVIDIA B200`, 183359MiB; an L4 has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`)
+Answers to (read): https://developer.nvidia.com/cuda-gpus (compute capability)
+Answers to (read): https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ ("Supported MIG Profiles") and
+    https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (MIG profiles)
 """
 
 from __future__ import annotations

@@ -275,7 +275,9 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
 
 
 def _image(part: Mapping[str, Any]) -> str:
-    return f"{part.get('repository')}/{part.get('image')}:{part.get('version')}"
+    """An image's name; the operator takes parts that are missing from its own environment, which the lab does not know."""
+    path = "/".join(str(part[key]) for key in ("repository", "image") if part.get(key)) or "unknown"
+    return f"{path}:{part['version']}" if part.get("version") else path
 
 
 def _container(name: str, image: str, variables: Mapping[str, str]) -> Object:

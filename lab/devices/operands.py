@@ -1,7 +1,7 @@
-"""What the GPU Operator's operands do on a node: pure rules of the device plugin, GPU feature discovery, MIG manager and validator.
+"""The GPU Operator's operands on a node: pure rules of the device plugin, GPU feature discovery, MIG manager and validator.
 
-Everything is read from the operands' pods on the node and from the node itself, as the programs in them do: a setting of the
-ClusterPolicy counts when it has reached a pod.
+The rules read the node and the operands' pods on it, as the programs in the pods do: a setting of the ClusterPolicy counts when it
+has reached a pod.
 
 Left out: memory and engines of a MIG instance among its labels, MIG profiles with media extensions, the MIG manager's pause of GPU
 clients and its reboots, CUDA validation, the versions of a driver that GKE installed.
@@ -12,8 +12,9 @@ Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets an
     waits for what)
 Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go
     (configurations come from the hardware; a name that is not among them fails before a GPU is touched)
-Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/server/runtime_config_linux.go and
-    podsandbox (a pod whose runtime class has no handler gets no sandbox)
+Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/config/config.go and
+    https://github.com/NVIDIA/k8s-device-plugin/issues/479 (a pod whose runtime class has no handler gets no sandbox; so it is where
+    toolkit.enabled=false)
 Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's driver on COS: its
     folder, and no driver of the operator's there)
 Answers to (believed): a node with the label `berth/driver=preinstalled` has an image with a driver in the folder that pods look into
@@ -54,12 +55,12 @@ _LABEL_LENGTH = 63
 
 @dataclass(frozen=True)
 class Hold:
-    """Why a pod on a node is not ready.
+    """Reason for which a pod on a node is not ready.
 
     Attributes:
-        container: the container that keeps it; empty where none has been started.
+        container: container that is not ready; empty where none has been started.
         reason: the kubelet's word for the container's state; empty for an init container that runs and waits.
-        message: what is wrong.
+        message: error text.
     """
 
     container: str
@@ -69,6 +70,10 @@ class Hold:
 
 class MigError(Exception):
     """The MIG manager can't do what a node's label asks for."""
+
+
+class UnknownLayoutError(Exception):
+    """The MIG manager could do what a node's label asks for, and the lab does not know what becomes of the GPUs."""
 
 
 def variable(pod: Mapping[str, Any], name: str) -> str:
@@ -81,7 +86,8 @@ def driver_version(pods: Mapping[str, Object]) -> str:
     """Version of the driver that the operator has installed on a node; empty where it has not."""
     if DRIVER_POD not in pods:
         return ""
-    return str(pods[DRIVER_POD]["spec"]["containers"][0]["image"]).rpartition(":")[2].partition("-")[0]
+    _, _, tag = str(pods[DRIVER_POD]["spec"]["containers"][0]["image"]).rpartition(":")
+    return tag.partition("-")[0]
 
 
 def _driver_folder(pod: Mapping[str, Any]) -> str:
@@ -90,7 +96,7 @@ def _driver_folder(pod: Mapping[str, Any]) -> str:
 
 
 def driver_problem(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer: bool) -> str:
-    """Why the driver's validation waits on a node for ever; empty where it finds a driver.
+    """Error text: the validation of the driver never ends on this node. Empty where it finds a driver.
 
     Args:
         labels: the node's.
@@ -145,7 +151,7 @@ def blocked(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer:
         handler = pod["spec"].get("runtimeClassName")
         waits = [each["name"] for each in pod["spec"].get("initContainers") or []]
         if why and handler:
-            message = f'Failed to create pod sandbox: no runtime for "{handler}" is configured: {why}'
+            message = f'Failed to create pod sandbox: failed to get sandbox runtime: no runtime for "{handler}" is configured: {why}'
             holds[name] = Hold("", CREATES, message)
         elif "toolkit-validation" in waits and (why or VALIDATOR not in pods):
             # The validator writes the file that the other pods wait for.
@@ -153,15 +159,15 @@ def blocked(labels: Mapping[str, str], pods: Mapping[str, Object], *, installer:
     return holds
 
 
-def validation(capacity: Mapping[str, str], pod: Mapping[str, Any]) -> Hold | None:
-    """Why the operator's validator is not ready: it waits until the node shows GPUs.
+def validation(resources: Mapping[str, Any], pod: Mapping[str, Any]) -> Hold | None:
+    """Hold on the operator's validator, which waits until the node has GPUs; None where it has.
 
     Args:
-        capacity: the node's resources.
+        resources: what the node shows.
         pod: the validator's pod.
     """
     waits = {each["name"] for each in pod["spec"].get("initContainers") or []}
-    shown = any(name.startswith((GPU, "nvidia.com/mig-")) and str(count) != "0" for name, count in capacity.items())
+    shown = any(name.startswith((GPU, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items())
     if "plugin-validation" not in waits or shown:
         return None
     return Hold("plugin-validation", "", "GPU resources are not discovered by the node")
@@ -176,6 +182,7 @@ def instances(labels: Mapping[str, str], now: Mapping[str, int]) -> tuple[dict[s
 
     Raises:
         MigError: this GPU can't be cut so; it stays as it is.
+        UnknownLayoutError: the lab does not know this configuration.
     """
     gpu = GPUS.get(labels.get(ACCELERATOR, ""))
     wanted = labels.get(MIG_CONFIG, "")
@@ -187,10 +194,14 @@ def instances(labels: Mapping[str, str], now: Mapping[str, int]) -> tuple[dict[s
     if wanted == "all-balanced" and gpu is not None and profiles:
         return gpu.balanced(), True
     profile = wanted.removeprefix("all-")
+    if profiles and (profile == "enabled" or profile.rpartition(".")[0] in profiles):
+        raise UnknownLayoutError(
+            f"{MIG_CONFIG}={wanted}: a MIG configuration that is unknown to the lab; GPUs stay as they are"
+        )
     if not wanted.startswith("all-") or profile not in profiles:
         known = ", ".join([*(f"all-{name}" for name in profiles), *(["all-balanced"] if profiles else []), DISABLED])
         name = gpu.name if gpu is not None else "this GPU"
-        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration; the lab knows {known}")
+        raise MigError(f"{MIG_CONFIG}={wanted}: {name} has no such MIG configuration; it has {known}")
     return {profile: profiles[profile]}, True
 
 
@@ -198,13 +209,13 @@ def cut(labels: Mapping[str, str]) -> dict[str, int]:
     """MIG instances of each GPU of a node whose label has been followed, by profile."""
     try:
         return instances(labels, {})[0]
-    except MigError:
+    except (MigError, UnknownLayoutError):
         return {}
 
 
 @dataclass(frozen=True)
 class Served:
-    """What the device plugin registers on a node.
+    """Devices that the device plugin registers on a node.
 
     Attributes:
         resources: devices by the name of the extended resource.
@@ -220,7 +231,7 @@ class Served:
 def serve(
     labels: Mapping[str, str], strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True
 ) -> Served:
-    """What the device plugin makes of a node that has a driver.
+    """Devices that the device plugin registers on a node that has a driver.
 
     Args:
         labels: the node's.

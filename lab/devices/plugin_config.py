@@ -1,6 +1,7 @@
 """What NVIDIA's device plugin reads from one entry of its ConfigMap, and what it refuses.
 
-Rules and words are those of k8s-device-plugin v0.20 (its README, "Configuration file" and "Shared access to GPUs").
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules and words; README, "Configuration
+    file" and "Shared access to GPUs")
 """
 
 from __future__ import annotations

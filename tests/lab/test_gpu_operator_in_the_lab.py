@@ -73,6 +73,12 @@ class Operated:
         }
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
 
+    def remove_nodes(self, *names: str) -> None:
+        """Delete nodes with their pods, which would stay for a while and hold a DaemonSet's rollout back."""
+        self.kubectl("delete", "nodes", *names)
+        for name in names:
+            self.kubectl("delete", "pods", "-A", "--field-selector", f"spec.nodeName={name}", "--force")
+
     def label(self, node: str, *labels: str) -> None:
         self.kubectl("label", "node", node, "--overwrite", *labels)
 
@@ -132,7 +138,7 @@ class Operated:
     def condition(self, kind: str) -> tuple[str, str]:
         """Reason and message of a condition of the ClusterPolicy."""
         conditions = self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("conditions") or []
-        found = next((each for each in conditions if each["type"] == kind), {})
+        found: dict[str, str] = next((each for each in conditions if each["type"] == kind), {})
         return found.get("reason", ""), found.get("message", "")
 
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
@@ -210,9 +216,12 @@ def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) 
     again.label("gpus", "nvidia.com/gpu.replicas=none")
     again.sliced(32, 4)
     again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
+    # GPU feature discovery still has what it read.
+    again.shows({GPU: "64"}, replicas="4")
+    again.kubectl("rollout", "restart", "daemonset/gpu-feature-discovery", "-n", NAMESPACE)
     again.sliced(64, 8)
     again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": FOUR}))
-    again.kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app={PLUGIN}")
+    again.kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"app in ({PLUGIN},gpu-feature-discovery)")
     again.sliced(32, 4)
 
 
@@ -290,7 +299,7 @@ def test_an_entry_that_is_not_in_the_config_map_keeps_the_plugin_from_starting(o
         operated.sliced(32, 4, "lost")
         eventually(lambda: operated.state() == "ready", "the ClusterPolicy is ready")
     finally:
-        operated.kubectl("delete", "node", "lost")
+        operated.remove_nodes("lost")
 
 
 def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_away(again: Operated) -> None:
@@ -300,7 +309,7 @@ def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_awa
     assert not any(name.startswith("feature.node") for name in again.labels("tainted"))
     assert again.devices("tainted") == {}
     tolerations = [TAINT | {"operator": "Equal"}, {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    worker = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
+    worker: Any = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
     again.install("four", **worker)
     # The operator labels the node now, and its DaemonSets still don't go there.
     eventually(lambda: again.labels("tainted").get("nvidia.com/gpu.deploy.device-plugin") == "true", "it is labelled")
@@ -308,13 +317,13 @@ def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_awa
     assert again.devices("tainted") == {}
     again.install("four", **worker, daemonsets={"tolerations": tolerations})
     again.sliced(32, 4, "tainted")
-    again.kubectl("delete", "node", "tainted", "free")
+    again.remove_nodes("tainted", "free")
 
 
 def test_a_node_that_is_added_later_gets_the_same(operated: Operated) -> None:
     operated.add_node("later", **CONTROLLED, **PREINSTALLED)
     operated.sliced(32, 4, "later")
-    operated.kubectl("delete", "node", "later")
+    operated.remove_nodes("later")
 
 
 def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(operated: Operated) -> None:
@@ -331,7 +340,7 @@ def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(op
         eventually(lambda: operated.state() == "ready", "the ClusterPolicy is ready")
     finally:
         operated.kubectl("delete", "daemonset", "nvidia-driver-installer", "-n", "kube-system", "--ignore-not-found")
-        operated.kubectl("delete", "node", "bare")
+        operated.remove_nodes("bare")
 
 
 def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> None:
@@ -342,7 +351,7 @@ def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> No
     again.shows({GPU: "32"}, "labelled", present="true", product=None)
     assert not any(name.startswith("nvidia.com/") for name in again.labels("unseen"))
     assert again.devices("unseen") == {}
-    again.kubectl("delete", "node", "unseen", "labelled")
+    again.remove_nodes("unseen", "labelled")
 
 
 def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -> None:
@@ -359,7 +368,7 @@ def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -
     assert not [name for name in operated.labels("gkes") if name.startswith("nvidia.com/gpu.deploy.device")]
     operated.label("gkes", f"{OPERANDS_LABEL}-", f"{CONFIG}=renamed")
     operated.shows({GPU: "8", f"{GPU}.shared": "16"}, "gkes", product="NVIDIA-B200")
-    operated.kubectl("delete", "node", "gkes")
+    operated.remove_nodes("gkes")
 
 
 def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> None:
@@ -387,7 +396,7 @@ def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> N
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("mig.strategy=", 'spec.mig: Invalid value: "null": spec.mig in body must be of type object'),
+        ("mig.strategy=", "spec.mig in body must be of type object"),
         ("mig.strategy=double", 'Unsupported value: "double": supported values: "none", "single", "mixed"'),
         ("migManager.config.default=all-1g.23gb", 'supported values: "all-disabled", ""'),
     ],
@@ -398,7 +407,9 @@ def test_the_api_server_refuses_what_the_published_definition_refuses(
     chart = str(operated.lab.home.charts / "gpu-operator")
     rendered = operated.lab.run(["helm", "template", "x", chart, "--set", value]).stdout
     policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
-    command = ["kubectl", "create", "--dry-run=server", "--validate=ignore", "-f", "-"]
+    policy["metadata"]["name"] = "another"
+    # A POST drops a null that has no default before the server looks at types; applied by the server, it is refused.
+    command = ["kubectl", "apply", "--server-side", "--dry-run=server", "--validate=ignore", "-f", "-"]
     refused = operated.lab.run(command, stdin=json.dumps(policy), check=False)
     assert refused.returncode != 0
     assert words in refused.stderr
@@ -481,7 +492,10 @@ def test_devices_go_with_the_operator_and_its_own_labels_stay(operated: Operated
     operated.shows({}, product=None, replicas=None)
     # The operator takes none of its own labels away when its ClusterPolicy is deleted.
     assert operated.labels()["nvidia.com/gpu.deploy.device-plugin"] == "true"
-    assert not any(name.startswith("feature.node") for name in operated.labels())
+    eventually(
+        lambda: not any(name.startswith("feature.node") for name in operated.labels()),
+        "the labels of node feature discovery are gone",
+    )
     eventually(
         lambda: operated.lab.get("daemonsets", "-n", NAMESPACE)["items"] == [], "the operands' DaemonSets are gone"
     )

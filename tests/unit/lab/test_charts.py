@@ -37,6 +37,35 @@ def test_every_value_of_our_chart_is_the_published_ones_with_its_default(chart: 
     assert {path: published.get(path, "not there") for path in found} == found
 
 
+def rules(schema: dict[str, Any], *path: str) -> dict[tuple[str, ...], Any]:
+    """What a definition says of each of its fields: type, what is allowed, what is required, what is filled in."""
+    names = ("type", "enum", "required", "default", "nullable")
+    found = {path: {name: schema[name] for name in names if name in schema}}
+    for key, value in (schema.get("properties") or {}).items():
+        found |= rules(value, *path, key)
+    return found | (rules(schema["items"], *path, "[]") if "items" in schema else {})
+
+
+def specification(text: str) -> dict[str, Any]:
+    versions = yaml.safe_load(text)["spec"]["versions"]
+    return dict(versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
+
+
+def test_our_cluster_policy_refuses_what_the_published_one_refuses() -> None:
+    file = PUBLISHED / "gpu-operator" / "nvidia.com_clusterpolicies.yaml"
+    if not file.is_file():
+        pytest.skip(f"the published definition is not here: {file.relative_to(CLONE.parent)}")
+    ours = rules(specification((CHARTS / "gpu-operator" / "crds" / "clusterpolicies.yaml").read_text()))
+    published = rules(specification(file.read_text()))
+    assert len(ours) >= FEWEST["gpu-operator"]
+    assert {path: rule for path, rule in published.items() if path in ours} == ours
+    # Each field that the chart sets and that has rules of its own is there.
+    values = leaves(yaml.safe_load((CHARTS / "gpu-operator" / "values.yaml").read_text()))
+    strict = {path for path, rule in published.items() if "enum" in rule and path in values}
+    assert strict
+    assert strict <= ours.keys()
+
+
 @pytest.mark.parametrize(
     ("chart", "version", "app"),
     [

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.devices.autoscaler import selected, tolerated
-from lab.devices.controlled import Controller
 from lab.devices.operand_objects import OPERANDS
+from lab.devices.reconciler import Controller
 
 Object = dict[str, Any]
 NAMESPACE = "gpu-operator"

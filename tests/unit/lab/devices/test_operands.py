@@ -7,7 +7,7 @@ import pytest
 from lab.devices.advertised import GPU
 from lab.devices.gpu_operator import Policy
 from lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
-from lab.devices.operands import MigError, blocked, features, instances, serve, validation
+from lab.devices.operands import MigError, UnknownLayoutError, blocked, features, instances, serve, validation
 from lab.devices.plugin_config import PluginConfig
 
 NODE = {
@@ -120,9 +120,13 @@ def test_gpus_are_cut_as_the_nodes_label_says(labels: dict[str, str], mig: dict[
 
 @pytest.mark.parametrize("wanted", ["all-1g.10gb", "1g.23gb", "custom"])
 def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(wanted: str) -> None:
-    with pytest.raises(
-        MigError, match=rf"{wanted}: NVIDIA B200 has no such MIG configuration; the lab knows all-1g\.23gb"
-    ):
+    with pytest.raises(MigError, match=rf"{wanted}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
+        instances(NODE | {"nvidia.com/mig.config": wanted}, {})
+
+
+@pytest.mark.parametrize("wanted", ["all-enabled", "all-1g.23gb.me"])
+def test_what_the_mig_manager_knows_and_the_lab_does_not_is_said_to_be_unknown(wanted: str) -> None:
+    with pytest.raises(UnknownLayoutError, match="unknown to the lab"):
         instances(NODE | {"nvidia.com/mig.config": wanted}, {})
 
 

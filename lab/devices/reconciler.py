@@ -1,6 +1,6 @@
-"""The GPU Operator's controller at work in the lab's API server: nodes labelled, DaemonSets and runtime classes made, status told.
+"""The GPU Operator's controller at work in the lab's API server: node labels, DaemonSets, runtime classes and status.
 
-The rules are those of `gpu_operator.py` and `operand_objects.py`; here is what they are applied to, and what is remembered.
+The rules are in `gpu_operator.py` and `operand_objects.py`; this module applies them, and keeps the memory that they need.
 
 Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (E1: without a GPU node no DaemonSet is made and
     none deleted; H1: one that is turned off is deleted, a runtime class that is no longer named stays; I1: only another hash of its own
@@ -36,11 +36,11 @@ _log = logging.getLogger("lab.devices.gpu")
 
 @dataclass
 class Plan:
-    """What the controller does at one moment.
+    """Changes that one reconcile of the controller makes.
 
     Attributes:
         labels: labels of nodes to set, or to take away (None), by node.
-        create: DaemonSets to make.
+        create: DaemonSets to create.
         replace: DaemonSets to write again.
         delete: names of DaemonSets to delete.
         classes: names of runtime classes that have to be there.
@@ -76,7 +76,7 @@ class Controller:
         there: Mapping[str, Object],
         held: Collection[str],
     ) -> Plan:
-        """What the controller does now.
+        """Changes that the controller makes now.
 
         Args:
             nodes: the nodes' labels, by name.
@@ -93,7 +93,7 @@ class Controller:
             plan.labels = {name: change for name, change in changes.items() if change}
         nodes = {name: _patched(labels, plan.labels.get(name, {})) for name, labels in nodes.items()}
         self._labels, self._policy = dict(nodes), known
-        found = gpu_operator.desired(nodes)
+        found = gpu_operator.findings(nodes)
         states = [] if found.failure else self._operands(plan, settings, policy, namespace, there, held, found)
         plan.status = gpu_operator.status(namespace, found, states)
         return plan
@@ -106,7 +106,7 @@ class Controller:
         namespace: str,
         there: Mapping[str, Object],
         held: Collection[str],
-        found: gpu_operator.Desired,
+        found: gpu_operator.Findings,
     ) -> list[str]:
         """Plan DaemonSets and runtime classes; the states that are not ready."""
         plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
@@ -128,8 +128,8 @@ class Controller:
         return states
 
 
-class Controlled:
-    """The controller's hands."""
+class Reconciler:
+    """Applies the controller's plans to the lab's API server."""
 
     def __init__(self) -> None:
         self._controller = Controller()
@@ -148,7 +148,7 @@ class Controlled:
         there: Mapping[str, Object],
         held: Collection[str],
     ) -> None:
-        """Bring the cluster to what the controller wants.
+        """Reconcile the cluster.
 
         Raises:
             ProviderError: when the API server does not answer, or refuses.
