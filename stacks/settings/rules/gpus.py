@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from components.sharing.device_plugin import (
-    CONFIG_LABEL,
-    MIG_LABEL,
-    OPERANDS_LABEL,
-    WHOLE_KEY,
-    label_command,
-    serving_labels,
-)
+from components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY, label_command, serving_labels
 from stacks.settings import mig
 from stacks.settings.environment import EnvironmentSettings
 from stacks.settings.machines import MACHINES
@@ -186,7 +179,7 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings,
 
 
 def _contradicting_labels(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """A pool's own labels that say something else about its GPUs than its settings do."""
+    """Labels of a pool's `labels` that say something else about its GPUs than its settings do."""
     for name, pool in offered(settings.pools, settings.sharing).items():
         labels = serving_labels(pool)
         for key, value in pool.settings.labels.items():
@@ -228,7 +221,7 @@ def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
     operator = any(pool.settings.by_operator for pool in pools.values())
     for name, pool in pools.items():
         labels = serving_labels(pool)
-        if labels and (operator or OPERANDS_LABEL not in labels or pool.settings.by_dra):
+        if labels and (operator or pool.settings.by_dra):
             yield Problem(
                 ("environment", "pools", name),
                 f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabelled(pool)}; run:"

@@ -47,7 +47,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
 
 
 def _no_room_for_operators(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """Taints on all nodes that would otherwise take pods of no pool's: those of the operators, and GKE's own.
+    """Taints on every pool that could take the operators' own pods, and GKE's.
 
     Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS tolerates a taint of a pool's own, and
     GKE taints nodes with GPUs itself.
