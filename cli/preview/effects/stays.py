@@ -26,7 +26,7 @@ WAYS: Mapping[tuple[str, str], str] = {
     ): "write the account that nodes are to have as `cluster.nodeServiceAccount`, which replaces every pool",
     (NODE_POOL, "nodeConfig.guestAccelerators"): f"GKE refuses these GPUs with a machine type that has none; {_RENAME}",
     (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
-    (CLUSTER, "addonsConfig"): "GKE's Ray operator is switched off by `operators.kuberay.source: chart`",
+    (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
 }
 """What to do about a value that stays, by type and path, for each field that berth sends at times only."""
 
