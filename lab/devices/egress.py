@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -72,6 +73,14 @@ class RayHeads:
         if port == PROXY_PORT and serve.runs:
             return lambda request: _written(serve.proxy(request.path_qs))
         return None
+
+    async def answer(self, host: str, port: int, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer of whoever has the address now: the API server keeps connections, and an address goes to another pod."""
+        if answers := self.at(host, port):
+            return await answers(request)
+        response = web.Response(status=502, text="nothing listens there any more in a simulated pod")
+        response.force_close()
+        return response
 
     def simulated(self, host: str) -> bool:
         """Whether an address is that of a simulated pod of Ray: nothing else listens there."""
@@ -151,8 +160,8 @@ class _Connect(asyncio.Protocol):
         host, _, port = target.rpartition(":")
         if method != "CONNECT":
             raise ValueError("this is not CONNECT")
-        if answers := self._heads.at(host, int(port)):
-            return web.Server(answers)()
+        if self._heads.at(host, int(port)):
+            return web.Server(partial(self._heads.answer, host, int(port)))()
         if self._heads.simulated(host):
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         far = _Pipe(self._transport)

@@ -72,7 +72,8 @@ def test_a_simulated_head_answers_on_one_connection(tmp_path: Path) -> None:
     run(tmp_path, heads(), test)
 
 
-def test_a_head_that_is_gone_has_forgotten(tmp_path: Path) -> None:
+def test_a_connection_that_is_kept_reaches_the_pod_that_has_the_address_now(tmp_path: Path) -> None:
+    """KWOK gives addresses out again at once, and the API server keeps connections to them."""
     known = heads()
 
     async def test(connect: Connect) -> None:
@@ -80,9 +81,11 @@ def test_a_head_that_is_gone_has_forgotten(tmp_path: Path) -> None:
         await ask(reader, writer, f"PUT {APPLICATIONS}", json.dumps(CONFIG))
         known.see("1", None)
         known.see("2", RayNode("2", "a-head", HEAD.cluster, HEAD.address, head=True, ready=True))
-        reader, writer, _ = await connect("10.0.0.9:8265")
         _, text = await ask(reader, writer, f"GET {APPLICATIONS}")
-        assert json.loads(text)["applications"] == {}
+        assert json.loads(text)["applications"] == {}, "the next pod knows nothing of the last one's"
+        known.see("2", None)
+        assert (await ask(reader, writer, f"GET {APPLICATIONS}"))[0] == 502
+        assert await reader.read(-1) == b"", "and the connection is closed"
 
     run(tmp_path, known, test)
 
