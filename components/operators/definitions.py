@@ -99,7 +99,15 @@ def among(objects: Sequence[dict[str, Any]]) -> dict[str, str]:
     Args:
         objects: the objects.
     """
-    return {each["metadata"]["name"]: json.dumps(each) for each in objects if each["kind"] == _KIND}
+    found = [each for each in objects if each["kind"] == _KIND]
+    # On its way through the engine every number becomes a float, and the API server takes no 1.0 for an integer.
+    plain: list[dict[str, Any]] = json.loads(json.dumps(found), parse_float=_number)
+    return {each["metadata"]["name"]: json.dumps(each) for each in plain}
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _name(path: Path) -> str:

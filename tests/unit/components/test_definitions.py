@@ -44,9 +44,10 @@ def test_the_definitions_of_a_folder(chart: Chart) -> None:
 
 
 def test_the_definitions_among_rendered_objects() -> None:
-    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": RAY}, "spec": {}}
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": RAY}, "spec": {"maxLength": 63.0}}
     found = among([definition, {"kind": "Deployment", "metadata": {"name": "x"}}])
     assert {name: json.loads(text) for name, text in found.items()} == {RAY: definition}
+    assert '"maxLength": 63}' in found[RAY], "an integer again"
 
 
 class Cluster:

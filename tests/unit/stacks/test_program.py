@@ -96,6 +96,8 @@ def test_an_environment_registers_all_its_parts() -> None:
     release = releases["kuberay-operator"]
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
     assert release.inputs["values"] == {"image": {"tag": "v1.6.2"}}
+    assert "disableOpenapiValidation" not in release.inputs
+    assert releases["gpu-operator"].inputs["disableOpenapiValidation"] is True, "as NVIDIA's guide upgrades it"
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert "gke-gcloud-auth-plugin" in provider.inputs["kubeconfig"]["value"], "and it is a secret"
     assert provider.inputs["clusterIdentifier"] == "lab-id"
