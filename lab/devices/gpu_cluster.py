@@ -1,4 +1,7 @@
-"""State of the programs that bear on GPUs: their DaemonSets, and their pods on each node."""
+"""State of the programs that bear on GPUs: their DaemonSets, and their pods on each node.
+
+Simulates nothing: it reads the cluster for the modules that do.
+"""
 
 from __future__ import annotations
 

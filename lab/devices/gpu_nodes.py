@@ -7,7 +7,8 @@ Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kub
     device plugins that register the same resource, the one that registered last counts)
 Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the master writes the labels, those of GPU
     feature discovery too; they go with the DaemonSet that found them, and with the chart)
-Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts; when NVIDIA's goes, GKE's counts again
+Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts; when NVIDIA's goes, GKE's counts again.
+    A node of GKE's that both plugins serve for a while would settle it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The GPUs of GKE's machines, as the driver reports them.
 
 Answers to (believed): names and memory, as `nvidia-smi` and GPU feature discovery show them in public reports of such machines
-    (`NVIDIA B200`, 183359MiB; an L4 has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`)
+    (`NVIDIA B200`, 183359MiB; an L4 has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`). `nvidia-smi` on each machine type would settle it.
 Answers to (read): https://developer.nvidia.com/cuda-gpus (compute capability)
 Answers to (read): https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ ("Supported MIG Profiles") and
     https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (MIG profiles)

@@ -1,4 +1,7 @@
-"""The controller's eyes and hands: kopf handlers that apply the pure rules to what the API server shows."""
+"""The controller's eyes and hands: kopf handlers that apply the pure rules to what the API server shows.
+
+Simulates nothing: it connects the modules that do to the API server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a Deployment of the KubeRay operator asks of the program that stands in for its container."""
+"""What a Deployment of the KubeRay operator asks of the program that stands in for its container.
+
+Answers to (real): KubeRay's operator v1.6.2, whose program gets the arguments and variables that its Deployment says.
+"""
 
 from __future__ import annotations
 

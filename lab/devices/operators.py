@@ -2,6 +2,10 @@
 
 A Deployment asks for one (the chart), or the cluster does by GKE's add-on. Two would undo each other's work on every
 RayCluster: while the add-on is on, that of a Deployment is not run, and an event on the Deployment says so.
+
+Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine.
+Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab runs one of the two.
+    Both on one GKE cluster would settle it.
 """
 
 from __future__ import annotations

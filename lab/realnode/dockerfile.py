@@ -3,7 +3,7 @@
 The instructions are those that the Dockerfiles of folder images/ use: ARG, FROM, ENV, USER, WORKDIR, COPY and RUN.
 Every command of a RUN is run as it is written, as the Dockerfile's user, in a root file system that stands for the base image.
 
-Answers to (page): Dockerfile reference, https://docs.docker.com/reference/dockerfile/
+Answers to (read): Dockerfile reference, https://docs.docker.com/reference/dockerfile/
 """
 
 from __future__ import annotations

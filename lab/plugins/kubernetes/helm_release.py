@@ -3,7 +3,8 @@
 Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for resource `rel` (plugin 4.29.0).
 Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes v4.32.0,
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/invoke_helm_template.go
-Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has one.
+Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has one. One of the
+    real plugin would settle it.
 """
 
 from __future__ import annotations

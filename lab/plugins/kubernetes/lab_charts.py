@@ -4,7 +4,8 @@ So an environment comes up in the lab as it is written for Google Cloud. Only th
 they are published: a chart of another repository, another `oci://` reference and a folder are helm's business.
 
 Answers to (recorded): values of the published charts and their defaults, ../shared/upstream/*/values.yaml.
-Answers to (believed): that a published chart of another version than the lab's installs alike.
+Answers to (believed): that a published chart of another version than the lab's installs alike. Its values.yaml
+    would settle it.
 """
 
 from __future__ import annotations
