@@ -1,6 +1,7 @@
 """The way from the API server to pods: it asks here for every connection to a pod or kubelet, as GKE's asks konnectivity.
 
-A connection to a simulated head of Ray is answered by the simulation; every other one is passed on. So services, endpoints and the API
+A connection to a simulated head of Ray is answered by the simulation; one to this machine, the real node or a pod on it is passed on; all
+others are refused, as no simulated pod listens. So services, endpoints and the API
 server's proxy are the real ones, and KubeRay's operator asks a simulated dashboard in its own way.
 
 Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect over a Unix socket
@@ -10,9 +11,11 @@ Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import cast
 
@@ -38,6 +41,7 @@ class RayHeads:
     def __init__(self) -> None:
         self.nodes: dict[str, RayNode] = {}
         self._serves: dict[str, RayServe] = {}
+        self._real: dict[str, str] = {}
 
     def see(self, uid: str, node: RayNode | None) -> None:
         """A pod is there, has changed, or (None) is gone."""
@@ -82,9 +86,18 @@ class RayHeads:
         response.force_close()
         return response
 
-    def simulated(self, host: str) -> bool:
-        """Whether an address is that of a simulated pod of Ray: nothing else listens there."""
-        return any(node.address == host for node in self.nodes.values())
+    def reach(self, uid: str, address: str) -> None:
+        """A real node or a pod on it is there, or (without an address) gone: connections to it are passed on."""
+        if address:
+            self._real[uid] = address
+        else:
+            self._real.pop(uid, None)
+
+    def real(self, host: str) -> bool:
+        """Whether something other than a simulated pod may listen: this machine, the real node, a pod on it."""
+        with contextlib.suppress(ValueError):
+            return ip_address(host).is_loopback or host in self._real.values()
+        return host == "localhost"
 
     async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
         nodes = self._nodes_of(head)
@@ -162,10 +175,12 @@ class _Connect(asyncio.Protocol):
             raise ValueError("this is not CONNECT")
         if self._heads.at(host, int(port)):
             return web.Server(partial(self._heads.answer, host, int(port)))()
-        if self._heads.simulated(host):
+        host = host.strip("[]")
+        if not self._heads.real(host):
+            # Somebody else's machine may have the address of a simulated pod.
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         far = _Pipe(self._transport)
-        dial = asyncio.get_running_loop().create_connection(lambda: far, host.strip("[]"), int(port))
+        dial = asyncio.get_running_loop().create_connection(lambda: far, host, int(port))
         transport, _ = await asyncio.wait_for(dial, _DIAL_SECONDS)
         return _Pipe(transport)
 

@@ -66,14 +66,18 @@ class Controller:
 
     def see(self, kind: str, event: str | None, body: kopf.Body) -> None:
         """Something is there, has changed or is gone that may bear on devices."""
+        if kind == "Node":
+            addresses = {each["type"]: each["address"] for each in body.status.get("addresses") or []}
+            self._heads.reach(body.metadata.uid, "" if event == "DELETED" else addresses.get("InternalIP", ""))
         if self._observed.changed(kind, body, gone=event == "DELETED"):
             self._changed.set()
 
     async def pod(self, event: str | None, body: kopf.Body) -> None:
         """A pod is there, has changed or is gone."""
         self.see("Pod", event, body)
-        simulated = event != "DELETED" and body.spec.get("nodeName") != real_node.name(self.home.kubeconfig)
-        self._heads.see(body.metadata.uid, ray_node(body) if simulated else None)
+        there, real = event != "DELETED", body.spec.get("nodeName") == real_node.name(self.home.kubeconfig)
+        self._heads.see(body.metadata.uid, ray_node(body) if there and not real else None)
+        self._heads.reach(body.metadata.uid, body.status.get("podIP", "") if there and real else "")
         if event == "DELETED":
             self._gpus.forget_pod(body.metadata.uid)
             return

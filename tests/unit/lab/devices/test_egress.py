@@ -34,7 +34,12 @@ def run(tmp_path: Path, heads: RayHeads, test: Callable[[Connect], Awaitable[Non
         finally:
             await egress.close()
 
-    asyncio.run(all_of_it())
+    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests in the same process want.
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(all_of_it())
+    finally:
+        loop.close()
 
 
 async def ask(
@@ -111,6 +116,26 @@ def test_everything_else_is_passed_on_both_ways(tmp_path: Path) -> None:
         assert (await connect(f"127.0.0.1:{port}"))[2].startswith("HTTP/1.1 502"), "nobody listens there any more"
 
     run(tmp_path, heads(), test)
+
+
+def test_an_address_of_the_pods_range_is_nobody_elses(tmp_path: Path) -> None:
+    """Somebody's own machine may have it: a pod that is not known yet must not lead there, and stay so in a kept connection."""
+    known = heads()
+
+    async def test(connect: Connect) -> None:
+        assert (await connect("10.0.0.77:8000"))[2].startswith("HTTP/1.1 502")
+
+    run(tmp_path, known, test)
+    assert [known.real(host) for host in ("127.0.0.1", "localhost", "10.0.0.77", "example.com")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    known.reach("node", "10.199.0.1")
+    assert known.real("10.199.0.1")
+    known.reach("node", "")
+    assert not known.real("10.199.0.1")
 
 
 def test_what_is_not_connect_is_refused(tmp_path: Path) -> None:
