@@ -19,10 +19,6 @@ IGNORED_CHANGES = ["nodeConfig"]
 would replace the cluster (https://github.com/hashicorp/terraform-provider-google/issues/12070)."""
 
 
-EVERYWHERE = {"everywhere": "0.0.0.0/0"}
-"""The networks from which a control plane can be reached where the settings name none: access takes credentials only."""
-
-
 def cluster_arguments(settings: EnvironmentSettings) -> dict[str, Any]:
     """The arguments of the cluster, except its name and networks.
 
@@ -103,14 +99,16 @@ def _private(cluster: ClusterSettings) -> dict[str, Any]:
     return {"enable_private_nodes": cluster.private_nodes, "enable_private_endpoint": cluster.private_endpoint}
 
 
-def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any]:
+def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
     """Networks from which the control plane can be reached; a private endpoint has such a list, be it empty.
 
-    The list is always sent. What is left out stays in force, and the provider cannot switch a list off:
-    a list of everywhere is what an open control plane has.
+    Without a list in the settings nothing is sent, so that a list that is in force stays. A list of
+    everywhere in its place would open control planes that somebody closed outside berth.
     """
-    networks = cluster.authorized_networks or ({} if cluster.private_endpoint else EVERYWHERE)
-    return {"cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(networks.items())]}
+    if not cluster.authorized_networks and not cluster.private_endpoint:
+        return None
+    blocks = [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(cluster.authorized_networks.items())]
+    return {"cidr_blocks": blocks}
 
 
 def _addons(settings: EnvironmentSettings) -> dict[str, Any] | None:

@@ -40,7 +40,8 @@ class ClusterSettings(Settings):
     private_endpoint: bool = False
     """The control plane has no public address either: whoever runs Pulumi must be in the network."""
     authorized_networks: dict[Name, Cidr] = {}
-    """From where the control plane can be reached, by a name for each range. Default: from everywhere, with credentials."""
+    """From where the control plane can be reached, by a name for each range. Default: a new
+    cluster can be reached from everywhere, with credentials; a list that is in force stays. `all: 0.0.0.0/0` opens it again."""
     multi_networking: bool | None = None
     """GKE multi-networking. Default: where a pool has `rdma: networks`."""
     logging: list[Literal["SYSTEM", "WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER"]] = [

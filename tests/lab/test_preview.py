@@ -158,13 +158,19 @@ def test_values_that_are_taken_out_stay_and_that_is_said(fleet: Project) -> None
     assert "`maxPodsPerNode: 110`, which replaces the pool" in preview(fleet).stdout
 
 
-def test_an_emptied_list_of_networks_opens_the_control_plane_again(fleet: Project) -> None:
+def test_an_emptied_list_of_networks_stays_until_the_control_plane_is_opened(fleet: Project) -> None:
     changed(fleet, cluster__authorizedNetworks=None)
+    emptied = json.loads(preview(fleet, "--json").stdout)
+    assert [(stay["path"], "{all: 0.0.0.0/0}" in stay["way"]) for stay in emptied["stays"]] == [
+        ("masterAuthorizedNetworksConfig", True)
+    ]
+    assert emptied["changes"] == []
+    changed(fleet, cluster__authorizedNetworks={"all": "0.0.0.0/0"})
     (change,) = json.loads(preview(fleet, "--json").stdout)["changes"]
     assert (change["resource"], change["operation"], change["level"]) == ("GKE cluster", "update", "disturbs")
-    assert {each["path"]: each["new"] for each in change["properties"]} == {
+    assert {prop["path"]: prop["new"] for prop in change["properties"]} == {
         "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock": "0.0.0.0/0",
-        "masterAuthorizedNetworksConfig.cidrBlocks[0].displayName": "everywhere",
+        "masterAuthorizedNetworksConfig.cidrBlocks[0].displayName": "all",
     }
 
 

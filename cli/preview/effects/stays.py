@@ -25,6 +25,9 @@ WAYS: Mapping[tuple[str, str], str] = {
         "nodeConfig.serviceAccount",
     ): "write the account that nodes are to have as `cluster.nodeServiceAccount`, which replaces every pool",
     (NODE_POOL, "nodeConfig.guestAccelerators"): f"GKE refuses these GPUs with a machine type that has none; {_RENAME}",
+    (CLUSTER, "masterAuthorizedNetworksConfig"): (
+        "write `authorizedNetworks: {all: 0.0.0.0/0}` to open the control plane to every network"
+    ),
     (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
     (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
 }

@@ -41,8 +41,8 @@ def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
         if network == _EVERYWHERE:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
-                "lets the whole internet reach the control plane, as if there were no list; name the networks of your office and"
-                " your CI, or take `authorizedNetworks` out",
+                "lets the whole internet reach the control plane, as a new cluster without a list does; name the networks of"
+                " your office and your CI",
             )
 
 

@@ -100,6 +100,7 @@ LEFT_OUT: list[tuple[str, Inputs]] = [
     (NODE_POOL, {"nodeConfig": {"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}}),
     (NODE_POOL, {"nodeConfig": {"serviceAccount": "nodes@some-project.iam.gserviceaccount.com"}}),
     (NODE_POOL, {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": 1}]}}),
+    (CLUSTER, {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}),
     (CLUSTER, {"nodeLocations": ["us-central1-b"]}),
     (CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}),
 ]

@@ -273,8 +273,8 @@ def test_a_list_of_everyone_who_reaches_the_control_plane_is_warned_of() -> None
     networks = {"office": "203.0.113.0/24", "all": "0.0.0.0/0"}
     assert warnings({"cluster": {"authorizedNetworks": networks}}) == [
         (
-            "environment.cluster.authorizedNetworks.all: lets the whole internet reach the control plane, as if there were no list;"
-            " name the networks of your office and your CI, or take `authorizedNetworks` out"
+            "environment.cluster.authorizedNetworks.all: lets the whole internet reach the control plane, as a new cluster"
+            " without a list does; name the networks of your office and your CI"
         )
     ]
 
