@@ -99,9 +99,11 @@ def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENC
             return Plugin(found)
         reason = "" if choice == "real" else _remembered(own, engine)
         if not reason:
-            with progress.step(f"fetching Pulumi's {NAME} plugin {wanted_version()}", "") as step:
+            named = f"Pulumi's {NAME} plugin {wanted_version()}"
+            with progress.step(f"fetching {named}", f"fetched {named}") as step:
                 reason = _fetch(engine, own, silence)
-                step.done = f"Pulumi's {NAME} plugin {wanted_version()}: {reason or 'fetched'}"
+                if reason:
+                    step.done = f"{named} cannot be fetched here: the lab's stand-in takes its place"
             found = _found(home, own)
             if found is not None:
                 return Plugin(found)
@@ -207,7 +209,10 @@ def _fetch(engine: Path, own: Path, silence: float) -> str:
         if process.returncode == 0:
             return ""
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1].removeprefix("error: ") if lines else f"pulumi exited with code {process.returncode}"
+        # After what the engine puts in front: "error: [resource plugin kubernetes-4.34.2] downloading from : ".
+        if not lines:
+            return f"pulumi exited with code {process.returncode}"
+        return lines[-1].rpartition(" downloading from : ")[2].removeprefix("error: ")
 
 
 def _finished(process: subprocess.Popen[bytes], folders: list[Path], log: Path, silence: float) -> bool:

@@ -466,7 +466,8 @@ def test_a_refused_plan_agrees_with_the_recorded_one(replay: dict[str, Any]) -> 
     assert replay["plan update"]["diagnostics"] == theirs["diagnostics"]
     again = json.loads(recorded("3-preview-noop.json"))
     assert replay["plan again"]["changeSummary"] == again["changeSummary"]
-    assert replay["plan again"]["diagnostics"] == again["diagnostics"] == []
+    # The engine leaves an empty list out.
+    assert replay["plan again"].get("diagnostics", []) == again["diagnostics"] == []
 
 
 @needs_recordings

@@ -195,7 +195,7 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
             own_lab.run(["helm", "install", "by-hand", str(old), "--create-namespace", *release])
             assert "cdi" not in own_lab.get("clusterpolicy", "cluster-policy")["spec"]
             own_lab.run(["helm", "upgrade", "by-hand", str(new), *release, *flags])
-            assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"] == {"enabled": True}
+            assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"]["enabled"] is True
             own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--wait"])
             own_lab.run(["kubectl", "delete", "crd", "clusterpolicies.nvidia.com"])
     finally:
@@ -230,7 +230,7 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
         assert after.releases == {name: f"{name}-{version}" for name, version in NOW.items()}
         assert serves(project, "raycronjobs.ray.io")
         assert has_field(project, "rayclusters.ray.io", "upgradeStrategy")
-        assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"] == {"enabled": True}
+        assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"]["enabled"] is True
         eventually(
             lambda: daemon_images(project, "nccl-rdma-installer") == {versions.GIB_IMAGE},
             "gIB's installer is rolled out",
