@@ -144,7 +144,9 @@ class Operated:
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
         """The operands' pods on a node by the name of their DaemonSet."""
         items = self.lab.get("pods", "-n", NAMESPACE, "--field-selector", f"spec.nodeName={node}")["items"]
-        return {each["metadata"]["labels"]["app"]: each for each in items if "app" in each["metadata"]["labels"]}
+        labelled = [pod for pod in items if "app" in pod["metadata"]["labels"]]  # all but feature discovery's
+        # The operator's own pod is a Deployment's, on whichever node the scheduler chose.
+        return {pod["metadata"]["labels"]["app"]: pod for pod in labelled if owner_kind(pod) == "DaemonSet"}
 
     def waits(self, node: str, operand: str, words: str) -> bool:
         """Whether an operand's pod on a node says that it is not ready, in these words."""
@@ -155,6 +157,10 @@ class Operated:
         """Messages of events about objects whose name begins so."""
         items = self.lab.get("events", "-A", "--field-selector", f"reason={reason},type=Warning")["items"]
         return [event["message"] for event in items if event["involvedObject"]["name"].startswith(about)]
+
+
+def owner_kind(pod: dict[str, Any]) -> str:
+    return str(next((owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])), ""))
 
 
 @pytest.fixture(scope="module")
