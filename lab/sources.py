@@ -1,4 +1,4 @@
-"""What each simulated behaviour of the lab answers to, as the modules that simulate it say.
+"""Sources of the lab's simulated behaviours, read from the modules that simulate them.
 
 The last paragraph of a module's docstring has one line or more of the form `Answers to (KIND): SOURCE`, or one line `Simulates
 nothing: WHAT IT IS`; a long line goes on in lines that are indented by four spaces. A chart says the same in comments at the top of
@@ -103,7 +103,7 @@ def modules(clone: Path = CLONE) -> list[Module]:
 
 
 def believed(folder: str, clone: Path = CLONE) -> Iterator[tuple[str, str]]:
-    """What the modules of a folder believe, each with the module's path."""
+    """Sources of kind `believed` in a folder's modules: pairs of the module's path and the source's text."""
     for module in modules(clone):
         if module.path.startswith(f"{folder}/"):
             yield from ((module.path, source.text) for source in module.sources if source.kind == "believed")

@@ -71,7 +71,7 @@ def complete(service: RayServiceSettings) -> RayServiceSettings:
 
 
 def problems(settings: EnvironmentSettings) -> Iterator[Problem]:
-    """What is wrong with the code of an environment's services."""
+    """Problems with the code of an environment's services."""
     for name, service in settings.services.items():
         if service.code is None:
             continue

@@ -66,7 +66,7 @@ class RayHeads:
         return [node for node in self.nodes.values() if node.cluster == one.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
-        """What answers at an address: a head's dashboard, or Serve's proxy on any node; None where nothing listens."""
+        """Responder at an address: a head's dashboard, or Serve's proxy on any node; None where nothing listens."""
         node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
         head = node and next((each for each in self._nodes_of(node) if each.head and each.ready), None)
         if node is None or head is None:
@@ -163,7 +163,7 @@ class _Connect(asyncio.Protocol):
         self._transport.resume_reading()
 
     async def _protocol(self) -> asyncio.Protocol:
-        """What goes on with the connection.
+        """Protocol that handles the rest of the connection.
 
         Raises:
             OSError: nothing listens where it should go.

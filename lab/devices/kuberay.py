@@ -1,4 +1,4 @@
-"""What a Deployment of the KubeRay operator asks of the program that stands in for its container.
+"""Flags and variables that a KubeRay operator's Deployment sets for the program that stands in for its container.
 
 Answers to (real): KubeRay's operator v1.6.2, whose program gets the arguments and variables that its Deployment says.
 """

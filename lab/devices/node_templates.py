@@ -1,4 +1,4 @@
-"""What the cluster autoscaler takes a further node for, by instance group: a pool in a zone.
+"""Node templates of the cluster autoscaler: the node that it expects to add to an instance group, a pool in a zone.
 
 Like the real one it copies a ready node of the group where there is one, remembers it while it runs, and without any builds
 the node from the machine: cores, memory, and nvidia.com/gpu for each accelerator. A node with an accelerator label and no
@@ -116,7 +116,7 @@ class Templates:
             self._remembered[pool.id, zone] = Template(labels, {**_allocatable(node), **devices}, devices)
 
     def of(self, pool: Record, zone: str) -> Template:
-        """What one more node of a pool in a zone would be."""
+        """Template of one more node of a pool in a zone."""
         return self._remembered.get((pool.id, zone)) or from_machine(pool, zone)
 
     def expected(self, node: Object, pool: Record | None, published: Published) -> Object:

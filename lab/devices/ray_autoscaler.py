@@ -124,7 +124,7 @@ def _replace(key: str, value: Any) -> Object:
 
 
 def _of_a_worker(group: Mapping[str, Any]) -> dict[str, float]:
-    """What Ray will count on a worker of a group: as KubeRay will tell it, from the group's parameters and its container's limits."""
+    """Resources that Ray will count on a group's worker, as KubeRay derives them from parameters and limits."""
     limits = group["template"]["spec"]["containers"][0].get("resources", {}).get("limits") or {}
     gpus = sum(float(amount) for name, amount in limits.items() if name.endswith("gpu"))
     given = " ".join(f"--{name}={value}" for name, value in (group.get("rayStartParams") or {}).items())

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass
 class Room:
-    """What is left on a node.
+    """Capacity of a node that no replica has requested.
 
     Attributes:
         uid: the node's.
@@ -72,7 +72,7 @@ class Room:
 
 @dataclass
 class Load:
-    """What replicas ask of nodes.
+    """Demand of replicas for the resources of nodes.
 
     Attributes:
         rooms: the nodes.
@@ -125,7 +125,7 @@ class RayServe:
         return Answer(200, json.dumps(self._details(nodes)[0]), _JSON)
 
     def load(self, nodes: Sequence[RayNode]) -> Load:
-        """What replicas ask of the nodes, for whoever scales them."""
+        """Demand of replicas for the resources of the nodes, for Ray's autoscaler."""
         return self._details(nodes)[1]
 
     def proxy(self, target: str) -> Answer:
@@ -197,7 +197,7 @@ class RayServe:
 
 
 def refusals(config: Any) -> Iterator[str]:
-    """What Ray refuses in a configuration; keys that it does not know it takes."""
+    """Errors for which Ray refuses a configuration; Ray accepts keys that it does not know."""
     applications = config.get("applications") if isinstance(config, dict) else None
     if not isinstance(applications, list):
         yield "applications\n  Field required"
@@ -274,7 +274,7 @@ def _first_replicas(config: Mapping[str, Any]) -> int:
 
 
 def _needs(config: Mapping[str, Any]) -> dict[str, float]:
-    """What one replica takes of a node; nothing where the configuration leaves it to the code, which is not known."""
+    """Resources of one replica on a node; empty where the configuration leaves them to the code, which is not known."""
     options = config.get("ray_actor_options")
     if options is None:
         return {}

@@ -1,4 +1,4 @@
-"""What all answers draw from: conditions, records and the control plane of one lab.
+"""State behind all answers: conditions, records and the control plane of one lab.
 
 Answers to (real): the version of the lab's API server.
 Answers to (believed): the texts for a missing project and an API that is off. `berth doctor` on

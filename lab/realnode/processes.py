@@ -1,4 +1,4 @@
-"""What a real node runs, as data for the lab's process table.
+"""Processes of a real node, as data for the lab's process table.
 
 Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3, CoreDNS 1.12.4 and DraNet 1.4.0, built from
     source (lab/tools).

@@ -1,4 +1,4 @@
-"""What a machine must be for a real node, and an address range that nothing on it uses.
+"""Requirements of a machine for a real node, and an unused address range.
 
 Simulates nothing: it looks at what this machine has.
 """

@@ -1,4 +1,4 @@
-"""What a RayCluster needs of its image beyond Ray, and whether the image is known to have it."""
+"""Requirements of a RayCluster for its image beyond Ray, and whether the image is known to meet them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
 """How containers inside Ray's pods get the pods' GPUs."""
 
 ImageContent = Literal["libnl", "podman", "torch"]
-"""What an image may have beyond Ray, where berth asks for it."""
+"""Content of an image beyond Ray that berth may need."""
 
 
 class HeadShape(Settings):
@@ -198,7 +198,7 @@ class RayClusterSettings(Settings):
     head: Head
     image: str
     image_has: tuple[ImageContent, ...] = ()
-    """What the settings say that the image has; `image.contents` adds what is known by its name."""
+    """Content that the settings declare for the image; `image.contents` adds what is known by the image's name."""
     ray_version: str
     env: dict[str, str]
     nccl: Nccl = Nccl()

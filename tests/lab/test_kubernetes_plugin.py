@@ -416,7 +416,7 @@ def recorded(file: str) -> str:
 
 
 def diagnostics(text: str) -> dict[str, str]:
-    """What a run says of each resource at its end, in one line each."""
+    """Diagnostics that a run prints at its end, as one line by the resource's name."""
     body = text.partition("Diagnostics:\n")[2].partition("\nResources:")[0]
     found = re.findall(r"^  \S+ \(([\w-]+)\):\n(.*?)(?=^  \S+ \([\w-]+\):$|\Z)", body, re.MULTILINE | re.DOTALL)
     return {name: " ".join(said.split()) for name, said in found}

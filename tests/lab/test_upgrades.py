@@ -117,7 +117,7 @@ def settings(charts: dict[str, Path], version: dict[str, str], gib: str | None) 
 
 @dataclass
 class Seen:
-    """What the cluster had at one moment."""
+    """State of the cluster at one moment."""
 
     pods: dict[str, str]
     releases: dict[str, str]

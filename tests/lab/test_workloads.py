@@ -149,7 +149,7 @@ def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
 
 
 def active(work: Project) -> dict[str, Any]:
-    """What KubeRay's operator says of the service's cluster that serves."""
+    """Status of the service's active cluster, as KubeRay's operator reports it."""
     (service,) = work.get("rayservices", "-n", "berth-chat")
     return dict(service["status"]["activeServiceStatus"])
 
@@ -252,7 +252,7 @@ def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
 
 
 def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
-    """As shipped, but for how long everything stays. Ray's autoscaler and Serve are simulated; the pool's autoscaler is the lab's."""
+    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the pool's autoscaler."""
     text = (CLONE / SHIPPED).read_text(encoding="utf-8")
     settings = yaml.safe_load(text)["config"]["berth:environment"]
     service = settings["services"]["stable-diffusion"]

@@ -1,4 +1,4 @@
-"""What each module of the lab answers to: the lines are there, are read as they are meant, and the page has all of them."""
+"""Lines on the sources of the lab's modules: they exist, are parsed as meant, and are all on the page."""
 
 from __future__ import annotations
 

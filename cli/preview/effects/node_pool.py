@@ -1,4 +1,4 @@
-"""What a change of a node pool does. Many changes look like edits, and recreate every node.
+"""Effects of a change of a node pool. Many changes look like edits, and recreate every node.
 
 Which changes recreate nodes is a fact about each field of Google's provider
 (components/gke/provider_fields); the engine says which ones replace the pool. How GKE recreates nodes:

@@ -31,7 +31,7 @@ WAYS: Mapping[tuple[str, str], str] = {
     (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
     (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
 }
-"""What to do about a value that stays, by type and path, for each field that berth sends at times only."""
+"""Advice about a value that stays, by type and path, for each field that berth does not always send."""
 
 QUIET: Mapping[tuple[str, str], str] = {
     (NODE_POOL, "nodeCount"): "the autoscaler's business from then on",

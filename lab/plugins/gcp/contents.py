@@ -1,4 +1,4 @@
-"""What is in a cluster beside its nodes: the add-ons that GKE puts there, and what goes with it when it is deleted.
+"""Contents of a cluster beside its nodes: the add-ons that GKE installs, and the objects that are deleted with it.
 
 Answers to (real): the custom resource definitions of KubeRay's own chart, for GKE's Ray operator
     add-on.

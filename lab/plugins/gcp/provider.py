@@ -292,7 +292,7 @@ def _plain(properties: Properties) -> Properties:
 
 
 def _asked(old: Properties, there: Properties) -> Properties:
-    """What is there of the inputs that the program gave: the rest is in the outputs."""
+    """Current values of the inputs that the program gave; all other values are in the outputs."""
     found = {}
     for key in old.keys() & there.keys():
         before, now = old[key], there[key]

@@ -1,4 +1,4 @@
-"""What each resource type of the simulated cloud brings: how it is named, checked, made, changed and removed.
+"""Resource types of the simulated cloud: how each is named, checked, created, changed and removed.
 
 Which changes replace a resource, which values stay, and which values are refused are facts about the
 fields of Google's provider.
@@ -90,7 +90,7 @@ class ResourceType:
         raise NotImplementedError
 
     def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        """What is refused before anything is sent, beyond the rules of single fields: pairs of a path and a reason."""
+        """Problems found before anything is sent, beyond the rules of single fields: pairs of a path and a reason."""
         del inputs
         return []
 

@@ -1,4 +1,4 @@
-"""What differs between an object as it was last seen and as the program wants it, path by path.
+"""Differences between an object as it was last seen and as the program wants it, path by path.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (4-preview-update.json)

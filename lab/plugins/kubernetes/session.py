@@ -1,4 +1,4 @@
-"""What every object of one provider shares: its settings, its cluster, and how to speak to the user.
+"""Session that the objects of one provider share: settings, cluster, and messages to the user.
 
 Simulates nothing: settings, cluster and messages that the objects of one provider share.
 """

@@ -214,7 +214,7 @@ def _mps_beside_mixed_mig(settings: EnvironmentSettings) -> Iterable[Problem]:
 
 
 def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """What berth cannot see to by itself: labels on the nodes of an existing cluster."""
+    """Warnings about labels on the nodes of an existing cluster, which berth does not set."""
     if not settings.cluster.existing:
         return
     pools = offered(settings.pools, settings.sharing)
@@ -231,7 +231,7 @@ def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
 
 
 def _unlabelled(pool: Pool) -> str:
-    """What happens on nodes of a pool without its labels."""
+    """Effect on nodes of a pool that lack the pool's labels."""
     if pool.settings.by_dra:
         return "a device plugin hands out the same GPUs as claims do, each to two pods"
     if not pool.settings.by_operator:

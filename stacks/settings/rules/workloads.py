@@ -165,7 +165,7 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
 
 
 def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    """What Ray refuses of a deployment (tests/unit/lab/devices/ray_serve.json)."""
+    """Problems for which Ray refuses a deployment (tests/unit/lab/devices/ray_serve.json)."""
     replicas = deployment.get("num_replicas")
     if isinstance(replicas, int) and replicas < 1:
         message = f"{replicas} is less than 1, which Ray refuses; for none while nobody asks: autoscaling_config: {{min_replicas: 0}}"
@@ -185,7 +185,7 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
 
 
 def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    """What is wrong with the runtime environment of an application or deployment; nobody uploads a folder for them."""
+    """Problems with the runtime environment of an application or deployment; nothing uploads a folder for either."""
     runtime_env = part.get("runtime_env", {})
     path = (*path, "runtime_env")
     if not isinstance(runtime_env, dict):

@@ -1,4 +1,4 @@
-"""What an upgrade of an installed program does to what runs: effects that `berth preview` names."""
+"""Effects of an upgrade of an installed program on running workloads, as `berth preview` names them."""
 
 from __future__ import annotations
 

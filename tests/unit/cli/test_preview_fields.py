@@ -1,4 +1,4 @@
-"""What the preview says of an edit in place of every field of pools and clusters, and of values that stay."""
+"""Effects in the preview of an edit in place of every field of pools and clusters, and lines about values that stay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLUSTER_FIELDS = {
 
 
 def changed(token: str, path: str) -> list[tuple[str, str]]:
-    """What is said of an edit in place, with somebody on the pool."""
+    """Levels and texts of the effects of an edit in place, with a RayCluster on the pool."""
     old, new = pool(), pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
     step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
     around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []

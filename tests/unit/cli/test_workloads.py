@@ -250,7 +250,7 @@ def test_edits_of_a_service(spec: dict[str, Any], path: str, expected: tuple[str
 
 
 def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
-    """As an edit of the code is: the new configuration goes to the second cluster alone."""
+    """An edit of the code: the new configuration goes to the second cluster alone."""
     old = of_service()
     new = changed(old, rayClusterConfig=cluster_config(2), serveConfigV2="applications: []")
     paths = differing("spec.rayClusterConfig.workerGroupSpecs", "spec.serveConfigV2")

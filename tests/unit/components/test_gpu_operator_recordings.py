@@ -1,4 +1,4 @@
-"""What berth sends and labels, held to recordings of the real GPU Operator v26.7.0 and to its ClusterPolicy's schema.
+"""Values and labels that berth sets, held to recordings of the GPU Operator v26.7.0 and its ClusterPolicy's schema.
 
 The recordings and the schema are in ../shared/upstream/gpu-operator; where a clone has no such folder, the facts at the top stand
 for them.
@@ -30,7 +30,7 @@ DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "
 """The chart's own `daemonsets.tolerations` (F1)."""
 MIG_STRATEGIES = {"none", "single", "mixed"}
 MIG_DEFAULTS = {"all-disabled", ""}
-"""What the ClusterPolicy's schema takes (G5)."""
+"""MIG strategies and default configurations that the ClusterPolicy's schema accepts (G5)."""
 PLUGIN_WORKLOAD = "false"
 """WITH_WORKLOAD of the validator's plugin-validation where nobody sets it (A1)."""
 

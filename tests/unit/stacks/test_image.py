@@ -1,4 +1,4 @@
-"""What RayClusters need of their images beyond Ray: berth warns where an image is not known to have it."""
+"""Warnings about images that are not known to have what RayClusters need of them beyond Ray."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def accepted(given: dict[str, Any]) -> EnvironmentSettings:
 
 
 def warnings(given: dict[str, Any]) -> list[str]:
-    """What berth warns of, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
+    """Warnings of berth, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
     images = {"defaults": {"imageHas": ["libnl", "torch"]}}
     return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(over(given, images))).warnings]
 

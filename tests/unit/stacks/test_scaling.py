@@ -1,4 +1,4 @@
-"""What berth says of pools that GKE's cluster autoscaler grows in some states only, and of pools that it grows as they are."""
+"""Warnings about pools that GKE's cluster autoscaler grows in some states only; none about pools that always grow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A player for recorded cases of the GPU Operator's controller: the lab's own rules, with a small cluster around them.
 
-The cluster is what a real one does by itself: a DaemonSet's pods go where its selector and tolerations let them, and run.
+The cluster does automatically what a real one does:
+a DaemonSet's pods go where its selector and tolerations let them, and run.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Player:
             daemonset["status"] = counts | ({"numberUnavailable": waiting} if waiting else {})
 
     def change(self, change: Mapping[str, Any]) -> None:
-        """What a step does."""
+        """Apply the change of a step."""
         if self._stops:
             self._running = change.get("operator") == "started"
             self._controller.stop()

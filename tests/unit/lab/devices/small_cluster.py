@@ -45,7 +45,7 @@ class SmallCluster:
         self.add("nodes", name, labels=labels, annotations=annotations, spec={"taints": list(taints)}, status={})
 
     def install(self, spec: Object, config: dict[str, str], *, tolerations: list[Object] | None = None) -> None:
-        """What the chart brings: the operator, node feature discovery, a ConfigMap and the ClusterPolicy."""
+        """Install the objects of the chart: the operator, node feature discovery, a ConfigMap and the ClusterPolicy."""
         for name, labels in (("gpu-operator", {}), ("nfd-master", MASTER)):
             self.add("deployments", name, labels=labels, namespace=NAMESPACE, status={"availableReplicas": 1})
         template = {"metadata": {"labels": WORKER}, "spec": {"tolerations": tolerations or TOLERATED, "containers": []}}
@@ -54,7 +54,7 @@ class SmallCluster:
         self.add("clusterpolicies", "cluster-policy", spec=spec)
 
     def run(self) -> None:
-        """What a control plane and its kubelets do by themselves."""
+        """Reconcile the DaemonSets' pods and statuses, as a control plane and its kubelets do automatically."""
         pods = self.objects["pods"]
         wanted = {}
         for name, daemonset in self.objects["daemonsets"].items():

@@ -1,4 +1,4 @@
-"""What the lab's autoscaler decides, row by row beside what the real one's source says it decides."""
+"""Decisions of the lab's autoscaler, row by row beside those that the real one's source shows."""
 
 from __future__ import annotations
 
