@@ -79,6 +79,15 @@ class Operated:
         for name in names:
             self.kubectl("delete", "pods", "-A", "--field-selector", f"spec.nodeName={name}", "--force")
 
+    def cut(self, layout: str) -> None:
+        """Ask for a MIG layout of node `gpus`, once the operator has set its default there.
+
+        The operator patches labels without a resource version (v26.7.0, controllers/nodelabeling_controller.go), so that its
+        default can overwrite a label that somebody sets at the same moment.
+        """
+        eventually(lambda: MIG in self.labels(), "the operator has set the default MIG layout")
+        self.label("gpus", f"{MIG}={layout}")
+
     def label(self, node: str, *labels: str) -> None:
         self.kubectl("label", "node", node, "--overwrite", *labels)
 
@@ -261,21 +270,21 @@ def test_a_pod_that_wants_two_shares_fails_where_the_plugin_is_strict(again: Ope
 
 def test_mig_instances_under_one_name(again: Operated) -> None:
     again.install("whole", {"any": "version: v1"}, mig={"strategy": "single"})
-    again.label("gpus", f"{MIG}=all-3g.90gb")
+    again.cut("all-3g.90gb")
     again.shows({GPU: "16"}, product="NVIDIA-B200-MIG-3g.90gb", count="16")
     assert again.labels()["nvidia.com/mig.config.state"] == "success"
 
 
 def test_mig_instances_each_under_their_own(again: Operated) -> None:
     again.install("whole", {"any": "version: v1"}, mig={"strategy": "mixed"})
-    again.label("gpus", f"{MIG}=all-balanced")
+    again.cut("all-balanced")
     expected = {"nvidia.com/mig-1g.23gb": "16", "nvidia.com/mig-2g.45gb": "8", "nvidia.com/mig-3g.90gb": "8"}
     again.shows(expected, product="NVIDIA-B200", count="8")
     assert again.labels()["nvidia.com/mig-3g.90gb.count"] == "8"
 
 
 def test_a_mig_profile_that_the_gpu_lacks_fails_in_a_label_and_changes_no_gpu(again: Operated) -> None:
-    again.label("gpus", f"{MIG}=all-1g.5gb")
+    again.cut("all-1g.5gb")
     eventually(lambda: again.labels().get("nvidia.com/mig.config.state") == "failed", "the MIG manager says so")
     again.sliced(32, 4)
     eventually(lambda: again.state() == "ready", "the MIG manager itself runs")
