@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,18 @@ class Listener:
     def warn(self, urn: str, message: str) -> None:
         del urn
         self.warnings.append(message)
+
+
+class Patient(threading.Event):
+    """A provider's `cancelled` event that waits for nothing, and notes the seconds that each wait was to take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout or 0.0)
+        return False
 
 
 @dataclass

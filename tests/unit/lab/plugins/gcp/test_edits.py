@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from components.gke.provider_fields import NODE_POOL, resources
 from lab.plugins.provider import Kind, ProviderError
 
-from .conftest import A4, CLUSTER, POOL, ZONE, Simulated, cluster_inputs, pool_inputs
+from .conftest import A4, CLUSTER, POOL, ZONE, Patient, Simulated, cluster_inputs, pool_inputs
 
 
 def test_a_placement_policy_that_comes_or_goes_replaces_the_pool(simulated: Simulated) -> None:
@@ -151,15 +150,8 @@ def test_a_reservation_may_be_any_or_none_at_all(simulated: Simulated) -> None:
 def test_the_providers_own_timeout_ends_an_operation(
     simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
-    waited: list[float] = []
-
-    class Patient(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            waited.append(timeout or 0.0)
-            return False
-
-    simulated.provider.cancelled = Patient()
+    simulated.provider.cancelled = clock = Patient()
     monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
     with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
         simulated.create(POOL, **pool_inputs("fleet", location=ZONE))
-    assert waited == [seconds]
+    assert clock.waited == [seconds]

@@ -11,7 +11,19 @@ from lab.plugins.gcp.provider import TYPES
 from lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
 from lab.plugins.values import UNKNOWN
 
-from .conftest import A4, CLUSTER, NETWORK, POOL, PROJECT, SUBNETWORK, ZONE, Simulated, cluster_inputs, pool_inputs
+from .conftest import (
+    A4,
+    CLUSTER,
+    NETWORK,
+    POOL,
+    PROJECT,
+    SUBNETWORK,
+    ZONE,
+    Patient,
+    Simulated,
+    cluster_inputs,
+    pool_inputs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -232,15 +244,8 @@ def test_an_operation_takes_as_long_as_asked_for_and_can_be_interrupted(
 def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted(
     simulated: Simulated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waited: list[float] = []
-
-    class Patient(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            waited.append(timeout or 0.0)
-            return False
-
     monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "90")
-    simulated.provider.cancelled = Patient()
+    simulated.provider.cancelled = clock = Patient()
     network = simulated.network()
     subnetwork = simulated.subnetwork(network)
     simulated.create("gcp:compute/router:Router", name="router", network=network, region="us-central1")
@@ -250,9 +255,9 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
     simulated.create("gcp:compute/firewall:Firewall", **firewall)
     cluster = simulated.create(CLUSTER, **cluster_inputs(network, subnetwork))
     pool = simulated.create(POOL, **pool_inputs(cluster))
-    assert waited == [90.0] * len(TYPES)
+    assert clock.waited == [90.0] * len(TYPES)
     simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
-    assert waited == [90.0] * (len(TYPES) + 1)
+    assert clock.waited == [90.0] * (len(TYPES) + 1)
     simulated.provider.cancelled = threading.Event()
     simulated.provider.cancelled.set()
     for interrupted in (
