@@ -120,7 +120,7 @@ class DevicePlugins:
         running = runs.config if runs is not None else None
         if data is None:
             message = f'MountVolume.SetUp failed for volume "{config_map}" : configmap "{config_map}" not found'
-            return running, None if runs else Hold("", CREATES, message)
+            return running, None if runs else Hold("", CREATES, message, event="FailedMount")
         entry = label or default
         manager = CONFIG_MANAGER if runs is not None else CONFIG_INIT
         if not data:

@@ -259,7 +259,7 @@ class GpuNodes:
         if not change or not self._patch(_path(pod) + "/status", change, _STRATEGIC) or hold is None:
             return
         _log.warning("pod %s on node %s: %s", pod["metadata"]["name"], pod["spec"]["nodeName"], hold.message)
-        reason = "FailedMount" if "MountVolume" in hold.message else pod_states.EVENTS.get(hold.reason, "")
+        reason = hold.event or pod_states.EVENTS.get(hold.reason, "")
         if reason:
             warn(self._cluster, pod, "Pod", "kubelet", reason, hold.message)
 

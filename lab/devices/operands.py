@@ -62,11 +62,13 @@ class Hold:
         container: container that is not ready; empty where none has been started.
         reason: the kubelet's word for the container's state; empty for an init container that runs and waits.
         message: error text.
+        event: reason of the kubelet's event, where it is not the usual one for `reason` (`pod_states.EVENTS`).
     """
 
     container: str
     reason: str
     message: str
+    event: str = ""
 
 
 class MigError(Exception):
