@@ -1,5 +1,5 @@
 """The Pulumi program: `pulumi up -s STACK` builds the stack that stacks/Pulumi.STACK.yaml describes."""
 
-from stacks.program import run
+from berth.stacks.program import run
 
 run()

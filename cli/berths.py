@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cli.environment import Environment, NoSuchStackError, NotUpError, StatusError, brought_up
-from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
-from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
-from components.proof.gpu_evidence import is_simulated
-from components.ray.readiness import Key
-from components.ray.suspension import is_suspended
-from stacks import stack_file
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.resolve import namespace_of
+from berth.cli.environment import Environment, NoSuchStackError, NotUpError, StatusError, brought_up
+from berth.components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.core.nearest import did_you_mean
+from berth.components.proof.gpu_evidence import is_simulated
+from berth.components.ray.readiness import Key
+from berth.components.ray.suspension import is_suspended
+from berth.stacks import stack_file
+from berth.stacks.settings.resolve import namespace_of
 
 
 class BadInputError(StatusError):

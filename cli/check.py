@@ -9,15 +9,15 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from stacks import stack_file
-from stacks.load import KINDS, SettingsError, berth_on, load, located
-from stacks.policies.policy import POLICIES, House, Waiver
-from stacks.policies.settings import house_for_engineers, house_of, judge_engineer, judge_environment
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.problems import Problem
-from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
-from stacks.stack_file import NAMESPACE, StackFile, StackFileError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Problem
+from berth.stacks import stack_file
+from berth.stacks.load import KINDS, SettingsError, berth_on, load, located
+from berth.stacks.policies.policy import POLICIES, House, Waiver
+from berth.stacks.policies.settings import house_for_engineers, house_of, judge_engineer, judge_environment
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
+from berth.stacks.stack_file import NAMESPACE, StackFile, StackFileError
 
 
 @dataclass(frozen=True)

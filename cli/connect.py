@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cli.berths import BadInputError, Berth, find
-from cli.console import err, out, print_json
-from cli.environment import StatusError
-from cli.kubectl import Kubectl, private_folder, write_private
-from components.cluster_api import RAY_CLUSTERS, ClusterError, Object, within
-from components.pods import why_not_ready
-from components.ray.condition import condition_of
-from components.ray.readiness import reasons_of
+from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.console import err, out, print_json
+from berth.cli.environment import StatusError
+from berth.cli.kubectl import Kubectl, private_folder, write_private
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, within
+from berth.components.cluster.pods import why_not_ready
+from berth.components.ray.condition import condition_of
+from berth.components.ray.readiness import reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.verbs import Json, Stack, complete_names, complete_stacks, plain_errors
+from berth.cli.verbs import Json, Stack, complete_names, complete_stacks, plain_errors
 
 app = typer.Typer(
     name="engineer",
@@ -53,7 +53,7 @@ def add(  # noqa: PLR0913 - each is an option
     would be wrong.
     """
     with plain_errors():
-        from cli import engineers as verb  # noqa: PLC0415
+        from berth.cli import engineers as verb  # noqa: PLC0415
 
         shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
         raise typer.Exit(verb.add(stack, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))
@@ -66,7 +66,7 @@ def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = F
     Exit code 0 if it is not there any more, 2 if it never was, or if the result would be wrong.
     """
     with plain_errors():
-        from cli import engineers as verb  # noqa: PLC0415
+        from berth.cli import engineers as verb  # noqa: PLC0415
 
         raise typer.Exit(verb.remove(stack, name, verb.Options(dry_run=dry_run, as_json=as_json)))
 
@@ -78,7 +78,7 @@ def list_(stack: Stack, *, as_json: Json = False) -> None:
     Exit code 0, or 2 if the settings are wrong.
     """
     with plain_errors():
-        from cli import engineers as verb  # noqa: PLC0415
+        from berth.cli import engineers as verb  # noqa: PLC0415
 
         raise typer.Exit(verb.show(stack, as_json=as_json))
 
@@ -107,7 +107,7 @@ def init(  # noqa: PLR0913 - each is an option
     Exit code 0 if it is written, 2 if it is there already or would be wrong.
     """
     with plain_errors():
-        from cli import engineers as verb  # noqa: PLC0415
+        from berth.cli import engineers as verb  # noqa: PLC0415
 
         shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
         raise typer.Exit(verb.init(environment, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))

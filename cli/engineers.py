@@ -15,22 +15,22 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from cli.berths import BadInputError, Berth, find
-from cli.check import check
-from cli.console import BAD_INPUT, err, out, print_json
-from cli.environment import NotUpError, StatusError
-from cli.preview.effects.effect import counted
-from cli.stack_edit import EditError, with_entry, without_entry
-from components.cluster_api import ClusterError
-from components.ray.condition import condition_of, gpus_of
-from stacks import stack_file
-from stacks.load import SettingsError, load
-from stacks.settings.bounds import Bounds
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import namespace_of, resolve_environment
+from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.check import check
+from berth.cli.console import BAD_INPUT, err, out, print_json
+from berth.cli.environment import NotUpError, StatusError
+from berth.cli.stack_edit import EditError, with_entry, without_entry
+from berth.components.cluster.api import ClusterError
+from berth.components.core.bounds import Bounds
+from berth.components.core.nearest import did_you_mean
+from berth.components.plan.effect import counted
+from berth.components.ray.condition import condition_of, gpus_of
+from berth.components.ray.settings import RayClusterSettings
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import namespace_of, resolve_environment
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cli.login import LOGGED_OUT_AND_NOW, is_logged_out
-from stacks import stack_file
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.resolve import EnvironmentContract
+from berth.cli.login import LOGGED_OUT_AND_NOW, is_logged_out
+from berth.components.core.nearest import did_you_mean
+from berth.stacks import stack_file
+from berth.stacks.settings.resolve import EnvironmentContract
 
 
 class StatusError(Exception):

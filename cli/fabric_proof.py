@@ -15,25 +15,25 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import err
-from cli.environment import Environment, brought_up
-from cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
-from components.cluster_api import ClusterApi, ClusterError
-from components.fabric.claims import claim_of
-from components.fabric.names import DRANET, MANAGED_RDMA
-from components.proof.cuda_vector_add import RUN_LABEL
-from components.proof.fabric import report
-from components.proof.fabric.claims import Expected
-from components.proof.fabric.run import FabricRun, Found
-from components.proof.fabric.verdicts import Threshold, threshold_of
-from stacks import stack_file
-from stacks.load import SettingsError, berth_on, load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.pools import Pool
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import Resolved, namespace_of, resolve_environment
-from stacks.settings.types import parse_duration, parse_quantity
+from berth.cli.console import err
+from berth.cli.environment import Environment, brought_up
+from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.types import parse_duration, parse_quantity
+from berth.components.fabric.claims import claim_of
+from berth.components.hardware.names import DRANET, MANAGED_RDMA
+from berth.components.proof.cuda_vector_add import RUN_LABEL
+from berth.components.proof.fabric import report
+from berth.components.proof.fabric.claims import Expected
+from berth.components.proof.fabric.run import FabricRun, Found
+from berth.components.proof.fabric.verdicts import Threshold, threshold_of
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pool
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, berth_on, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.resolve import Resolved, namespace_of, resolve_environment
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024

@@ -13,18 +13,18 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import err
-from cli.environment import Environment, brought_up
-from components.cluster_api import ClusterApi, ClusterError
-from components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
-from components.proof.gpu_evidence import Verdict
-from components.proof.gpu_run import GpuRun, PoolProof
-from stacks import stack_file
-from stacks.load import SettingsError, berth_on, load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.pools import Pool, offered
-from stacks.settings.types import parse_duration
+from berth.cli.console import err
+from berth.cli.environment import Environment, brought_up
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.types import parse_duration
+from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
+from berth.components.proof.gpu_evidence import Verdict
+from berth.components.proof.gpu_run import GpuRun, PoolProof
+from berth.components.sharing.pools import Pool, offered
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, berth_on, load
+from berth.stacks.settings.engineer import EngineerSettings
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.console import fail, print_json
+from berth.cli.console import fail, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.home import Home
-    from lab.lifecycle import Running
+    from berth.lab.home import Home
+    from berth.lab.lifecycle import Running
 
 app = typer.Typer(
     name="lab",
@@ -33,7 +33,7 @@ NOT_RUNNING = 3
 
 
 def _home(path: Path | None) -> Home:
-    from lab.home import Home  # noqa: PLC0415 - the lab's code is loaded only by the lab's commands
+    from berth.lab.home import Home  # noqa: PLC0415 - the lab's code is loaded only by the lab's commands
 
     return Home(path.absolute()) if path is not None else Home.current()
 
@@ -41,7 +41,7 @@ def _home(path: Path | None) -> Home:
 @contextlib.contextmanager
 def _plain_errors(home: Home, interrupted: str = "") -> Iterator[None]:
     """Errors and Ctrl-C as sentences and exit codes."""
-    from lab.errors import FAILED, LabError  # noqa: PLC0415
+    from berth.lab.errors import FAILED, LabError  # noqa: PLC0415
 
     try:
         yield
@@ -69,11 +69,11 @@ def _print_fleet(home: Home) -> None:
     """The fleet, asked under the lab's environment, as a user would who has evaluated it."""
     import os  # noqa: PLC0415
 
-    from cli.environment import StatusError  # noqa: PLC0415
-    from cli.status import print_fleet  # noqa: PLC0415
-    from lab import environment  # noqa: PLC0415
-    from lab.errors import LabError  # noqa: PLC0415
-    from lab.update import STACK  # noqa: PLC0415
+    from berth.cli.environment import StatusError  # noqa: PLC0415
+    from berth.cli.status import print_fleet  # noqa: PLC0415
+    from berth.lab import environment  # noqa: PLC0415
+    from berth.lab.errors import LabError  # noqa: PLC0415
+    from berth.lab.update import STACK  # noqa: PLC0415
 
     os.environ.update(environment.variables(home))
     try:
@@ -96,9 +96,9 @@ def up(
     """
     lab = _home(home)
     with _plain_errors(lab, "what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
-        from lab import lifecycle  # noqa: PLC0415
-        from lab.progress import Progress  # noqa: PLC0415
-        from lab.update import update as update_stack  # noqa: PLC0415
+        from berth.lab import lifecycle  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
+        from berth.lab.update import update as update_stack  # noqa: PLC0415
 
         progress = Progress()
         running = lifecycle.up(lab, progress)
@@ -121,8 +121,8 @@ def tools(home: HomeOption = None) -> None:
     """
     lab = _home(home)
     with _plain_errors(lab, "what is built stays in the cache"):
-        from lab.progress import Progress  # noqa: PLC0415
-        from lab.toolchain.ensure import ensure  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
+        from berth.lab.toolchain.ensure import ensure  # noqa: PLC0415
 
         ensure(lab, Progress())
 
@@ -135,8 +135,8 @@ def down(home: HomeOption = None) -> None:
     """
     lab = _home(home)
     with _plain_errors(lab, "some processes may still run: `make lab-down` again"):
-        from lab import lifecycle  # noqa: PLC0415
-        from lab.progress import Progress  # noqa: PLC0415
+        from berth.lab import lifecycle  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
 
         stopped = lifecycle.down(lab, Progress())
         typer.echo(f"ended {len(stopped)} processes" if stopped else "nothing of this lab runs", err=True)
@@ -150,8 +150,8 @@ def clean(home: HomeOption = None) -> None:
     """
     lab = _home(home)
     with _plain_errors(lab, "run `make lab-clean` again"):
-        from lab import lifecycle  # noqa: PLC0415
-        from lab.progress import Progress  # noqa: PLC0415
+        from berth.lab import lifecycle  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
 
         gone = lifecycle.clean(lab, Progress())
         typer.echo(f"{lab.root} is gone" if gone else f"there is no lab in {lab.root}", err=True)
@@ -167,7 +167,7 @@ def env(home: HomeOption = None) -> None:
     """
     lab = _home(home)
     with _plain_errors(lab):
-        from lab import environment, lifecycle  # noqa: PLC0415
+        from berth.lab import environment, lifecycle  # noqa: PLC0415
 
         typer.echo(environment.exports(lab))
         if not lifecycle.is_up(lab):
@@ -187,8 +187,8 @@ def status(
     """
     lab = _home(home)
     with _plain_errors(lab):
-        from lab import report  # noqa: PLC0415
-        from lab.kubernetes_plugin import placed  # noqa: PLC0415
+        from berth.lab import report  # noqa: PLC0415
+        from berth.lab.kubernetes_plugin import placed  # noqa: PLC0415
 
         states = report.states(lab)
         if as_json:

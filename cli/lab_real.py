@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli import lab as parent
+from berth.cli import lab as parent
 
 app = typer.Typer(
     name="real",
@@ -30,11 +30,11 @@ def up(
     """
     lab = parent._home(home)  # noqa: SLF001 (one command in two files)
     with parent._plain_errors(lab, "`make lab-real` goes on from here, `make lab-down` ends it"):  # noqa: SLF001
-        from lab import lifecycle, update  # noqa: PLC0415
-        from lab.progress import Progress  # noqa: PLC0415
-        from lab.realnode import berth as berths  # noqa: PLC0415
-        from lab.realnode import lifecycle as realnode  # noqa: PLC0415
-        from lab.realnode import requirements  # noqa: PLC0415
+        from berth.lab import lifecycle, update  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
+        from berth.lab.realnode import berth as berths  # noqa: PLC0415
+        from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415
+        from berth.lab.realnode import requirements  # noqa: PLC0415
 
         requirements.require(lab)
         progress = Progress()
@@ -64,9 +64,9 @@ def prepare(
     """
     lab = parent._home(home)  # noqa: SLF001
     with parent._plain_errors(lab, "what is made stays in the cache"):  # noqa: SLF001
-        from lab.progress import Progress  # noqa: PLC0415
-        from lab.realnode import lifecycle as realnode  # noqa: PLC0415
-        from lab.realnode import requirements  # noqa: PLC0415
+        from berth.lab.progress import Progress  # noqa: PLC0415
+        from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415
+        from berth.lab.realnode import requirements  # noqa: PLC0415
 
         progress = Progress()
         if where_possible and (obstacle := requirements.obstacle()) is not None:
@@ -83,7 +83,7 @@ def down(home: parent.HomeOption = None) -> None:
     """
     lab = parent._home(home)  # noqa: SLF001
     with parent._plain_errors(lab, "some of it may still run: `berth lab real down` again"):  # noqa: SLF001
-        from lab.realnode import lifecycle as realnode  # noqa: PLC0415
+        from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415
 
         stopped = realnode.down(lab)
         typer.echo(f"ended {len(stopped)} processes of the real node" if stopped else "there is no real node", err=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from components.cluster_api import Object
-from components.lifecycle.decision import (
+from berth.components.cluster.api import Object
+from berth.components.programs.decision import (
     DELETE_DUE,
     EXPIRED,
     HELD_UP,
@@ -17,7 +17,7 @@ from components.lifecycle.decision import (
     next_begin,
     stamp,
 )
-from stacks.settings.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
+from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
 
 EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
 """What mends an expired berth."""

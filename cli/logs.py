@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cli.berths import BadInputError, Berth, find
-from cli.console import err
-from cli.environment import StatusError
-from cli.operator_log import operator_lines
-from cli.preview.effects.effect import counted
-from cli.running import HEAD_CONTAINER
-from components.cluster_api import PODS, Object, within
-from components.pods import why_not_ready
+from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.console import err
+from berth.cli.environment import StatusError
+from berth.cli.operator_log import operator_lines
+from berth.cli.running import HEAD_CONTAINER
+from berth.components.cluster.api import PODS, Object, within
+from berth.components.cluster.pods import why_not_ready
+from berth.components.plan.effect import counted
 
 WORKER_CONTAINER = "ray-worker"
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli import engineer, lab, lab_real, verbs, verify
-from cli.console import BAD_INPUT, err, fail, out, print_json
+from berth.cli import engineer, lab, lab_real, verbs, verify
+from berth.cli.console import BAD_INPUT, err, fail, out, print_json
 
 app = typer.Typer(
     name="berth",
@@ -41,9 +41,9 @@ def check(
 
     Exit code 0 if all is well, 2 if not. Nothing is contacted and nothing is changed.
     """
-    from cli import check as verb  # noqa: PLC0415
-    from cli.check import check as check_stack  # noqa: PLC0415
-    from stacks.stack_file import stack_names  # noqa: PLC0415
+    from berth.cli import check as verb  # noqa: PLC0415
+    from berth.cli.check import check as check_stack  # noqa: PLC0415
+    from berth.stacks.stack_file import stack_names  # noqa: PLC0415
 
     if policies:
         print_json(verb.policies()) if as_json else out.print(verb.policies_table())
@@ -73,7 +73,7 @@ def check(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a stack's config file, for editors."""
-    from cli.check import schema_text  # noqa: PLC0415
+    from berth.cli.check import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
 
@@ -95,11 +95,11 @@ def status(
     """
     if watch:
         with verbs.plain_errors():
-            from cli import watch as watching  # noqa: PLC0415
+            from berth.cli import watch as watching  # noqa: PLC0415
 
             raise typer.Exit(watching.watch(stack, interval, as_json=as_json))
-    from cli import status as verb  # noqa: PLC0415
-    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from berth.cli import status as verb  # noqa: PLC0415
+    from berth.cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
 
     try:
         fleet = verb.fleet_of(stack)
@@ -125,8 +125,8 @@ def doctor(
 
     Nothing is changed. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or an unknown stack.
     """
-    from cli.doctor.examine import BadSettingsError, examine  # noqa: PLC0415
-    from cli.doctor.report import lines  # noqa: PLC0415
+    from berth.cli.doctor.examine import BadSettingsError, examine  # noqa: PLC0415
+    from berth.cli.doctor.report import lines  # noqa: PLC0415
 
     try:
         found = examine(stack)
@@ -162,7 +162,7 @@ def preview(
     """
     if markdown and as_json:
         fail("--markdown and --json are two renderings; choose one", BAD_INPUT)
-    from cli.preview.verb import Options, run  # noqa: PLC0415
+    from berth.cli.preview.verb import Options, run  # noqa: PLC0415
 
     options = Options(
         rendering="markdown" if markdown else "json" if as_json else "tree",

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cli.berths import Berth
-from components.cluster_api import PODS, ClusterApi, ClusterError, within
+from berth.cli.berths import Berth
+from berth.components.cluster.api import PODS, ClusterApi, ClusterError, within
 
 SELECTOR = "app.kubernetes.io/component=kuberay-operator"
 """The label of the operator's pods in the published chart, and in GKE's own installation of it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cli.berths import Berth
-from cli.kubectl import Kubectl, KubectlError
-from components.pods import why_not_ready
-from components.ray.jobs import QUESTION, RunningJob, running_jobs
+from berth.cli.berths import Berth
+from berth.cli.kubectl import Kubectl, KubectlError
+from berth.components.cluster.pods import why_not_ready
+from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
 
 HEAD_CONTAINER = "ray-head"
 SIMULATED = "its nodes are simulated: they run no containers, so nothing can run on it"

@@ -14,22 +14,22 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cli import workloads
-from cli.console import err, out
-from cli.environment import StatusError, brought_up
-from cli.life import Life, age, life_of, moment, sentences
-from cli.workloads import Job, Service
-from components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
-from components.cluster_api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
-from components.device_inventory import inventory_of
-from components.devices import NETWORK_PODS, NOTHING, Inventory
-from components.nodes import is_ready
-from components.placement import POOL_LABEL
-from components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
-from components.ray.readiness import reasons_of
-from stacks.settings.pools import Pool as OfferedPool
-from stacks.settings.pools import offered
-from stacks.settings.resolve import EnvironmentContract
+from berth.cli import workloads
+from berth.cli.console import err, out
+from berth.cli.environment import StatusError, brought_up
+from berth.cli.life import Life, age, life_of, moment, sentences
+from berth.cli.workloads import Job, Service
+from berth.components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from berth.components.cluster.device_inventory import inventory_of
+from berth.components.cluster.devices import NETWORK_PODS, NOTHING, Inventory
+from berth.components.cluster.nodes import is_ready
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
+from berth.components.ray.readiness import reasons_of
+from berth.components.sharing.pools import Pool as OfferedPool
+from berth.components.sharing.pools import offered
+from berth.stacks.settings.resolve import EnvironmentContract
 
 
 @dataclass(frozen=True)

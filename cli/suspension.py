@@ -8,14 +8,14 @@ from typing import Any
 
 import typer
 
-from cli.berths import BadInputError, Berth, find
-from cli.console import err, out, print_json
-from cli.kubectl import kubectl
-from cli.life import EXTEND, expired, life_of, moment
-from cli.running import Running, running_on
-from components.ray import suspension
-from components.ray.condition import condition_of
-from stacks.settings.types import parse_duration
+from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.console import err, out, print_json
+from berth.cli.kubectl import kubectl
+from berth.cli.life import EXTEND, expired, life_of, moment
+from berth.cli.running import Running, running_on
+from berth.components.core.types import parse_duration
+from berth.components.ray import suspension
+from berth.components.ray.condition import condition_of
 
 LOST = 3
 """Exit code where work would be lost and nobody said that it may be; nothing was done."""

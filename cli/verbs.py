@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cli.console import BAD_INPUT, fail
+from berth.cli.console import BAD_INPUT, fail
 
 FAILED = 1
 TERMINATED = 143
@@ -18,14 +18,14 @@ TERMINATED = 143
 
 def complete_names(incomplete: str) -> list[str]:
     """Engineers and clusters, for the shell."""
-    from cli.berths import names  # noqa: PLC0415
+    from berth.cli.berths import names  # noqa: PLC0415
 
     return names(incomplete)
 
 
 def complete_stacks(incomplete: str) -> list[str]:
     """Stacks, for the shell."""
-    from cli.berths import stacks  # noqa: PLC0415
+    from berth.cli.berths import stacks  # noqa: PLC0415
 
     return stacks(incomplete)
 
@@ -59,12 +59,12 @@ def plain_errors() -> Iterator[None]:
     Raises:
         Exit: with 2 where the input is wrong, with 1 for what can't be asked or done.
     """
-    from cli.berths import BadInputError  # noqa: PLC0415 - the kubernetes client takes a while to import
-    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
-    from cli.kubectl import KubectlError  # noqa: PLC0415
-    from cli.preview.engine import EngineError, UnknownStackError  # noqa: PLC0415
-    from components.cluster_api import ClusterError  # noqa: PLC0415
-    from stacks.load import SettingsError  # noqa: PLC0415
+    from berth.cli.berths import BadInputError  # noqa: PLC0415 - the kubernetes client takes a while to import
+    from berth.cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from berth.cli.kubectl import KubectlError  # noqa: PLC0415
+    from berth.cli.preview.engine import EngineError, UnknownStackError  # noqa: PLC0415
+    from berth.components.cluster.api import ClusterError  # noqa: PLC0415
+    from berth.stacks.load import SettingsError  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -88,8 +88,8 @@ def _check_duration(timeout: str) -> None:
     Raises:
         BadInputError: it is none.
     """
-    from cli.berths import BadInputError  # noqa: PLC0415
-    from stacks.settings.types import parse_duration  # noqa: PLC0415
+    from berth.cli.berths import BadInputError  # noqa: PLC0415
+    from berth.components.core.types import parse_duration  # noqa: PLC0415
 
     try:
         parse_duration(timeout)
@@ -112,7 +112,7 @@ def suspend(
     lost and nobody agreed to it.
     """
     with plain_errors():
-        from cli import suspension as verb  # noqa: PLC0415
+        from berth.cli import suspension as verb  # noqa: PLC0415
 
         _check_duration(timeout)
         raise typer.Exit(verb.suspend(name, stack, timeout, yes=yes, as_json=as_json))
@@ -124,7 +124,7 @@ def wake(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, 
     Exit code 0 if it is ready, 1 if it is not in time (with the reasons) or can't be asked, 2 for a wrong name.
     """
     with plain_errors():
-        from cli import suspension as verb  # noqa: PLC0415
+        from berth.cli import suspension as verb  # noqa: PLC0415
 
         _check_duration(timeout)
         raise typer.Exit(verb.wake(name, stack, timeout, as_json=as_json))
@@ -152,7 +152,7 @@ def connect(
     reasons), is suspended, or can't be asked, 2 for a wrong name or a port that is taken.
     """
     with plain_errors():
-        from cli import connect as verb  # noqa: PLC0415
+        from berth.cli import connect as verb  # noqa: PLC0415
 
         wanted = verb.Wanted(name, stack, dashboard, client, as_json=as_json)
         raise typer.Exit(verb.print_by_hand(wanted) if print_only else verb.connect(wanted))
@@ -180,7 +180,7 @@ def logs(
     if sum((head, worker is not None, operator)) > 1:
         fail("--head, --worker and --operator are three logs; choose one", BAD_INPUT)
     with plain_errors():
-        from cli import logs as verb  # noqa: PLC0415
+        from berth.cli import logs as verb  # noqa: PLC0415
 
         wanted = verb.Wanted(worker=worker, operator=operator, tail=tail, previous=previous, follow=follow)
         raise typer.Exit(verb.logs(name, stack, wanted))
@@ -203,7 +203,7 @@ def diagnose(
     is written all the same. Exit code 0 if the file is written, 1 if nothing could be asked, 2 for a wrong name.
     """
     with plain_errors():
-        from cli.diagnose import verb  # noqa: PLC0415
+        from berth.cli.diagnose import verb  # noqa: PLC0415
 
         raise typer.Exit(verb.diagnose(name, stack, output, plan=not no_plan, as_json=as_json))
 
@@ -221,7 +221,7 @@ def up(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, a
     where nobody can be asked, 3 if running work or capacity would be lost and nobody agreed to it.
     """
     with plain_errors():
-        from cli.update import verb  # noqa: PLC0415
+        from berth.cli.update import verb  # noqa: PLC0415
 
         raise typer.Exit(verb.up(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)))
 
@@ -234,7 +234,7 @@ def destroy(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = Fal
     agreed to it.
     """
     with plain_errors():
-        from cli.update import verb  # noqa: PLC0415
+        from berth.cli.update import verb  # noqa: PLC0415
 
         raise typer.Exit(verb.destroy(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)))
 

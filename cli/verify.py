@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cli.console import BAD_INPUT, err, fail, out, print_json
+from berth.cli.console import BAD_INPUT, err, fail, out, print_json
 
 app = typer.Typer(
     name="verify",
@@ -45,9 +45,9 @@ def gpu(
 
     Exit code 0 if nothing fails, 1 if something does or the cluster can't be asked, 2 if there is nothing to verify.
     """
-    from cli import gpu_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
-    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
-    from components.cluster_api import ClusterError  # noqa: PLC0415
+    from berth.cli import gpu_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
+    from berth.cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from berth.components.cluster.api import ClusterError  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _terminated)
     try:
@@ -99,10 +99,10 @@ def fabric(
 
     Exit code 0 if nothing fails, 1 if something does or the cluster can't be asked, 2 if there is nothing to verify.
     """
-    from cli import fabric_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
-    from cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
-    from cli.gpu_proof import BadInputError  # noqa: PLC0415
-    from components.cluster_api import ClusterError  # noqa: PLC0415
+    from berth.cli import fabric_proof  # noqa: PLC0415 - the kubernetes client takes a while to import
+    from berth.cli.environment import NoSuchStackError, NotUpError, StatusError  # noqa: PLC0415
+    from berth.cli.gpu_proof import BadInputError  # noqa: PLC0415
+    from berth.components.cluster.api import ClusterError  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, _terminated)
     try:

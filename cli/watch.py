@@ -18,14 +18,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.berths import names_of
-from cli.console import err, out
-from cli.environment import Environment, brought_up
-from cli.life import age
-from cli.status import Fleet, observe, table
-from components.berth import ENVIRONMENT_LABEL, STACK_LABEL
-from components.cluster_api import EVENTS, PODS, ClusterApi, ClusterError, Object
-from components.pods import why_not_ready
+from berth.cli.berths import names_of
+from berth.cli.console import err, out
+from berth.cli.environment import Environment, brought_up
+from berth.cli.life import age
+from berth.cli.status import Fleet, observe, table
+from berth.components.berth import ENVIRONMENT_LABEL, STACK_LABEL
+from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
+from berth.components.cluster.pods import why_not_ready
 
 
 @dataclass(frozen=True)

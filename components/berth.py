@@ -8,21 +8,22 @@ from typing import Literal, get_args
 
 import pulumi
 
-from components.fabric.claims import claim_of, claim_template
-from components.isolation.berth import isolated, isolation
-from components.lifecycle.manifest import in_berth, kept
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest, forced, resource_type
-from components.ray import nested
-from components.ray.manifest import dashboard_service, ray_cluster
-from components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
-from stacks.settings.bounds import Bounds
-from stacks.settings.fabric import ResourceApi
-from stacks.settings.isolation import IsolationSettings
-from stacks.settings.operators import KubeRaySettings
-from stacks.settings.pools import Pools
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import namespace_of
-from stacks.settings.workloads import RayJobSettings, RayServiceSettings
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.bounds import Bounds
+from berth.components.core.manifest import MANAGED_BY, Manifest, forced, resource_type
+from berth.components.fabric.claims import claim_of, claim_template
+from berth.components.fabric.settings import ResourceApi
+from berth.components.isolation.berth import isolated, isolation
+from berth.components.isolation.settings import IsolationSettings
+from berth.components.lifecycle.manifest import in_berth, kept
+from berth.components.nested import pods as nested
+from berth.components.operators.settings import KubeRaySettings
+from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
+from berth.components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
+from berth.components.sharing.pools import Pools
+from berth.stacks.settings.resolve import namespace_of
 
 ENVIRONMENT_LABEL = "berth/environment"
 STACK_LABEL = "berth/stack"

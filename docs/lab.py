@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab.sources import KINDS, Kind, Module, modules
+from berth.lab.sources import KINDS, Kind, Module, modules
 
 PAGE = Path(__file__).with_name("lab.md")
 BEGIN, END = "<!-- `make lab-page` writes what follows -->", "<!-- end of what `make lab-page` writes -->"

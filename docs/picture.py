@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.environment import StatusError
-from cli.status import fleet_of, table
+from berth.cli.environment import StatusError
+from berth.cli.status import fleet_of, table
 
 
 def main() -> int:

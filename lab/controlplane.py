@@ -1,7 +1,7 @@
 """The lab's Kubernetes control plane: laid out by kwokctl, run as processes of the lab.
 
 kwokctl knows the certificates and flags with which these components make a cluster; that is used. Starting and stopping
-is left to `lab.processes`: kwokctl keeps bare pids, which a later process may have, and ends etcd without warning it.
+is left to `berth.lab.processes`: kwokctl keeps bare pids, which a later process may have, and ends etcd without warning it.
 
 Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK 0.7.0, built from
     source (lab/tools) and laid out by kwokctl.
@@ -25,15 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.errors import USAGE, LabError
-from lab.probes import Probe
-from lab.processes import MARK, Process
+from berth.lab.errors import USAGE, LabError
+from berth.lab.probes import Probe
+from berth.lab.processes import MARK, Process
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.home import Home
-    from lab.processes import Supervisor
+    from berth.lab.home import Home
+    from berth.lab.processes import Supervisor
 
 CLUSTER = "berth"
 FAKE_NODE = "kwok.x-k8s.io/node=fake"

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import controlplane
-from lab.google_api import addresses
-from lab.home import CLONE, ENVIRONMENT_VARIABLE
+from berth.lab import controlplane
+from berth.lab.google_api import addresses
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 PASSPHRASE = "lab"  # noqa: S105 - known to everyone: the lab's state holds nothing that is secret
 """Encrypts secrets in the lab's Pulumi state."""

@@ -19,14 +19,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import USAGE, LabError
-from lab.locking import exclusive
-from lab.toolchain import installed
-from lab.toolchain.cache import default_folder
+from berth.lab.errors import USAGE, LabError
+from berth.lab.locking import exclusive
+from berth.lab.toolchain import installed
+from berth.lab.toolchain.cache import default_folder
 
 if TYPE_CHECKING:
-    from lab.home import Home
-    from lab.progress import Progress
+    from berth.lab.home import Home
+    from berth.lab.progress import Progress
 
 CHOICE = "BERTH_LAB_KUBERNETES_PLUGIN"
 """Environment variable: `real` or `stand-in`. By default the real plugin where it can be had."""

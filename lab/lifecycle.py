@@ -12,22 +12,22 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab import controlplane, environment, kubernetes_plugin, programs
-from lab.errors import USAGE, LabError
-from lab.home import CLONE, SIGN
-from lab.locking import exclusive
-from lab.plugins.gcp import conditions
-from lab.probes import Probe
-from lab.processes import Process, Supervisor
-from lab.toolchain.ensure import ensure
+from berth.lab import controlplane, environment, kubernetes_plugin, programs
+from berth.lab.errors import USAGE, LabError
+from berth.lab.home import CLONE, SIGN
+from berth.lab.locking import exclusive
+from berth.lab.plugins.gcp import conditions
+from berth.lab.probes import Probe
+from berth.lab.processes import Process, Supervisor
+from berth.lab.toolchain.ensure import ensure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.controlplane import ControlPlane
-    from lab.home import Home
-    from lab.kubernetes_plugin import Plugin
-    from lab.progress import Progress
+    from berth.lab.controlplane import ControlPlane
+    from berth.lab.home import Home
+    from berth.lab.kubernetes_plugin import Plugin
+    from berth.lab.progress import Progress
 
 LOCK = ".lock"
 
@@ -80,7 +80,7 @@ def _controller(home: Home, plane: ControlPlane) -> Process:
     liveness = f"http://127.0.0.1:{port}/healthz"
     return Process(
         name=CONTROLLER,
-        argv=(sys.executable, "-m", "lab.devices", f"--liveness={liveness}"),
+        argv=(sys.executable, "-m", "berth.lab.devices", f"--liveness={liveness}"),
         purpose="simulates the GPUs' device plugins, runs the KubeRay operator",
         needs=("kube-apiserver",),
         ports=(port,),
@@ -94,7 +94,7 @@ def _google_api(home: Home, plane: ControlPlane) -> Process:
     port = plane.ports[controlplane.GOOGLE_PORT]
     return Process(
         name=GOOGLE_API,
-        argv=(sys.executable, "-m", "lab.google_api", str(port)),
+        argv=(sys.executable, "-m", "berth.lab.google_api", str(port)),
         purpose="simulates Google's APIs, for what `berth doctor` reads",
         ports=(port,),
         environment=environment.complete(home),
@@ -183,7 +183,7 @@ def up(home: Home, progress: Progress) -> Running:
                 started = supervisor.start(wanted)
                 step.done = f"started {', '.join(started)}" if started else "all works"
         if had_real_node(home):
-            from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
+            from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
             realnode.mend(home, plane, progress)
         return Running(plane, plugin, tuple(started), _database_is_new(home))
@@ -197,13 +197,13 @@ def had_real_node(home: Home) -> bool:
 def _end_real_node(home: Home) -> list[str]:
     if not had_real_node(home):
         return []
-    from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above
+    from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above
 
     return realnode.down(home)
 
 
 def is_up(home: Home) -> bool:
-    """Whether every process of the lab runs (whether each works, `lab.report` tells)."""
+    """Whether every process of the lab runs (whether each works, `berth.lab.report` tells)."""
     plane = controlplane.load(home)
     if plane is None:
         return False

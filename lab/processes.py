@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from lab.errors import LabError
-from lab.probes import Listener, listener
+from berth.lab.errors import LabError
+from berth.lab.probes import Listener, listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lab.home import Home
-    from lab.probes import Probe
+    from berth.lab.home import Home
+    from berth.lab.probes import Probe
 
 MARK = "BERTH_LAB_PROCESS"
 """Environment variable of every process of a lab: `<lab's folder>:<process name>`."""

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from lab import kubernetes_plugin
-from lab.controlplane import GOOGLE_PORT
-from lab.google_api.addresses import write_credential
-from lab.home import CLONE, ENVIRONMENT_VARIABLE
-from lab.toolchain.tools import PULUMI
+from berth.lab import kubernetes_plugin
+from berth.lab.controlplane import GOOGLE_PORT
+from berth.lab.google_api.addresses import write_credential
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
+from berth.lab.toolchain.tools import PULUMI
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.controlplane import ControlPlane
-    from lab.home import Home
-    from lab.kubernetes_plugin import Plugin
-    from lab.toolchain.ensure import Toolchain
+    from berth.lab.controlplane import ControlPlane
+    from berth.lab.home import Home
+    from berth.lab.kubernetes_plugin import Plugin
+    from berth.lab.toolchain.ensure import Toolchain
 
 KUBERAY = "kuberay-operator"
 
@@ -110,9 +110,11 @@ def write_plugins(home: Home, kubernetes: Plugin) -> None:
         kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real one.
     """
     folder = home.pulumi_home / "plugins"
-    texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "lab.plugins.gcp", SIMULATED_GCP)}
+    texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP)}
     if kubernetes.folder is None:
-        texts[kubernetes_plugin.folder_name()] = plugin_script(home, "lab.plugins.kubernetes", SIMULATED_KUBERNETES)
+        texts[kubernetes_plugin.folder_name()] = plugin_script(
+            home, "berth.lab.plugins.kubernetes", SIMULATED_KUBERNETES
+        )
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         if path.name not in {*texts, kubernetes_plugin.folder_name()}:

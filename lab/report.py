@@ -12,13 +12,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lab import controlplane, lifecycle
-from lab.plugins.gcp.store import Store
-from lab.processes import Supervisor
+from berth.lab import controlplane, lifecycle
+from berth.lab.plugins.gcp.store import Store
+from berth.lab.processes import Supervisor
 
 if TYPE_CHECKING:
-    from lab.home import Home
-    from lab.kubernetes_plugin import Plugin
+    from berth.lab.home import Home
+    from berth.lab.kubernetes_plugin import Plugin
 
 MIB = 1 << 20
 
@@ -59,7 +59,7 @@ def states(home: Home) -> list[State]:
     found = []
     wanted = lifecycle.processes(home, plane)
     if lifecycle.had_real_node(home):
-        from lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
+        from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
         wanted += realnode.all_processes(home, plane)
     for process in wanted:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, get_args
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from lab import environment
-from lab.errors import LabError
-from lab.home import CLONE
-from lab.lifecycle import stacks
-from stacks import stack_file
+from berth.lab import environment
+from berth.lab.errors import LabError
+from berth.lab.home import CLONE
+from berth.lab.lifecycle import stacks
+from berth.stacks import stack_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lab.home import Home
-    from lab.progress import Progress
+    from berth.lab.home import Home
+    from berth.lab.progress import Progress
 
 STACK = "lab"
 

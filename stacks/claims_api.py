@@ -6,8 +6,8 @@ import asyncio
 
 import pulumi
 
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.fabric import ResourceApi
+from berth.components.fabric.settings import ResourceApi
+from berth.stacks.settings.environment import EnvironmentSettings
 
 ASSUMED: ResourceApi = "v1"
 """Served by default from Kubernetes 1.34 on."""
@@ -37,8 +37,8 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     if text is None:  # the cluster is about to be made
         return ASSUMED
     # Imported here: the kubernetes client takes a third of a second, and most environments claim nothing.
-    from components.cluster_api import ClusterApi, ClusterError  # noqa: PLC0415
-    from components.fabric.resource_api import served  # noqa: PLC0415
+    from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
+    from berth.components.cluster.resource_api import served  # noqa: PLC0415
 
     try:
         found = await asyncio.to_thread(lambda: served(ClusterApi(text)))

@@ -10,16 +10,16 @@ from typing import Any
 import pulumi
 from pydantic import ValidationError
 
-from components.berth import Berth, BerthInputs
-from components.kubernetes_provider import kubernetes_provider
-from stacks.load import berth_on
-from stacks.notices import say
-from stacks.policies.settings import judge_engineer
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.isolation import IsolationSettings
-from stacks.settings.resolve import EnvironmentContract
-from stacks.stack_file import StackFile
-from stacks.waiting import wait_until_ready
+from berth.components.berth import Berth, BerthInputs
+from berth.components.cluster.provider import kubernetes_provider
+from berth.components.isolation.settings import IsolationSettings
+from berth.stacks.load import berth_on
+from berth.stacks.notices import say
+from berth.stacks.policies.settings import judge_engineer
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.stack_file import StackFile
+from berth.stacks.waiting import wait_until_ready
 
 
 async def engineer(stack: str, settings: EngineerSettings, file: StackFile | None) -> None:

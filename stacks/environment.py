@@ -7,25 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pulumi
 
-from components.berth import Berth, BerthInputs, Kind
-from components.isolation.priority import priority_classes
-from components.kubernetes_provider import kubernetes_provider
-from components.lifecycle.component import Keeper, KeeperInputs
-from components.manifest import KubernetesObject
-from stacks import service_code
-from stacks.claims_api import claims_api
-from stacks.existing import existing
-from stacks.installed import Wanted, dranet_manifest, install
-from stacks.notices import say
-from stacks.platforms import Platform
-from stacks.policies.settings import judge_environment
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.lifecycle import KeeperSettings
-from stacks.settings.ray import BUILT_IN, RayClusterSettings
-from stacks.settings.resolve import Resolved, contract_of, has_keeper, resolve_environment
-from stacks.settings.workloads import RayJobSettings, RayServiceSettings
-from stacks.stack_file import StackFile
-from stacks.waiting import wait_until_ready
+from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.cluster.provider import kubernetes_provider
+from berth.components.isolation.priority import priority_classes
+from berth.components.lifecycle.component import Keeper, KeeperInputs
+from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.ray.settings import BUILT_IN, RayClusterSettings
+from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
+from berth.stacks import service_code
+from berth.stacks.claims_api import claims_api
+from berth.stacks.existing import existing
+from berth.stacks.installed import Wanted, dranet_manifest, install
+from berth.stacks.notices import say
+from berth.stacks.platforms import Platform
+from berth.stacks.policies.settings import judge_environment
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, contract_of, has_keeper, resolve_environment
+from berth.stacks.stack_file import StackFile
+from berth.stacks.waiting import wait_until_ready
 
 
 async def environment(stack: str, settings: EnvironmentSettings, file: StackFile | None = None) -> None:
@@ -124,6 +124,6 @@ async def _platform(
     if settings.cluster.existing:
         return existing(stack, settings.cluster.existing, file)
     # Imported only where something is made in Google Cloud: it takes seconds.
-    from stacks.google import google  # noqa: PLC0415
+    from berth.stacks.google import google  # noqa: PLC0415
 
     return await google(settings.cluster.name or stack, settings, resolved.pools, occupants)

@@ -11,12 +11,12 @@ from typing import Any
 import pulumi
 import yaml
 
-from stacks.load import SettingsError
-from stacks.platforms import Platform
-from stacks.settings.cluster import ExistingCluster
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.problems import Problem
-from stacks.stack_file import StackFile, project, shown
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Problem
+from berth.components.gke.cluster_settings import ExistingCluster
+from berth.stacks.load import SettingsError
+from berth.stacks.platforms import Platform
+from berth.stacks.stack_file import StackFile, project, shown
 
 # Where a kubeconfig names a file, the key under which its content may stand instead.
 _FILES = {

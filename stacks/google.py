@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp
 
-from components.gke.cluster import Cluster, ClusterInputs
-from components.gke.network import Network, NetworkInputs
-from components.gke.node_pool import NodePool, NodePoolInputs
-from components.gke.node_pool_arguments import NodePlace
-from stacks.platforms import Platform
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.gke_versions import too_old
-from stacks.settings.pools import Pool, Pools
+from berth.components.gke.cluster import Cluster, ClusterInputs
+from berth.components.gke.network import Network, NetworkInputs
+from berth.components.gke.node_pool import NodePool, NodePoolInputs
+from berth.components.gke.node_pool_arguments import NodePlace
+from berth.components.gke.versions import too_old
+from berth.components.sharing.pools import Pool, Pools
+from berth.stacks.platforms import Platform
+from berth.stacks.settings.environment import EnvironmentSettings
 
 
 async def google(

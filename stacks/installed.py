@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pulumi
 
-from components.operators import dranet, gib, gpu_dra, gpu_operator
-from components.operators.driver_installer import DriverInstaller, wants_installer
-from components.operators.kuberay import KubeRay
-from components.sharing.disturbance import Occupants
-from stacks.load import SettingsError
-from stacks.manifest_file import ManifestError, Object, read
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.fabric import ResourceApi
-from stacks.settings.pools import Pools
-from stacks.settings.problems import Problem
-from stacks.stack_file import StackFile, project
+from berth.components.core.problems import Problem
+from berth.components.fabric.settings import ResourceApi
+from berth.components.operators import dranet, gib, gpu_dra, gpu_operator
+from berth.components.operators.driver_installer import DriverInstaller, wants_installer
+from berth.components.operators.kuberay import KubeRay
+from berth.components.sharing.disturbance import Occupants
+from berth.components.sharing.pools import Pools
+from berth.stacks.load import SettingsError
+from berth.stacks.manifest_file import ManifestError, Object, read
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.stack_file import StackFile, project
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stacks import service_code
-from stacks.policies.settings import judge_engineer, judge_environment
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.names import name_problems
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.problems import Path, Problem, from_validation
-from stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
-from stacks.stack_file import NAMESPACE, StackFile
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path, Problem, from_validation
+from berth.stacks import service_code
+from berth.stacks.policies.settings import judge_engineer, judge_environment
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.names import name_problems
+from berth.stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
+from berth.stacks.stack_file import NAMESPACE, StackFile
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from stacks.stack_file import shown
+from berth.stacks.stack_file import shown
 
 Object = dict[str, Any]
 """A Kubernetes object as it was written."""

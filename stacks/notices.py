@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pulumi
 
-from stacks.policies.policy import Waiver
-from stacks.settings.problems import Problem
+from berth.components.core.problems import Problem
+from berth.stacks.policies.policy import Waiver
 
 
 def say(warnings: Iterable[Problem], waivers: Iterable[Waiver] = ()) -> None:

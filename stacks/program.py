@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pulumi
 
-from stacks import stack_file
-from stacks.load import SettingsError, load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.stack_file import NAMESPACE, StackFile, StackFileError
-from stacks.waiting import NotReadyError
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.stack_file import NAMESPACE, StackFile, StackFileError
+from berth.stacks.waiting import NotReadyError
 
 # The language host's agreement: the user has been told what is wrong, so add nothing.
 _SAID_ALREADY = 32
@@ -32,11 +32,11 @@ async def _build() -> None:
         settings = load(stack, _values(), file)
         # Each kind is imported only when it is built: an environment's takes seconds.
         if isinstance(settings, EnvironmentSettings):
-            from stacks.environment import environment  # noqa: PLC0415
+            from berth.stacks.environment import environment  # noqa: PLC0415
 
             await environment(stack, settings, file)
         else:
-            from stacks.engineer import engineer  # noqa: PLC0415
+            from berth.stacks.engineer import engineer  # noqa: PLC0415
 
             await engineer(stack, settings, file)
     except (SettingsError, StackFileError) as error:

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.problems import Path as SettingsPath
-from stacks.settings.problems import Problem
-from stacks.settings.workloads import RayServiceSettings
-from stacks.stack_file import project, shown
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path as SettingsPath
+from berth.components.core.problems import Problem
+from berth.components.ray.workload_settings import RayServiceSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.stack_file import project, shown
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they are annotations of pods, and Kubernetes allows 256 KiB of annotations on an object

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from stacks.settings.problems import Path as SettingsPath
+from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pulumi
 
-from components.berth import STACK_LABEL, Berth
-from components.manifest import KubernetesObject
-from stacks.settings.types import parse_duration
+from berth.components.berth import STACK_LABEL, Berth
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.types import parse_duration
 
 if TYPE_CHECKING:
-    from components.ray.readiness import Key, Wait
+    from berth.components.ray.readiness import Key, Wait
 
 What = Literal["RayCluster", "RayService", "running RayJob", "ended RayJob"]
 
@@ -108,7 +108,7 @@ async def _all(
     stack: str, kubeconfig: str, by_kind: Sequence[Mapping[Key, Waited]], namespaces: Collection[str]
 ) -> list[list[tuple[Waited, list[str]]]]:
     # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
-    from components.cluster_api import ClusterError  # noqa: PLC0415
+    from berth.components.cluster.api import ClusterError  # noqa: PLC0415
 
     waits = [_wait(stack, kubeconfig, waited, namespaces) for waited in by_kind]
     try:
@@ -124,7 +124,7 @@ async def _all(
 
 
 def _wait(stack: str, kubeconfig: str, waited: Mapping[Key, Waited], namespaces: Collection[str]) -> Wait:
-    from components.ray import readiness  # noqa: PLC0415 - as above
+    from berth.components.ray import readiness  # noqa: PLC0415 - as above
 
     kinds: dict[What, readiness.Kind] = {
         "RayCluster": readiness.RAY_CLUSTER,

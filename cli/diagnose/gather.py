@@ -16,19 +16,29 @@ from typing import Any
 import typer
 import yaml
 
-from cli.berths import Berth
-from cli.diagnose.secrets import without_secrets
-from cli.environment import StatusError
-from cli.kubectl import KubectlError, kubectl
-from cli.operator_log import operator_lines
-from cli.preview.document import document
-from cli.preview.verb import planned
-from cli.running import running_on
-from cli.status import fleet_of
-from components.cluster_api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, ClusterError, Object, within
-from components.ray.condition import condition_of
-from components.ray.readiness import reasons_of
-from stacks import stack_file
+from berth.cli.berths import Berth
+from berth.cli.diagnose.secrets import without_secrets
+from berth.cli.environment import StatusError
+from berth.cli.kubectl import KubectlError, kubectl
+from berth.cli.operator_log import operator_lines
+from berth.cli.preview.document import document
+from berth.cli.preview.verb import planned
+from berth.cli.running import running_on
+from berth.cli.status import fleet_of
+from berth.components.cluster.api import (
+    EVENTS,
+    NODES,
+    PODS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    ClusterError,
+    Object,
+    within,
+)
+from berth.components.ray.condition import condition_of
+from berth.components.ray.readiness import reasons_of
+from berth.stacks import stack_file
 
 LOG_LINES = 400
 """Of each log so many of its last lines."""

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import yaml
 
-from cli.berths import BadInputError, Berth, Named, find, which
-from cli.connect import read_token
-from cli.console import err, out, print_json
-from cli.diagnose.gather import Part, of_berth, part, plan_of, settings_of, versions
-from cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
-from cli.environment import StatusError
-from cli.kubectl import write_private
-from components.cluster_api import ClusterError
-from stacks import stack_file
+from berth.cli.berths import BadInputError, Berth, Named, find, which
+from berth.cli.connect import read_token
+from berth.cli.console import err, out, print_json
+from berth.cli.diagnose.gather import Part, of_berth, part, plan_of, settings_of, versions
+from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
+from berth.cli.environment import StatusError
+from berth.cli.kubectl import write_private
+from berth.components.cluster.api import ClusterError
+from berth.stacks import stack_file
 
 FAILED = 1
 _SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a secret was removed."

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google, GoogleError
-from cli.login import LOG_IN, LOGGED_OUT, is_logged_out
-from stacks import stack_file
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google, GoogleError
+from berth.cli.login import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.stacks import stack_file
 
 TOPIC = Topic("state")
 

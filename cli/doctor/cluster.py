@@ -9,17 +9,17 @@ from typing import Any
 
 import yaml
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.gpu_nodes import check_nodes
-from cli.doctor.registered import NotRecordedError, WouldFailError, types_of
-from cli.environment import StatusError, brought_up
-from components.cluster_api import NODES, ClusterApi, ClusterError
-from components.nodes import is_ready
-from components.placement import POOL_LABEL
-from stacks import stack_file
-from stacks.settings.cluster import ExistingCluster
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.gke_versions import too_old
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.gpu_nodes import check_nodes
+from berth.cli.doctor.registered import NotRecordedError, WouldFailError, types_of
+from berth.cli.environment import StatusError, brought_up
+from berth.components.cluster.api import NODES, ClusterApi, ClusterError
+from berth.components.cluster.nodes import is_ready
+from berth.components.gke.cluster_settings import ExistingCluster
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.gke.versions import too_old
+from berth.stacks import stack_file
+from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
 

@@ -8,16 +8,27 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from cli.check import check as check_settings
-from cli.doctor import backend, cluster, gke, machines_in_use, networks, project, quotas, reservations, tools, zones
-from cli.doctor.backend import Backend
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google, GoogleError
-from cli.doctor.machines_in_use import Running
-from stacks import stack_file
-from stacks.load import load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.check import check as check_settings
+from berth.cli.doctor import (
+    backend,
+    cluster,
+    gke,
+    machines_in_use,
+    networks,
+    project,
+    quotas,
+    reservations,
+    tools,
+    zones,
+)
+from berth.cli.doctor.backend import Backend
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google, GoogleError
+from berth.cli.doctor.machines_in_use import Running
+from berth.stacks import stack_file
+from berth.stacks.load import load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
 
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 

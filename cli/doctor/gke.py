@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.gke_versions import needed, parse, too_old
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google
+from berth.components.gke.versions import needed, parse, too_old
+from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("GKE")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cli.doctor.findings import Finding, Topic
-from components.placement import POOL_LABEL, tolerations
-from components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pool, offered
+from berth.cli.doctor.findings import Finding, Topic
+from berth.components.gke.placement import POOL_LABEL, tolerations
+from berth.components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
+from berth.components.sharing.pools import Pool, offered
+from berth.stacks.settings.environment import EnvironmentSettings
 
 Object = dict[str, Any]
 

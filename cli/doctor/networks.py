@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.network import ExistingNetwork, ExistingRdmaNetwork
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google
+from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork
+from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("networks")
 

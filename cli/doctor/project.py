@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cli.doctor import permissions
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google, GoogleError
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.doctor import permissions
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google, GoogleError
+from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
 

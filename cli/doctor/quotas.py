@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google, GoogleError
-from cli.doctor.machines_in_use import Running
-from cli.doctor.quota_names import Quota, taken, usual
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.types import region_of
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google, GoogleError
+from berth.cli.doctor.machines_in_use import Running
+from berth.components.core.types import region_of
+from berth.components.hardware.quota_names import Quota, taken, usual
+from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("quota")
 

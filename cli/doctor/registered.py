@@ -1,7 +1,7 @@
 """The Kubernetes objects that an update of a stack makes: what its program registers when it runs, recorded without an engine.
 
 It is the program itself, so that there is no second list of what it makes. Pulumi's runtime is one for a process and leaves it changed:
-the program runs in a process of its own, `python -m cli.doctor.registered`.
+the program runs in a process of its own, `python -m berth.cli.doctor.registered`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from stacks import stack_file
+from berth.stacks import stack_file
 
 _SECONDS = 120
 _KUBERNETES = "kubernetes:"
@@ -40,7 +40,7 @@ def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
     """
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "told": told or {}})
-    command = [sys.executable, "-m", "cli.doctor.registered"]
+    command = [sys.executable, "-m", "berth.cli.doctor.registered"]
     try:
         done = subprocess.run(
             command,
@@ -95,16 +95,16 @@ def record(stack: str, told: dict[str, Any]) -> list[str]:
 
 
 def _program(stack: str) -> Coroutine[Any, Any, None]:
-    from stacks.load import load  # noqa: PLC0415
-    from stacks.settings.environment import EnvironmentSettings  # noqa: PLC0415
+    from berth.stacks.load import load  # noqa: PLC0415
+    from berth.stacks.settings.environment import EnvironmentSettings  # noqa: PLC0415
 
     file = stack_file.read(stack_file.stack_path(stack))
     settings = load(stack, file.settings, file)
     if isinstance(settings, EnvironmentSettings):
-        from stacks.environment import environment  # noqa: PLC0415
+        from berth.stacks.environment import environment  # noqa: PLC0415
 
         return environment(stack, settings, file)
-    from stacks.engineer import engineer  # noqa: PLC0415
+    from berth.stacks.engineer import engineer  # noqa: PLC0415
 
     return engineer(stack, settings, file)
 

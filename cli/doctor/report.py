@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rich.console import Group
 from rich.text import Text
 
-from cli.doctor.examine import Examination
-from cli.doctor.findings import Finding, State
+from berth.cli.doctor.examine import Examination
+from berth.cli.doctor.findings import Finding, State
 
 _MARKS: dict[State, tuple[str, str]] = {
     "fine": ("✓", "green"),

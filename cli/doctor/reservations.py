@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google, GoogleError
-from cli.doctor.machines_in_use import Running, in_pool
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pool import PoolSettings
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google, GoogleError
+from berth.cli.doctor.machines_in_use import Running, in_pool
+from berth.components.gke.pool_settings import PoolSettings
+from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("reservations")
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.findings import Finding, Topic
 
 TOPIC = Topic("tools")
 

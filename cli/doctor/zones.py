@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from cli.doctor.findings import Finding, Topic
-from cli.doctor.google import Google
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.doctor.google import Google
+from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("machines")
 

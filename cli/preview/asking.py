@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.cluster_api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
 
 SECONDS = 10
 """For so long a cluster that does not answer is waited for, once the engine has its plan."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from cli.preview.cost import Money
-from cli.preview.effects.effect import Effect, GpusAway, Sitting
-from cli.preview.plan import Property
-from cli.preview.report import Change, Report
-from stacks.policies.policy import waivers
+from berth.components.plan.effect import Effect, GpusAway, Sitting
+from berth.components.plan.plan import Property
+from berth.stacks.policies.policy import waivers
+from berth.stacks.preview.cost import Money
+from berth.stacks.preview.report import Change, Report
 
 FORMAT = 1
 """Raised when a field changes its meaning; fields may be added without."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from cli.login import LOGGED_OUT_AND_NOW, is_logged_out
-from stacks import stack_file
+from berth.cli.login import LOGGED_OUT_AND_NOW, is_logged_out
+from berth.stacks import stack_file
 
 Event = dict[str, Any]
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from cli.preview.cost import GpuHours, Money
-from cli.preview.effects.effect import GpusAway, Level
-from cli.preview.fleet import span
-from cli.preview.plan import Property
-from cli.preview.report import Drift, Report
-from cli.preview.words import word_of
-from stacks.policies.policy import how_to_waive, waivers
+from berth.components.plan.effect import GpusAway, Level
+from berth.components.plan.fleet import span
+from berth.components.plan.plan import Property
+from berth.stacks.policies.policy import how_to_waive, waivers
+from berth.stacks.preview.cost import GpuHours, Money
+from berth.stacks.preview.report import Drift, Report
+from berth.stacks.preview.words import word_of
 
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
 DONE = {"create": "created", "update": "changed in place", "replace": "replaced", "delete": "deleted"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from cli.preview import lines
-from cli.preview.effects.effect import Level
-from cli.preview.report import Change, Part, Report
+from berth.cli.preview import lines
+from berth.components.plan.effect import Level
+from berth.stacks.preview.report import Change, Part, Report
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters for a comment, and GitLab more; the rest is for what CI adds."""

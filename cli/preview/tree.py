@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from cli.preview import lines
-from cli.preview.effects.effect import Effect, Level
-from cli.preview.report import Change, Report
+from berth.cli.preview import lines
+from berth.components.plan.effect import Effect, Level
+from berth.stacks.preview.report import Change, Report
 
 _COLOURS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
 _LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level.DESTROYS: ("✗", "bold red")}

@@ -14,22 +14,22 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cli.check import check
-from cli.console import BAD_INPUT, err, fail, out, print_json
-from cli.preview import engine
-from cli.preview.asking import Answer, Asking
-from cli.preview.document import document
-from cli.preview.effects.effect import Level
-from cli.preview.markdown import markdown
-from cli.preview.plan import plan_of
-from cli.preview.report import Known, Report, report_of
-from cli.preview.tree import tree
-from cli.preview.words import word_of
-from stacks import stack_file
-from stacks.load import load
-from stacks.policies.policy import House
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
+from berth.cli.check import check
+from berth.cli.console import BAD_INPUT, err, fail, out, print_json
+from berth.cli.preview import engine
+from berth.cli.preview.asking import Answer, Asking
+from berth.cli.preview.document import document
+from berth.cli.preview.markdown import markdown
+from berth.cli.preview.tree import tree
+from berth.components.plan.effect import Level
+from berth.components.plan.plan import plan_of
+from berth.stacks import stack_file
+from berth.stacks.load import load
+from berth.stacks.policies.policy import House
+from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.words import word_of
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
 
 _NO_LIMIT = 10_000
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Literal
 
-from cli.preview.engine import Event, events_of, failure, program
-from stacks import stack_file
+from berth.cli.preview.engine import Event, events_of, failure, program
+from berth.stacks import stack_file
 
 Verb = Literal["up", "destroy"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cli.berths import Berth, names_of
-from cli.environment import Environment, NotUpError, StatusError, brought_up
-from cli.kubectl import KubectlError, kubectl
-from cli.running import Running, running_on
-from components.berth import ENVIRONMENT_LABEL, STACK_LABEL
-from components.cluster_api import RAY_CLUSTERS, ClusterApi, ClusterError
-from components.ray.condition import condition_of
+from berth.cli.berths import Berth, names_of
+from berth.cli.environment import Environment, NotUpError, StatusError, brought_up
+from berth.cli.kubectl import KubectlError, kubectl
+from berth.cli.running import Running, running_on
+from berth.components.berth import ENVIRONMENT_LABEL, STACK_LABEL
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.ray.condition import condition_of
 
 
 @dataclass(frozen=True)

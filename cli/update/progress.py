@@ -13,9 +13,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import err
-from cli.preview.engine import Event
-from cli.update.tracker import Component, Tracker
+from berth.cli.console import err
+from berth.cli.preview.engine import Event
+from berth.cli.update.tracker import Component, Tracker
 
 _REFRESHES = 8
 

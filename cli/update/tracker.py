@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cli.preview.engine import Event
-from cli.preview.report import Report
+from berth.cli.preview.engine import Event
+from berth.stacks.preview.report import Report
 
 OTHERS = "other resources"
 

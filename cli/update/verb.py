@@ -12,16 +12,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cli.console import BAD_INPUT, err, out, print_json
-from cli.preview import engine
-from cli.preview.effects.effect import Level
-from cli.preview.report import Report
-from cli.preview.tree import tree
-from cli.preview.verb import Exit, planned
-from cli.update.engine import Ended, Verb, update
-from cli.update.losses import Losses, losses_of
-from cli.update.progress import shown
-from cli.update.tracker import Tracker
+from berth.cli.console import BAD_INPUT, err, out, print_json
+from berth.cli.preview import engine
+from berth.cli.preview.tree import tree
+from berth.cli.preview.verb import Exit, planned
+from berth.cli.update.engine import Ended, Verb, update
+from berth.cli.update.losses import Losses, losses_of
+from berth.cli.update.progress import shown
+from berth.cli.update.tracker import Tracker
+from berth.components.plan.effect import Level
+from berth.stacks.preview.report import Report
 
 INTERRUPTED = 130
 _NO_LIMIT = 10_000

@@ -9,16 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.fabric.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT
-from stacks.settings.fabric import ResourceApi
-from stacks.settings.pools import Pool
-from stacks.settings.ray import Worker
-
-if TYPE_CHECKING:
-    # Policies read manifests where there is no engine; importing Pulumi would take longer than all the rest of a check.
-    from components.manifest import Manifest
+from berth.components.core.manifest import Manifest
+from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT
+from berth.components.ray.settings import Worker
+from berth.components.sharing.pools import Pool
 
 _HASH_LENGTH = 8
 

@@ -6,9 +6,9 @@ GKE's managed DRANET brings its own, and so does NVIDIA's DRA driver; DraNet bri
 
 from __future__ import annotations
 
-from components.fabric.names import DRANET, DRANET_DRIVER
-from components.manifest import MANAGED_BY, Manifest
-from stacks.settings.fabric import ResourceApi
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import DRANET, DRANET_DRIVER
 
 
 def dranet_class(api: ResourceApi) -> Manifest:

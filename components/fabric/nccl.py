@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stacks.settings.fabric import GIB_PROFILES, Profile
-from stacks.settings.ray import Nccl, Worker
+from berth.components.fabric.settings import GIB_PROFILES, Profile
+from berth.components.ray.settings import Nccl, Worker
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
 """The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from stacks.settings.pool import PoolSettings
+from berth.components.gke.pool_settings import PoolSettings
 
 
 @dataclass(frozen=True)

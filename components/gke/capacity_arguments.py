@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stacks.settings.bounds import Bounds
-from stacks.settings.capacity import Capacity
-from stacks.settings.pool import PoolSettings
-from stacks.settings.types import parse_duration
+from berth.components.core.bounds import Bounds
+from berth.components.core.types import parse_duration
+from berth.components.gke.capacity_settings import Capacity
+from berth.components.gke.pool_settings import PoolSettings
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import container
 
-from components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
-from components.gke.explained import explained
-from components.gke.kubeconfig import kubeconfig
-from components.gke.network import Network
-from stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
+from berth.components.gke.explained import explained
+from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.network import Network
+from berth.stacks.settings.environment import EnvironmentSettings
 
 
 @dataclass(frozen=True)

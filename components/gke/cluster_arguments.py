@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stacks.settings.cluster import ClusterSettings
-from stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.cluster_settings import ClusterSettings
+from berth.stacks.settings.environment import EnvironmentSettings
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """What a node may do is its service account's business: narrower scopes would only hide it."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pulumi
 
-from components.gke.advice import Pooled, advice
+from berth.components.gke.advice import Pooled, advice
 
 
 def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:

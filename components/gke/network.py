@@ -13,10 +13,10 @@ from typing import Any
 import pulumi
 from pulumi_gcp import compute
 
-from components.gke.explained import explained
-from components.gke.names import derived
-from stacks.settings.network import ExistingNetwork, NetworkSettings
-from stacks.settings.ranges import Ranges, ranges_of
+from berth.components.gke.explained import explained
+from berth.components.gke.names import derived
+from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings
+from berth.components.gke.ranges import Ranges, ranges_of
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"

@@ -9,11 +9,11 @@ from typing import Any
 import pulumi
 from pulumi_gcp import container
 
-from components.gke.advice import Pooled
-from components.gke.explained import explained
-from components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
-from components.sharing.disturbance import of_labels
-from stacks.settings.pools import Pool
+from berth.components.gke.advice import Pooled
+from berth.components.gke.explained import explained
+from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
+from berth.components.sharing.disturbance import of_labels
+from berth.components.sharing.pools import Pool
 
 TIMEOUTS = pulumi.CustomTimeouts(update="6h")
 """The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool,

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.gke.capacity_arguments import care_of, machines_of, size_of
-from components.gke.cluster_arguments import CLOUD_PLATFORM
-from components.placement import QUEUED
-from components.sharing.device_plugin import node_labels
-from stacks.settings.pool import PoolSettings
-from stacks.settings.pools import Pool
+from berth.components.gke.capacity_arguments import care_of, machines_of, size_of
+from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
+from berth.components.gke.placement import QUEUED
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing.pools import Pool
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 

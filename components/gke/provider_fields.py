@@ -1,7 +1,7 @@
 """Facts about the fields of Google's provider: what a change of each field does. Data, and the way to read it.
 
 `provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
-`python -m lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's
+`python -m berth.lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's
 inputs, without list indices. The preview of a change and the simulated Google Cloud of the lab both
 read these facts, so that neither has a table of its own.
 """

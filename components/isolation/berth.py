@@ -6,14 +6,14 @@ import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from components.isolation import network_policy, pod_security, quota, rbac
-from components.isolation.templates import autoscales, cluster_spec, templates
-from components.manifest import Manifest
-from stacks.settings.isolation import IsolationSettings, PodSecurity
-from stacks.settings.operators import KubeRaySettings
-from stacks.settings.pools import Pools
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.sharing import GPU
+from berth.components.core.manifest import Manifest
+from berth.components.isolation import network_policy, pod_security, quota, rbac
+from berth.components.isolation.settings import IsolationSettings, PodSecurity
+from berth.components.isolation.templates import autoscales, cluster_spec, templates
+from berth.components.operators.settings import KubeRaySettings
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pools
+from berth.components.sharing.settings import GPU
 
 
 @dataclass(frozen=True)

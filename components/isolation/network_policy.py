@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from components.isolation.templates import autoscales
-from components.manifest import Manifest
-from stacks.settings.operators import KubeRaySettings
-from stacks.settings.workloads import SERVE_PORT
+from berth.components.core.manifest import Manifest
+from berth.components.isolation.templates import autoscales
+from berth.components.operators.settings import KubeRaySettings
+from berth.components.ray.workload_settings import SERVE_PORT
 
 DASHBOARD, CLIENT, SERVE, METRICS = 8265, 10001, SERVE_PORT, 8080
 """Ray's ports of a head beside those of the cluster's own traffic, and of each pod's metrics (KubeRay v1.6.2,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
-from components.isolation.templates import Object, templates
-from stacks.settings.isolation import PodSecurity
+from berth.components.isolation.settings import PodSecurity
+from berth.components.isolation.templates import Object, templates
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 """The label of a namespace for the level that the API server refuses pods by."""

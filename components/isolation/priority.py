@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from components.manifest import MANAGED_BY, Manifest
-from stacks.settings.isolation import DEVELOPMENT, PRODUCTION
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 
 # Operators have no class, which is 0: no berth preempts them. Below -10 the cluster's autoscaler would add no
 # node for a pod (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).

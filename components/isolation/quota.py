@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 
-from components.isolation.templates import Object, autoscales, templates
-from components.manifest import Manifest
-from components.ray.condition import claimed_gpus_of
-from stacks.settings.sharing import GPU
-from stacks.settings.types import parse_quantity
+from berth.components.core.manifest import Manifest
+from berth.components.core.types import parse_quantity
+from berth.components.isolation.templates import Object, autoscales, templates
+from berth.components.ray.condition import claimed_gpus_of
+from berth.components.sharing.settings import GPU
 
 NAME = "berth"
 """Name of the ResourceQuota of cores, memory and GPUs, and of the LimitRange."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.manifest import Manifest
-from stacks.settings.isolation import Access, PodSecurity
+from berth.components.core.manifest import Manifest
+from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
 _SEE = ["get", "list", "watch"]

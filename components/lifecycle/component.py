@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.lifecycle import manifest
-from components.manifest import MANAGED_BY, KubernetesObject
-from stacks.settings.lifecycle import KeeperSettings
-from stacks.settings.pools import Pools
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import MANAGED_BY
+from berth.components.lifecycle import manifest
+from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.sharing.pools import Pools
 
 
 @dataclass(frozen=True)

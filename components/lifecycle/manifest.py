@@ -6,17 +6,16 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.isolation.network_policy import DASHBOARD
-from components.isolation.pod_security import ENFORCE, RESTRICTED_CONTAINER, RESTRICTED_POD
-from components.placement import on_pools, tolerations
-from stacks.settings.isolation import PRODUCTION
-from stacks.settings.pools import Pools
-from stacks.settings.ray import RayClusterSettings
-
-if TYPE_CHECKING:
-    from components.manifest import Manifest
+from berth.components import programs
+from berth.components.core.manifest import Manifest
+from berth.components.gke.placement import on_pools, tolerations
+from berth.components.isolation.network_policy import DASHBOARD
+from berth.components.isolation.pod_security import ENFORCE, RESTRICTED_CONTAINER, RESTRICTED_POD
+from berth.components.isolation.settings import PRODUCTION
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pools
 
 NAMESPACE = "berth-keeper"
 """Where the keeper runs; no berth can be named `keeper`."""
@@ -33,14 +32,9 @@ _RAY = {"apiGroups": ["ray.io"], "resources": ["rayclusters"]}
 # A look at a hundred berths takes seconds; heads that do not answer cost 15 s each, sixteen at once.
 _DEADLINE_SECONDS = 240
 
-_ROOT = Path(__file__).resolve().parents[2]
-_PROGRAM = (
-    "components/lifecycle/decision.py",
-    "components/lifecycle/keeper.py",
-    "components/ray/jobs.py",
-    "stacks/settings/lifetimes.py",
-)
-_PACKAGES = ("components", "components/lifecycle", "components/ray", "stacks", "stacks/settings")
+_MODULES = ("decision", "keeper", "jobs", "lifetimes")
+_PACKAGES = ("berth", "berth/components", "berth/components/programs")
+_PROGRAM = {f"{_PACKAGES[-1]}/{name}.py": Path(programs.__file__).with_name(f"{name}.py") for name in _MODULES}
 
 
 def kept(cluster: Manifest, settings: RayClusterSettings) -> Manifest:
@@ -268,7 +262,7 @@ def _pod(environment: str, image: str, heads: Iterable[str], pools: Pools) -> di
                 {
                     "name": NAME,
                     "image": image,
-                    "command": ["python", "-m", "components.lifecycle.keeper"],
+                    "command": ["python", "-m", "berth.components.programs.keeper"],
                     "args": ["--selector", f"berth/environment={environment}"],
                     "workingDir": _FOLDER,
                     "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
@@ -288,7 +282,7 @@ def _pod(environment: str, image: str, heads: Iterable[str], pools: Pools) -> di
 @cache
 def _program() -> dict[str, str]:
     """The files by their keys: a key has no `/`."""
-    return {path.replace("/", "."): (_ROOT / path).read_text(encoding="utf-8") for path in _PROGRAM} | {_EMPTY: ""}
+    return {path.replace("/", "."): file.read_text(encoding="utf-8") for path, file in _PROGRAM.items()} | {_EMPTY: ""}
 
 
 _EMPTY = "__init__.py"

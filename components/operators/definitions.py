@@ -15,8 +15,8 @@ from typing import Any
 
 import pulumi
 
-from components.cluster_api import ClusterApi, ClusterError
-from components.operators.helm import Chart, is_folder
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.operators.helm import Chart, is_folder
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _KIND = "CustomResourceDefinition"

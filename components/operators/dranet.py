@@ -14,14 +14,15 @@ from typing import Any
 
 import pulumi
 
-from components.fabric.device_classes import dranet_class
-from components.fabric.names import DRANET
-from components.manifest import KubernetesObject, Manifest
-from components.operators.helm import Chart, operator_namespace, release
-from components.placement import on_pools
-from stacks.settings.fabric import ResourceApi
-from stacks.settings.operators import DraNetSettings
-from stacks.settings.pools import Pool, Pools
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import Manifest
+from berth.components.fabric.device_classes import dranet_class
+from berth.components.fabric.settings import ResourceApi
+from berth.components.gke.placement import on_pools
+from berth.components.hardware.names import DRANET
+from berth.components.operators.helm import Chart, operator_namespace, release
+from berth.components.operators.settings import DraNetSettings
+from berth.components.sharing.pools import Pool, Pools
 
 SYSTEM_NAMESPACE = "kube-system"
 """Is there in every cluster."""

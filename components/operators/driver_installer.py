@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import pulumi
 
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest
-from stacks.settings.pools import Pools
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.sharing.pools import Pools
 
 NAME = "nvidia-driver-installer"
 NAMESPACE = "kube-system"

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 import pulumi
 
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest
-from components.operators.driver_installer import PAUSE
-from components.placement import on_pools
-from stacks.settings.operators import GibSettings
-from stacks.settings.pools import Pools
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.gke.placement import on_pools
+from berth.components.operators.driver_installer import PAUSE
+from berth.components.operators.settings import GibSettings
+from berth.components.sharing.pools import Pools
 
 NAME = "nccl-rdma-installer"
 NAMESPACE = "kube-system"

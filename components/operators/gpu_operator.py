@@ -11,15 +11,16 @@ from typing import Any
 
 import pulumi
 
-from components.manifest import MANAGED_BY, KubernetesObject, Manifest
-from components.operators.driver_installer import HOST_DRIVER
-from components.operators.helm import Chart, operator_namespace, release
-from components.placement import tolerations
-from components.sharing.device_plugin import config_map
-from components.sharing.disturbance import Occupants, of_configs
-from stacks.settings.operators import GpuOperatorSettings
-from stacks.settings.pools import Pool, Pools
-from stacks.settings.sharing import Profiles
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.gke.placement import tolerations
+from berth.components.operators.driver_installer import HOST_DRIVER
+from berth.components.operators.helm import Chart, operator_namespace, release
+from berth.components.operators.settings import GpuOperatorSettings
+from berth.components.sharing.device_plugin import config_map
+from berth.components.sharing.disturbance import Occupants, of_configs
+from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing.settings import Profiles
 
 CRITICAL_PODS = "100k"
 """GKE admits pods of system priority only where a quota allows them. The operator has one on every node, and up to eight on a

@@ -8,7 +8,8 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
-from components.manifest import MANAGED_BY, KubernetesObject
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import MANAGED_BY
 
 
 @dataclass(frozen=True)

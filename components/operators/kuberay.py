@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from components.operators.definitions import up_to_date
-from components.operators.helm import Chart, operator_namespace, release
-from stacks.settings.operators import KubeRaySettings
+from berth.components.operators.definitions import up_to_date
+from berth.components.operators.helm import Chart, operator_namespace, release
+from berth.components.operators.settings import KubeRaySettings
 
 RAY_CLUSTERS = "rayclusters.ray.io"
 """Name of the definition of RayClusters."""

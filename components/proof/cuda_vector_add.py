@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.manifest import MANAGED_BY, Manifest
-from components.placement import POOL_LABEL, tolerations
-from stacks.settings import versions
-from stacks.settings.pools import Pool
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.gke.placement import POOL_LABEL, tolerations
+from berth.components.hardware import versions
+from berth.components.sharing.pools import Pool
 
 NAMESPACE = "berth-verify"
 """Where the Jobs run. Made by the first run that needs it."""

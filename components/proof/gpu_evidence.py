@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from components.nodes import is_ready
-from components.pods import why_not_ready
-from components.proof.cuda_vector_add import SUCCESS
-from components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
-from stacks.settings.bounds import Bounds, at_least
-from stacks.settings.pools import Pool
-from stacks.settings.sharing import Offer
+from berth.components.cluster.nodes import is_ready
+from berth.components.cluster.pods import why_not_ready
+from berth.components.core.bounds import Bounds, at_least
+from berth.components.proof.cuda_vector_add import SUCCESS
+from berth.components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
+from berth.components.sharing.pools import Pool
+from berth.components.sharing.settings import Offer
 
 Object = dict[str, Any]
 Verdict = Literal["pass", "fail", "simulated", "skipped"]

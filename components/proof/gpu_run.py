@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from components.cluster_api import (
+from berth.components.cluster.api import (
     EVENTS,
     JOBS,
     NAMESPACES,
@@ -18,8 +18,8 @@ from components.cluster_api import (
     Object,
     within,
 )
-from components.placement import POOL_LABEL
-from components.proof.cuda_vector_add import (
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.proof.cuda_vector_add import (
     CONTAINER,
     NAMESPACE,
     RUN_LABEL,
@@ -27,7 +27,7 @@ from components.proof.cuda_vector_add import (
     job_name,
     namespace_manifest,
 )
-from components.proof.gpu_evidence import (
+from berth.components.proof.gpu_evidence import (
     Check,
     Run,
     ending,
@@ -38,7 +38,7 @@ from components.proof.gpu_evidence import (
     progress,
     why_no_job,
 )
-from stacks.settings.pools import Pool
+from berth.components.sharing.pools import Pool
 
 # Events of a Job's own tell when to look again; what its pod waits for is only seen by looking.
 _LOOK_SECONDS = 2

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.fabric.names import CLAIMED_GPUS
-from components.pods import why_not_ready
+from berth.components.cluster.pods import why_not_ready
+from berth.components.hardware.names import CLAIMED_GPUS
 
 Object = dict[str, Any]
 

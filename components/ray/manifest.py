@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.fabric.claims import Claim, claim_of
-from components.fabric.names import CLAIMED_GPUS
-from components.fabric.nccl import Parts, parts_of
-from components.placement import POOL_LABEL, tolerations
-from components.ray import nested
-from stacks.settings.bounds import Bounds
-from stacks.settings.pools import Pool, Pools
-from stacks.settings.ray import RayClusterSettings, Worker
-
-if TYPE_CHECKING:
-    # Policies read manifests where there is no engine; importing Pulumi would take longer than all the rest of a check.
-    from components.manifest import Manifest
+from berth.components.core.bounds import Bounds
+from berth.components.core.manifest import Manifest
+from berth.components.fabric.claims import Claim, claim_of
+from berth.components.fabric.nccl import Parts, parts_of
+from berth.components.gke.placement import POOL_LABEL, tolerations
+from berth.components.hardware.names import CLAIMED_GPUS
+from berth.components.nested import pods as nested
+from berth.components.ray.settings import RayClusterSettings, Worker
+from berth.components.sharing.pools import Pool, Pools
 
 WORKER_GROUP = "workers"
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from components.cluster_api import (
+from berth.components.cluster.api import (
     EVENTS,
     NODES,
     PODS,
@@ -24,12 +24,12 @@ from components.cluster_api import (
     Object,
     within,
 )
-from components.device_inventory import inventory_of
-from components.devices import why_without_devices
-from components.placement import POOL_LABEL
-from components.pods import finds_no_node, has_a_node
-from components.ray.condition import condition_of, pods_missing, reasons_not_ready
-from components.ray.workload_condition import job_condition, service_condition
+from berth.components.cluster.device_inventory import inventory_of
+from berth.components.cluster.devices import why_without_devices
+from berth.components.cluster.pods import finds_no_node, has_a_node
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.ray.condition import condition_of, pods_missing, reasons_not_ready
+from berth.components.ray.workload_condition import job_condition, service_condition
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster, RayJob or RayService."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.isolation.pod_security import RESTRICTED_CONTAINER
-
-if TYPE_CHECKING:
-    from components.manifest import Manifest
+from berth.components.core.manifest import Manifest
+from berth.components.isolation.pod_security import RESTRICTED_CONTAINER
 
 SUBMITTER = "ray-job-submitter"
 """The container whose log is the job's output."""

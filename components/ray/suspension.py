@@ -1,7 +1,7 @@
 """Suspending a RayCluster and waking it: its pods go and come, its settings stay.
 
 Belongs here: the one way to do either, for `berth suspend`, `berth wake` and whatever does it by itself. Does not belong here:
-when to do it, and whether anything runs (components/ray/jobs.py).
+when to do it, and whether anything runs (components/programs/jobs.py).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from components.cluster_api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
-from components.ray.condition import condition_of
-from components.ray.readiness import Key, reasons_of
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.ray.condition import condition_of
+from berth.components.ray.readiness import Key, reasons_of
 
 FIELD_MANAGER = "berth-suspension"
 """Owns `spec.suspend`. No stack sets that field, so that neither `pulumi up` nor `pulumi refresh` has anything to say about it."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-from components.isolation.templates import cluster_spec
-from components.ray import code
-from components.ray.submitter import submitter
-from stacks.settings.types import canonical_quantity, parse_duration
-from stacks.settings.workloads import SERVE_PORT, RayJobSettings, RayServiceSettings
-
-if TYPE_CHECKING:
-    # Policies read manifests where there is no engine.
-    from components.manifest import Manifest
+from berth.components.core.manifest import Manifest
+from berth.components.core.types import canonical_quantity, parse_duration
+from berth.components.isolation.templates import cluster_spec
+from berth.components.ray import code
+from berth.components.ray.submitter import submitter
+from berth.components.ray.workload_settings import SERVE_PORT, RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
 """The annotation of a RayService's head that tells all of its cluster's configuration apart from any other."""

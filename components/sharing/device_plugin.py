@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from components.placement import POOL_LABEL
-from stacks.settings.pools import Pool, Pools
-from stacks.settings.sharing import GPU, WHOLE, Profiles, SharingProfile
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing.settings import GPU, WHOLE, Profiles, SharingProfile
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 """Node label that names a key of the ConfigMap; watched live by the plugin."""

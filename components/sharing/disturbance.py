@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
-from stacks.settings.pools import Pools
+from berth.components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.sharing.pools import Pools
 
 Occupants = Mapping[str, Sequence[str]]
 """Names of the berths and clusters of this stack whose workers are on a pool, by the pool's name."""

@@ -1,4 +1,4 @@
-"""`python -m lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is told to end.
+"""`python -m berth.lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is told to end.
 
 Simulates nothing: it starts the controller.
 """
@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 import kopf
 
-from lab.devices.handlers import Controller, registry
-from lab.home import Home
-from lab.sources import believed
+from berth.lab.devices.handlers import Controller, registry
+from berth.lab.home import Home
+from berth.lab.sources import believed
 
 
 def main() -> int:
     """Run the controller of the lab that `BERTH_LAB` names; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m lab.devices", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m berth.lab.devices", description=__doc__)
     parser.add_argument("--liveness", required=True, help="address of the health endpoint, on loopback")
     options = parser.parse_args()
     if urlsplit(options.liveness).hostname not in {"127.0.0.1", "localhost", "::1"}:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from lab.devices.claimed import KINDS
+from berth.lab.devices.claimed import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gpu_devices, network_devices
-from lab.devices.gke_device_plugin import gpus
+from berth.lab.devices import gpu_devices, network_devices
+from berth.lab.devices.gke_device_plugin import gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

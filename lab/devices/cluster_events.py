@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lab.plugins.kubernetes.client import Cluster
+    from berth.lab.plugins.kubernetes.client import Cluster
 
 _MESSAGE_LENGTH = 1024
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 GATE = "lab.berth/upgrade-crd"
 
-_log = logging.getLogger("lab.devices")
+_log = logging.getLogger("berth.lab.devices")
 
 
 def is_waiting(pod: Mapping[str, Any]) -> bool:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.devices.gpu_operator import MIG_CONFIG
-from lab.devices.operand_objects import CONFIG_INIT, CONFIG_MANAGER
-from lab.devices.operands import CRASHES, CREATES, Hold, variable
-from lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
+from berth.lab.devices.gpu_operator import MIG_CONFIG
+from berth.lab.devices.operand_objects import CONFIG_INIT, CONFIG_MANAGER
+from berth.lab.devices.operands import CRASHES, CREATES, Hold, variable
+from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,21 +17,21 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gpu_devices, network_devices, operands
-from lab.devices.autoscaler import selected
-from lab.devices.cluster_events import warn
-from lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
-from lab.devices.resource_slices import PATH, changes, resource_slice
-from lab.plugins.gcp.interfaces import interfaces
-from lab.plugins.gcp.nodes import POOL_LABEL
-from lab.plugins.kubernetes.client import ApiError, Cluster
-from lab.plugins.kubernetes.kubeconfig import load
+from berth.lab.devices import gpu_devices, network_devices, operands
+from berth.lab.devices.autoscaler import selected
+from berth.lab.devices.cluster_events import warn
+from berth.lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
+from berth.lab.devices.resource_slices import PATH, changes, resource_slice
+from berth.lab.plugins.gcp.interfaces import interfaces
+from berth.lab.plugins.gcp.nodes import POOL_LABEL
+from berth.lab.plugins.kubernetes.client import ApiError, Cluster
+from berth.lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from lab.plugins.gcp.store import Record, Store
+    from berth.lab.plugins.gcp.store import Record, Store
 
 Object = dict[str, Any]
 
@@ -43,7 +43,7 @@ _DRIVER_FOLDERS = {"cos": "/home/kubernetes/bin/nvidia", "ubuntu": "/opt/nvidia"
 _OS = "cloud.google.com/gke-os-distribution"
 _AGAIN_SECONDS = 0.5
 
-_log = logging.getLogger("lab.devices.dra")
+_log = logging.getLogger("berth.lab.devices.dra")
 
 
 class DraNodes:

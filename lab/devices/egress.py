@@ -21,12 +21,12 @@ from typing import cast
 
 from aiohttp import web
 
-from lab.devices.ray_pods import RayNode
-from lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, Load, RayServe
+from berth.lab.devices.ray_pods import RayNode
+from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, Load, RayServe
 
 _DIAL_SECONDS = 10.0
 
-_log = logging.getLogger("lab.devices.egress")
+_log = logging.getLogger("berth.lab.devices.egress")
 
 Respond = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

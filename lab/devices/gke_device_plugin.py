@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.devices.advertised import GPU
+from berth.lab.devices.advertised import GPU
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import node_features
-from lab.devices.autoscaler import selected, tolerated
-from lab.devices.operand_objects import OPERANDS
+from berth.lab.devices import node_features
+from berth.lab.devices.autoscaler import selected, tolerated
+from berth.lab.devices.operand_objects import OPERANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

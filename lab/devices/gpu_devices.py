@@ -12,17 +12,17 @@ import hashlib
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import topology
-from lab.devices.gke_device_plugin import ACCELERATOR, gpus
-from lab.devices.gpu_operator import MIG_CONFIG
-from lab.devices.gpus import GPUS, slices
-from lab.devices.network_devices import PCIE_ROOT
-from lab.devices.operands import MIG_STATE, SUCCESS
+from berth.lab.devices import topology
+from berth.lab.devices.gke_device_plugin import ACCELERATOR, gpus
+from berth.lab.devices.gpu_operator import MIG_CONFIG
+from berth.lab.devices.gpus import GPUS, slices
+from berth.lab.devices.network_devices import PCIE_ROOT
+from berth.lab.devices.operands import MIG_STATE, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.devices.gpus import Gpu
+    from berth.lab.devices.gpus import Gpu
 
 DRIVER = "gpu.nvidia.com"
 DAEMONSET = ("dra-driver-nvidia-gpu-component", "kubelet-plugin")

@@ -17,18 +17,18 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gke_device_plugin, node_features, operand_objects, operands, pod_states
-from lab.devices.admission import REASON, failed, refusal
-from lab.devices.advertised import status_change
-from lab.devices.cluster_events import now, warn
-from lab.devices.device_plugins import DevicePlugins, Started
-from lab.devices.gpu_cluster import Seen, look
-from lab.devices.gpu_operator import FEATURES
-from lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
-from lab.devices.operands import CRASHES, Hold, MigError, UnknownLayoutError
-from lab.devices.reconciler import Reconciler
-from lab.plugins.kubernetes.client import ApiError, Cluster
-from lab.plugins.kubernetes.kubeconfig import load
+from berth.lab.devices import gke_device_plugin, node_features, operand_objects, operands, pod_states
+from berth.lab.devices.admission import REASON, failed, refusal
+from berth.lab.devices.advertised import status_change
+from berth.lab.devices.cluster_events import now, warn
+from berth.lab.devices.device_plugins import DevicePlugins, Started
+from berth.lab.devices.gpu_cluster import Seen, look
+from berth.lab.devices.gpu_operator import FEATURES
+from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
+from berth.lab.devices.operands import CRASHES, Hold, MigError, UnknownLayoutError
+from berth.lab.devices.reconciler import Reconciler
+from berth.lab.plugins.kubernetes.client import ApiError, Cluster
+from berth.lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 # kopf looks for a kind when its CRD changes, which may be before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
-_log = logging.getLogger("lab.devices.gpu")
+_log = logging.getLogger("berth.lab.devices.gpu")
 
 
 class GpuNodes:

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from lab.devices import definitions_hook
-from lab.devices.dra_nodes import DraNodes
-from lab.devices.egress import Egress, RayHeads
-from lab.devices.gpu_nodes import GpuNodes
-from lab.devices.observed import Observed
-from lab.devices.operators import Operators
-from lab.devices.ray_autoscaler import RayAutoscaler
-from lab.devices.ray_pods import ray_node
-from lab.devices.runner import end_orphans
-from lab.devices.scaler import Scaler, autoscaled, short
-from lab.plugins.gcp import real_node
-from lab.plugins.gcp.fleet import Fleet
-from lab.plugins.gcp.store import Store
-from lab.plugins.provider import ProviderError
+from berth.lab.devices import definitions_hook
+from berth.lab.devices.dra_nodes import DraNodes
+from berth.lab.devices.egress import Egress, RayHeads
+from berth.lab.devices.gpu_nodes import GpuNodes
+from berth.lab.devices.observed import Observed
+from berth.lab.devices.operators import Operators
+from berth.lab.devices.ray_autoscaler import RayAutoscaler
+from berth.lab.devices.ray_pods import ray_node
+from berth.lab.devices.runner import end_orphans
+from berth.lab.devices.scaler import Scaler, autoscaled, short
+from berth.lab.plugins.gcp import real_node
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.store import Store
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 _SCALE_SECONDS = 2.0
 _ADD_ON_SECONDS = 0.5
@@ -39,7 +39,7 @@ _ADD_ON_SECONDS = 0.5
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
 
-_log = logging.getLogger("lab.devices")
+_log = logging.getLogger("berth.lab.devices")
 
 
 class Controller:

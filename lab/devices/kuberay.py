@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,14 +15,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import topology
-from lab.devices.gke_device_plugin import gpus
-from lab.plugins.gcp.node_pool import DRANET_LABEL
+from berth.lab.devices import topology
+from berth.lab.devices.gke_device_plugin import gpus
+from berth.lab.plugins.gcp.node_pool import DRANET_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lab.plugins.gcp.interfaces import Interface
+    from berth.lab.plugins.gcp.interfaces import Interface
 
 DRIVER = "dra.net"
 DAEMONSET = ("k8s-app", "dranet")

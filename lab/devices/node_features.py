@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.devices.gke_device_plugin import gpus
-from lab.devices.gpu_operator import FEATURES, OS_NAME, OS_VERSION, PCI
+from berth.lab.devices.gke_device_plugin import gpus
+from berth.lab.devices.gpu_operator import FEATURES, OS_NAME, OS_VERSION, PCI
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

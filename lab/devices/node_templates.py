@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import claimed
-from lab.devices.advertised import GPU
-from lab.devices.gke_device_plugin import ACCELERATOR, gpus
-from lab.plugins.gcp.nodes import POOL_LABEL, manifest, sizes_of
+from berth.lab.devices import claimed
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.gke_device_plugin import ACCELERATOR, gpus
+from berth.lab.plugins.gcp.nodes import POOL_LABEL, manifest, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 Object = dict[str, Any]
 Published = dict[str, dict[str, int]]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gpu_devices, network_devices
-from lab.devices.advertised import managed
-from lab.devices.operand_objects import OPERANDS, OWNED
+from berth.lab.devices import gpu_devices, network_devices
+from berth.lab.devices.advertised import managed
+from berth.lab.devices.operand_objects import OPERANDS, OWNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.devices.gpu_operator import DEPLOY, Policy
+from berth.lab.devices.gpu_operator import DEPLOY, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

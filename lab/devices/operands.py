@@ -26,14 +26,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import plugin_config
-from lab.devices.advertised import GPU
-from lab.devices.gke_device_plugin import ACCELERATOR, DRIVER, gpus
-from lab.devices.gpu_operator import DISABLED, MIG_CONFIG
-from lab.devices.gpus import GPUS, slices
-from lab.devices.operand_objects import DRIVER as DRIVER_POD
-from lab.devices.operand_objects import DRIVER_ROOT, INSTALL_VOLUME, TOOLKIT, TOOLKIT_ROOT, VALIDATOR
-from lab.devices.plugin_config import MPS, SHARED, PluginConfig
+from berth.lab.devices import plugin_config
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.gke_device_plugin import ACCELERATOR, DRIVER, gpus
+from berth.lab.devices.gpu_operator import DISABLED, MIG_CONFIG
+from berth.lab.devices.gpus import GPUS, slices
+from berth.lab.devices.operand_objects import DRIVER as DRIVER_POD
+from berth.lab.devices.operand_objects import DRIVER_ROOT, INSTALL_VOLUME, TOOLKIT, TOOLKIT_ROOT, VALIDATOR
+from berth.lab.devices.plugin_config import MPS, SHARED, PluginConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
-from lab.devices import kuberay
-from lab.devices.runner import OperatorRunner
-from lab.plugins.gcp.contents import ray_operator
+from berth.lab.devices import kuberay
+from berth.lab.devices.runner import OperatorRunner
+from berth.lab.plugins.gcp.contents import ray_operator
 
 if TYPE_CHECKING:
-    from lab.home import Home
-    from lab.plugins.gcp.store import Store
+    from berth.lab.home import Home
+    from berth.lab.plugins.gcp.store import Store
 
 ADD_ON = "GKE's Ray operator add-on"
 
 # GKE runs it beside the control plane, in a version of its own choice: here the one that the lab has built.
 _ADD_ON_LAUNCH = kuberay.Launch(("-enable-metrics",), ())
 
-_log = logging.getLogger("lab.devices")
+_log = logging.getLogger("berth.lab.devices")
 
 
 class Operators:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.devices.operands import CRASHES, CREATES, PULLS
+from berth.lab.devices.operands import CRASHES, CREATES, PULLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.devices.operands import Hold
+    from berth.lab.devices.operands import Hold
 
 EVENTS = {CRASHES: "BackOff", CREATES: "FailedCreatePodSandBox", PULLS: "Failed"}
 """Reason of the kubelet's event, by the reason that the container shows."""

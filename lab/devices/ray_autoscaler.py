@@ -18,15 +18,15 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from lab.devices.ray_pods import RayNode, counted
-from lab.devices.ray_serve import Load, Room
-from lab.plugins.kubernetes.client import ApiError, Cluster
-from lab.plugins.kubernetes.kubeconfig import load
+from berth.lab.devices.ray_pods import RayNode, counted
+from berth.lab.devices.ray_serve import Load, Room
+from berth.lab.plugins.kubernetes.client import ApiError, Cluster
+from berth.lab.plugins.kubernetes.kubeconfig import load
 
 _IDLE_SECONDS = 60.0
 _JSON_PATCH = "application/json-patch+json"
 
-_log = logging.getLogger("lab.devices.ray")
+_log = logging.getLogger("berth.lab.devices.ray")
 
 Object = dict[str, Any]
 

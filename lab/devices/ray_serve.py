@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from lab.devices.ray_pods import RayNode
+from berth.lab.devices.ray_pods import RayNode
 
 DASHBOARD_PORT, PROXY_PORT = 8265, 8000
 APPLICATIONS = "/api/serve/applications/"

@@ -13,16 +13,16 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import gpu_operator, operand_objects
-from lab.devices.cluster_events import now
-from lab.devices.gpu_operator import Policy
-from lab.devices.operand_objects import HASH, OPERANDS
-from lab.plugins.kubernetes.client import ApiError
+from berth.lab.devices import gpu_operator, operand_objects
+from berth.lab.devices.cluster_events import now
+from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.operand_objects import HASH, OPERANDS
+from berth.lab.plugins.kubernetes.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from lab.plugins.kubernetes.client import Cluster
+    from berth.lab.plugins.kubernetes.client import Cluster
 
 Object = dict[str, Any]
 
@@ -31,7 +31,7 @@ _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 _DAEMONSETS = "/apis/apps/v1/namespaces/{}/daemonsets"
 
-_log = logging.getLogger("lab.devices.gpu")
+_log = logging.getLogger("berth.lab.devices.gpu")
 
 
 @dataclass

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from lab.processes import MARK
+from berth.lab.processes import MARK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.devices.kuberay import Launch
-    from lab.home import Home
+    from berth.lab.devices.kuberay import Launch
+    from berth.lab.home import Home
 
 PROCESS = "kuberay-operator"
 
@@ -34,7 +34,7 @@ _WORKED_SECONDS = 60.0
 _LOG_BYTES = 8 << 20
 _PR_SET_PDEATHSIG = 1
 
-_log = logging.getLogger("lab.devices.operator")
+_log = logging.getLogger("berth.lab.devices.operator")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

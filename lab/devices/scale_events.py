@@ -18,15 +18,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab.devices.autoscaler import Object, Place, fits, why_not
-from lab.plugins.gcp.nodes import group_name
-from lab.plugins.gcp.pools import Pool
+from berth.lab.devices.autoscaler import Object, Place, fits, why_not
+from berth.lab.plugins.gcp.nodes import group_name
+from berth.lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lab.plugins.gcp.fleet import Fleet
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.fleet import Fleet
+    from berth.lab.plugins.gcp.store import Record
 
 # The autoscaler would say it at each look; this is as often as kubectl can show a difference.
 _AGAIN_SECONDS = 60.0

@@ -17,26 +17,26 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lab.devices import claimed
-from lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
-from lab.devices.claimed import by_name, with_devices
-from lab.devices.node_templates import Published, Templates, stopped
-from lab.devices.scale_events import Grown, ScaleEvents
-from lab.plugins.gcp.conditions import of_cloud
-from lab.plugins.gcp.nodes import POOL_LABEL, expected, resize, sizes_of, taints
-from lab.plugins.gcp.pools import Pool
-from lab.plugins.gcp.supply import missing_of, room
+from berth.lab.devices import claimed
+from berth.lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
+from berth.lab.devices.claimed import by_name, with_devices
+from berth.lab.devices.node_templates import Published, Templates, stopped
+from berth.lab.devices.scale_events import Grown, ScaleEvents
+from berth.lab.plugins.gcp.conditions import of_cloud
+from berth.lab.plugins.gcp.nodes import POOL_LABEL, expected, resize, sizes_of, taints
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.supply import missing_of, room
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.fleet import Fleet
-    from lab.plugins.gcp.store import Record, Store
+    from berth.lab.plugins.gcp.fleet import Fleet
+    from berth.lab.plugins.gcp.store import Record, Store
 
 IDLE_VARIABLE = "BERTH_LAB_SCALE_DOWN_SECONDS"
 
 # GKE takes an idle node away after ten minutes; nobody watches a lab for that long.
 _IDLE_SECONDS = 60.0
 
-_log = logging.getLogger("lab.devices.autoscaler")
+_log = logging.getLogger("berth.lab.devices.autoscaler")
 
 
 def short(store: Store) -> list[Record]:

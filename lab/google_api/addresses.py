@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 TOKEN = "lab"  # noqa: S105 - known to everyone, and good for nothing but this server
 """The access token that the server gives out and takes."""

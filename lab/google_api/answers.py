@@ -15,14 +15,14 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lab.google_api import compute
-from lab.google_api.quotas import quota_info
-from lab.google_api.simulated import Answer, Simulated, gke_name
-from lab.plugins.gcp.errors import GoogleApiError, not_found
-from lab.plugins.gcp.locations import REGIONS, ZONES
+from berth.lab.google_api import compute
+from berth.lab.google_api.quotas import quota_info
+from berth.lab.google_api.simulated import Answer, Simulated, gke_name
+from berth.lab.plugins.gcp.errors import GoogleApiError, not_found
+from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 
 if TYPE_CHECKING:
-    from lab.home import Home
+    from berth.lab.home import Home
 
 CHANNELS = ("RAPID", "REGULAR", "STABLE")
 

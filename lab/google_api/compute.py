@@ -12,19 +12,19 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from lab.google_api.quotas import listed
-from lab.google_api.simulated import Answer, Simulated
-from lab.plugins.gcp import supply
-from lab.plugins.gcp.errors import not_found
-from lab.plugins.gcp.locations import REGIONS, ZONES
-from lab.plugins.gcp.machines import MACHINES
-from lab.plugins.gcp.nodes import expected
-from lab.plugins.gcp.pools import Pool
+from berth.lab.google_api.quotas import listed
+from berth.lab.google_api.simulated import Answer, Simulated
+from berth.lab.plugins.gcp import supply
+from berth.lab.plugins.gcp.errors import not_found
+from berth.lab.plugins.gcp.locations import REGIONS, ZONES
+from berth.lab.plugins.gcp.machines import MACHINES
+from berth.lab.plugins.gcp.nodes import expected
+from berth.lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 _GLOBAL = "global"
 _ACCELERATORS = {machine.accelerator for machine in MACHINES.values() if machine.accelerator}

@@ -11,8 +11,8 @@ Answers to (read):
 
 from __future__ import annotations
 
-from lab.google_api.simulated import Answer, Simulated
-from lab.plugins.gcp.errors import not_found
+from berth.lab.google_api.simulated import Answer, Simulated
+from berth.lab.plugins.gcp.errors import not_found
 
 _NEWER = ("NVIDIA_B200", "NVIDIA_H200", "NVIDIA_H100_MEGA", "NVIDIA_H100")
 _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"

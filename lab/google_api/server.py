@@ -12,13 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from lab.google_api.addresses import TOKEN
-from lab.google_api.answers import answer
-from lab.plugins.gcp.errors import GoogleApiError
-from lab.plugins.provider import ProviderError
+from berth.lab.google_api.addresses import TOKEN
+from berth.lab.google_api.answers import answer
+from berth.lab.plugins.gcp.errors import GoogleApiError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
-    from lab.home import Home
+    from berth.lab.home import Home
 
 SIMULATED_HEADER = "X-Berth-Simulated"
 """Says in every answer that nothing of it is Google's."""

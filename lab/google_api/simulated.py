@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.plugins.gcp.conditions import Conditions, Project, conditions_of
-from lab.plugins.gcp.errors import GoogleApiError
-from lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.conditions import Conditions, Project, conditions_of
+from berth.lab.plugins.gcp.errors import GoogleApiError
+from berth.lab.plugins.gcp.store import Record, Store
 
 if TYPE_CHECKING:
-    from lab.home import Home
+    from berth.lab.home import Home
 
 Answer = dict[str, Any]
 """JSON of an answer."""

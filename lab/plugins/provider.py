@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.plugins.values import Properties
+    from berth.lab.plugins.values import Properties
 
 
 class ProviderError(Exception):

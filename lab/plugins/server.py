@@ -36,7 +36,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
-from lab.plugins.provider import (
+from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
     CreateRequest,
@@ -49,7 +49,7 @@ from lab.plugins.provider import (
     ReadRequest,
     UpdateRequest,
 )
-from lab.plugins.values import read_properties, write_properties
+from berth.lab.plugins.values import read_properties, write_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable

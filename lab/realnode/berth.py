@@ -9,13 +9,13 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from lab.errors import LabError
-from lab.lifecycle import stacks
-from lab.update import dead_locks, pulumi
+from berth.lab.errors import LabError
+from berth.lab.lifecycle import stacks
+from berth.lab.update import dead_locks, pulumi
 
 if TYPE_CHECKING:
-    from lab.home import Home
-    from lab.progress import Progress
+    from berth.lab.home import Home
+    from berth.lab.progress import Progress
 
 STACK = "real"
 NAMESPACE = f"berth-{STACK}"

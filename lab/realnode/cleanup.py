@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from lab.errors import LabError
-from lab.realnode.layout import tag
-from lab.realnode.processes import NODE_MARK
-from lab.realnode.requirements import CGROUPS
+from berth.lab.errors import LabError
+from berth.lab.realnode.layout import tag
+from berth.lab.realnode.processes import NODE_MARK
+from berth.lab.realnode.requirements import CGROUPS
 
 if TYPE_CHECKING:
-    from lab.home import Home
+    from berth.lab.home import Home
 
 _PATIENCE_SECONDS = 15.0
 _INTERVAL_SECONDS = 0.05

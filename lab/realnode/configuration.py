@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.realnode.images import PAUSE_IMAGE
+from berth.lab.realnode.images import PAUSE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from lab.realnode.layout import Layout
+    from berth.lab.realnode.layout import Layout
 
 GPU_KIND = "nvidia.com/gpu"
 """The CDI kind of the stand-in devices: the name that NVIDIA's tools give theirs."""

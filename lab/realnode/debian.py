@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import USAGE, LabError
+from berth.lab.errors import USAGE, LabError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

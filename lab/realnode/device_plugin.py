@@ -1,4 +1,4 @@
-"""`python -m lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, and hands them out by CDI.
+"""`python -m berth.lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, and hands them out by CDI.
 
 Speaks the kubelet's device plugin API (kubernetes v1.36, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto):
 its messages are few, and are declared here.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from lab.realnode.configuration import GPU_KIND
+from berth.lab.realnode.configuration import GPU_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

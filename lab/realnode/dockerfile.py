@@ -13,8 +13,8 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lab.errors import LabError
-from lab.realnode import debian
+from berth.lab.errors import LabError
+from berth.lab.realnode import debian
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`python -m lab.realnode.enclosure LAYOUT`: makes the node's network and mount namespaces, furnishes and holds them.
+"""`python -m berth.lab.realnode.enclosure LAYOUT`: makes the node's network and mount namespaces, furnishes and holds them.
 
 They exist while this process or one that it admitted lives, and take everything in them along when they go: interfaces,
 routes, firewall rules, mounts.
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.realnode.layout import UPLINK, Layout, read
+from berth.lab.realnode.layout import UPLINK, Layout, read
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
 _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")

@@ -1,4 +1,4 @@
-"""`python -m lab.realnode.fabric LAYOUT`: makes the node's NICs, addresses them, and tells DraNet what they stand in for.
+"""`python -m berth.lab.realnode.fabric LAYOUT`: makes the node's NICs, addresses them, and tells DraNet what they stand in for.
 
 It is to them what a node's network daemon and Google Cloud's metadata server are to real ones: a NIC that comes back from
 a pod has lost its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook
@@ -22,9 +22,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from lab.realnode import nics
-from lab.realnode.configuration import FABRIC_PORT
-from lab.realnode.layout import GATEWAY, NICS, Layout, read
+from berth.lab.realnode import nics
+from berth.lab.realnode.configuration import FABRIC_PORT
+from berth.lab.realnode.layout import GATEWAY, NICS, Layout, read
 
 _LINKS = 1  # RTMGRP_LINK of linux/rtnetlink.h
 _LOOK_SECONDS = 5.0

@@ -21,17 +21,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import LabError
-from lab.home import CLONE
-from lab.realnode import debian
-from lab.toolchain.cache import Cache, default_folder
-from lab.toolchain.failures import GIB, require_space
-from stacks.settings.versions import RAY_IMAGE
+from berth.components.hardware.versions import RAY_IMAGE
+from berth.lab.errors import LabError
+from berth.lab.home import CLONE
+from berth.lab.realnode import debian
+from berth.lab.toolchain.cache import Cache, default_folder
+from berth.lab.toolchain.failures import GIB, require_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lab.progress import Progress
+    from berth.lab.progress import Progress
 
 PAUSE_IMAGE = "berth.invalid/lab/pause:1"
 RAY_PACKAGES = CLONE / "lab" / "images" / "ray" / "debian.txt"

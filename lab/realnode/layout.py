@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from lab.home import Home
+from berth.lab.home import Home
 
 API_SERVICE = IPv4Address("10.0.0.1")
 """The `kubernetes` service's address: the first of the API server's default range."""

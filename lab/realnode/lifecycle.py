@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.errors import LabError
-from lab.locking import exclusive
-from lab.processes import Process, Supervisor
-from lab.progress import Progress
-from lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
-from lab.realnode.layout import Layout
-from lab.toolchain.cache import Cache, default_folder
-from lab.toolchain.ensure import real_node_programs
+from berth.lab.errors import LabError
+from berth.lab.locking import exclusive
+from berth.lab.processes import Process, Supervisor
+from berth.lab.progress import Progress
+from berth.lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
+from berth.lab.realnode.layout import Layout
+from berth.lab.toolchain.cache import Cache, default_folder
+from berth.lab.toolchain.ensure import real_node_programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lab.controlplane import ControlPlane
-    from lab.home import Home
-    from lab.realnode.machine import Machine
-    from lab.realnode.processes import Programs
+    from berth.lab.controlplane import ControlPlane
+    from berth.lab.home import Home
+    from berth.lab.realnode.machine import Machine
+    from berth.lab.realnode.processes import Programs
 
 PACKAGES = (
     *("containernetworking-plugins", "nftables", "runc"),

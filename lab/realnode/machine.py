@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from lab.devices import gke_device_plugin
-from lab.errors import USAGE, LabError
-from lab.plugins.gcp import nodes, real_node
-from lab.plugins.gcp.fleet import Fleet
-from lab.plugins.gcp.pools import Pool
-from lab.plugins.gcp.store import Record, Store
-from lab.plugins.provider import ProviderError
+from berth.lab.devices import gke_device_plugin
+from berth.lab.errors import USAGE, LabError
+from berth.lab.plugins.gcp import nodes, real_node
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.devices import network_devices, topology
-from lab.realnode.layout import GATEWAY, NICS
+from berth.lab.devices import network_devices, topology
+from berth.lab.realnode.layout import GATEWAY, NICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from ipaddress import IPv4Address
 
-    from lab.realnode.layout import Layout
+    from berth.lab.realnode.layout import Layout
 
 MTU = 8896
 """Bytes: of the interfaces of VPC networks with a RoCE profile

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lab import environment
-from lab.probes import Probe
-from lab.processes import MARK, Process
-from lab.realnode import configuration
+from berth.lab import environment
+from berth.lab.probes import Probe
+from berth.lab.processes import MARK, Process
+from berth.lab.realnode import configuration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from lab.realnode.layout import Layout
-    from lab.realnode.machine import Machine
+    from berth.lab.realnode.layout import Layout
+    from berth.lab.realnode.machine import Machine
 
 NAMESPACES = "real-namespaces"
 RELAY = "real-relay"
@@ -116,14 +116,14 @@ def first(layout: Layout, programs: Programs, target: str) -> tuple[Process, ...
     return (
         Process(
             name=NAMESPACES,
-            argv=(sys.executable, "-m", "lab.realnode.enclosure", layout.told),
+            argv=(sys.executable, "-m", "berth.lab.realnode.enclosure", layout.told),
             purpose="holds the real node's network and mounts apart from this machine's",
             environment=python,
             probe=Furnished("", layout.namespaces),
         ),
         Process(
             name=RELAY,
-            argv=(sys.executable, "-m", "lab.realnode.relay", listen, target),
+            argv=(sys.executable, "-m", "berth.lab.realnode.relay", listen, target),
             purpose="shows the API server to the real node",
             needs=(NAMESPACES, "kube-apiserver"),
             environment=python,
@@ -191,7 +191,7 @@ def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process,
         _inside(
             layout,
             FABRIC,
-            (sys.executable, "-m", "lab.realnode.fabric", layout.told),
+            (sys.executable, "-m", "berth.lab.realnode.fabric", layout.told),
             "the real node's stand-in RDMA NICs: makes and addresses them, tells DraNet what they stand in for",
             (NAMESPACES,),
             f"{health}:{configuration.FABRIC_PORT}/health",
@@ -223,7 +223,7 @@ def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process,
             argv=(
                 sys.executable,
                 "-m",
-                "lab.realnode.device_plugin",
+                "berth.lab.realnode.device_plugin",
                 str(layout.kubelet / "device-plugins"),
                 str(machine.gpus),
             ),

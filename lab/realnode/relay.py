@@ -1,4 +1,4 @@
-"""`python -m lab.realnode.relay LISTEN TARGET`: passes TCP connections on, from the node's network to loopback.
+"""`python -m berth.lab.realnode.relay LISTEN TARGET`: passes TCP connections on, from the node's network to loopback.
 
 The lab's API server listens on loopback only, where pods and the kubelet can't reach it.
 

@@ -15,13 +15,13 @@ from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import USAGE, LabError
-from lab.realnode import debian
+from berth.lab.errors import USAGE, LabError
+from berth.lab.realnode import debian
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lab.home import Home
+    from berth.lab.home import Home
 
 CGROUPS = Path("/sys/fs/cgroup")
 _TRIAL_SECONDS = 30

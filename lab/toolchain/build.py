@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import LabError
-from lab.toolchain.failures import GIB, explain, require_space
+from berth.lab.errors import LabError
+from berth.lab.toolchain.failures import GIB, explain, require_space
 
 if TYPE_CHECKING:
-    from lab.toolchain.compiler import Go
-    from lab.toolchain.tools import Tool
+    from berth.lab.toolchain.compiler import Go
+    from berth.lab.toolchain.tools import Tool
 
 SPACE = 1 * GIB
 """Disk space that one tool takes while it is built: modules, compiled packages, programs (the largest, roughly)."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.locking import exclusive
+from berth.lab.locking import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable

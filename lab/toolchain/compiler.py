@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.errors import USAGE, LabError
-from lab.toolchain.failures import GIB, explain, require_space
-from lab.toolchain.tools import MODULES
+from berth.lab.errors import USAGE, LabError
+from berth.lab.toolchain.failures import GIB, explain, require_space
+from berth.lab.toolchain.tools import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lab.progress import Progress
-    from lab.toolchain.cache import Cache
+    from berth.lab.progress import Progress
+    from berth.lab.toolchain.cache import Cache
 
 REQUIREMENTS = MODULES / "go" / "requirements.txt"
 

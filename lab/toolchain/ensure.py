@@ -9,19 +9,19 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab.progress import duration
-from lab.toolchain import build, compiler, installed
-from lab.toolchain.cache import Cache, default_folder
-from lab.toolchain.tools import PULUMI, PULUMI_PYTHON, REAL_NODE_TOOLS, TOOLS
+from berth.lab.progress import duration
+from berth.lab.toolchain import build, compiler, installed
+from berth.lab.toolchain.cache import Cache, default_folder
+from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, REAL_NODE_TOOLS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from lab.home import Home
-    from lab.progress import Progress
-    from lab.toolchain.build import Builder
-    from lab.toolchain.tools import Tool
+    from berth.lab.home import Home
+    from berth.lab.progress import Progress
+    from berth.lab.toolchain.build import Builder
+    from berth.lab.toolchain.tools import Tool
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from lab.errors import USAGE, LabError
+from berth.lab.errors import USAGE, LabError
 
 if TYPE_CHECKING:
     from pathlib import Path

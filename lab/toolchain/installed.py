@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.toolchain.compiler import numbers
-from lab.toolchain.tools import HELM, KUBECTL, PULUMI
+from berth.lab.toolchain.compiler import numbers
+from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI
 
 if TYPE_CHECKING:
-    from lab.toolchain.tools import Tool
+    from berth.lab.toolchain.tools import Tool
 
 HELM_MAJOR = 3
 HELM_MINIMUM = (3, 8)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from components.fabric.names import CLAIMED_GPUS
-from components.placement import POOL_LABEL
-from components.ray.manifest import INTERNAL_LOAD_BALANCER
-from components.sharing.device_plugin import CONFIG_LABEL, WHOLE_KEY
-from stacks.policies import policy
-from stacks.policies.policy import House, Planned, Violation
-from stacks.settings.machines import MACHINES
-from stacks.settings.sharing import GPU
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.names import CLAIMED_GPUS
+from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
+from berth.components.sharing.device_plugin import CONFIG_LABEL, WHOLE_KEY
+from berth.components.sharing.settings import GPU
+from berth.stacks.policies import policy
+from berth.stacks.policies.policy import House, Planned, Violation
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stacks.settings.ray import RayShape
-from stacks.settings.types import Name, NonEmpty
+from berth.components.core.types import Name, NonEmpty
+from berth.components.ray.settings import RayShape
 
 
 class EngineerSettings(RayShape):

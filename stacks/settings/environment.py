@@ -6,18 +6,18 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from stacks.settings.base import Settings
-from stacks.settings.cluster import ClusterSettings
-from stacks.settings.isolation import IsolationSettings
-from stacks.settings.lifecycle import KeeperSettings
-from stacks.settings.network import NetworkSettings
-from stacks.settings.operators import OperatorsSettings
-from stacks.settings.policy import PolicySettings
-from stacks.settings.pool import PoolSettings
-from stacks.settings.ray import RayShape
-from stacks.settings.sharing import SharingProfile
-from stacks.settings.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
-from stacks.settings.workloads import JobShape, ServiceShape
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
+from berth.components.gke.cluster_settings import ClusterSettings
+from berth.components.gke.network_settings import NetworkSettings
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.isolation.settings import IsolationSettings
+from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.operators.settings import OperatorsSettings
+from berth.components.ray.settings import RayShape
+from berth.components.ray.workload_settings import JobShape, ServiceShape
+from berth.components.sharing.settings import SharingProfile
+from berth.stacks.settings.policy import PolicySettings
 
 
 class EnvironmentSettings(Settings):

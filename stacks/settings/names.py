@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.problems import Path, Problem
-from stacks.settings.types import checked_name
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import checked_name
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER_NAME_LIMIT = 40
 """Characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""

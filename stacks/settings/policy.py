@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stacks.settings.base import Settings
-from stacks.settings.types import NonEmpty
+from berth.components.core.settings import Settings
+from berth.components.core.types import NonEmpty
 
 
 class PolicySettings(Settings):

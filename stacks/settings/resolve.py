@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from stacks.settings.base import Settings
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.fabric import ResourceApi, nccl_of, nics_of
-from stacks.settings.fabric_fit import alignment_warning, fabric_problems, resource_problem
-from stacks.settings.fit import (
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, NonEmpty
+from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
+from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
+from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
+from berth.components.nested.rules import nested_problems, nested_warning
+from berth.components.operators.settings import KubeRaySettings
+from berth.components.ray.fit import (
     Demand,
     capacity_problems,
     demands_of,
@@ -21,20 +27,14 @@ from stacks.settings.fit import (
     version_problems,
     waiting_warning,
 )
-from stacks.settings.image import image_warning
-from stacks.settings.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
-from stacks.settings.lifecycle import LifecycleShape, complete, lifecycle_problems
-from stacks.settings.nearest import did_you_mean
-from stacks.settings.nested import nested_problems, nested_warning
-from stacks.settings.operators import KubeRaySettings
-from stacks.settings.pool import PoolSettings
-from stacks.settings.pools import Pool, Pools, offered
-from stacks.settings.problems import Path, Problem
-from stacks.settings.ray import BUILT_IN, RayClusterSettings, RayShape
-from stacks.settings.rules import problems_of, warnings_of
-from stacks.settings.sharing import GPU, SharingProfile
-from stacks.settings.types import Name, NonEmpty
-from stacks.settings.workloads import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
+from berth.components.ray.image import image_warning
+from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
+from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
+from berth.components.sharing.pools import Pool, Pools, offered
+from berth.components.sharing.settings import GPU, SharingProfile
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.rules import problems_of, warnings_of
 
 # What a worker that takes a whole node asks for; the rest stays for GKE's own reservation and daemons. The A4 recipe of
 # the DraNet documentation asks for 200 of 224 cores.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.realnode import debian
+from berth.lab.realnode import debian
 
 PACKAGES = (
     "busybox-static",

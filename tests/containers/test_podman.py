@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from components.ray import nested
+from berth.components.nested import pods as nested
 from tests.containers import container
 from tests.containers.container import HOME, Container
 from tests.containers.pods import LOADER, PODS, UNPRIVILEGED, Pod

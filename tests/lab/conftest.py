@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import environment
-from lab.home import CLONE, Home
-from lab.kubernetes_plugin import CHOICE
+from berth.lab import environment
+from berth.lab.home import CLONE, Home
+from berth.lab.kubernetes_plugin import CHOICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ class Lab:
         self, *args: str, check: bool = True, timeout: float = COMMAND_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """`berth lab …` on this lab."""
-        return self.run([sys.executable, "-m", "cli.lab", *args], check=check, timeout=timeout)
+        return self.run([sys.executable, "-m", "berth.cli.lab", *args], check=check, timeout=timeout)
 
     def up(self) -> str:
         """Bring it up without `pulumi up`; what was said about it."""

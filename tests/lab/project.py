@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from stacks.settings.resolve import namespace_of
+from berth.stacks.settings.resolve import namespace_of
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Lab

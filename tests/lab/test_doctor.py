@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.google_api.addresses import PATHS, credential_file
-from lab.plugins.gcp.conditions import SHIPPED, file_of
-from stacks import stack_file
+from berth.lab.google_api.addresses import PATHS, credential_file
+from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
+from berth.stacks import stack_file
 from tests.lab.conftest import Lab
 from tests.lab.project import Project
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 from tests.lab.conftest import Lab
 from tests.lab.project import eventually
 

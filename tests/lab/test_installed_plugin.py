@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import kubernetes_plugin, programs
-from lab.kubernetes_plugin import CHOICE, PROGRAM, folder_name, wanted_version
-from lab.progress import Progress
+from berth.lab import kubernetes_plugin, programs
+from berth.lab.kubernetes_plugin import CHOICE, PROGRAM, folder_name, wanted_version
+from berth.lab.progress import Progress
 from tests.lab.conftest import Lab
 
 pytestmark = pytest.mark.lab
@@ -41,7 +41,7 @@ k8s.core.v1.Namespace("ns", metadata={"name": "by-the-installed-plugin"}, opts=o
 @pytest.fixture
 def archive(lab: Lab, tmp_path: Path) -> Path:
     """The archive of a plugin, packed as Pulumi publishes it."""
-    text = programs.plugin_script(lab.home, "lab.plugins.kubernetes", "Played by the lab's stand-in.")
+    text = programs.plugin_script(lab.home, "berth.lab.plugins.kubernetes", "Played by the lab's stand-in.")
     first, rest = text.split("\n", 1)
     content = tmp_path / "content"
     content.mkdir()

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from components.isolation.pod_security import needed_by, restricted
-from lab.progress import Progress
-from lab.toolchain.ensure import programs_of
-from lab.toolchain.tools import TEST_TOOLS
-from stacks.settings.isolation import DEVELOPMENT, PRODUCTION
+from berth.components.isolation.pod_security import needed_by, restricted
+from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
+from berth.lab.progress import Progress
+from berth.lab.toolchain.ensure import programs_of
+from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually

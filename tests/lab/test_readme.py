@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from lab.home import CLONE
+from berth.cli.main import app
+from berth.lab.home import CLONE
 
 README = (CLONE / "README.md").read_text(encoding="utf-8")
 

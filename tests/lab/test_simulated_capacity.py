@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.plugins.gcp.conditions import SHIPPED, file_of
-from lab.plugins.gcp.store import Store
+from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
+from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, eventually
 

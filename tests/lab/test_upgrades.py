@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.settings import versions
+from berth.components.hardware import versions
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings, eventually
 

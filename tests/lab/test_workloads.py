@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.ray.workloads import CLUSTER_CONFIG
-from lab.devices.ray_serve import NOT_RUN
+from berth.components.ray.workloads import CLUSTER_CONFIG
+from berth.lab.devices.ray_serve import NOT_RUN
 from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, Settings, eventually
 

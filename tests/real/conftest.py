@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.realnode import layout, requirements
-from lab.toolchain.cache import default_folder
-from stacks.settings.versions import RAY_IMAGE
+from berth.components.hardware.versions import RAY_IMAGE
+from berth.lab.realnode import layout, requirements
+from berth.lab.toolchain.cache import default_folder
 from tests.lab import project
 from tests.lab.conftest import BUILD_SECONDS, Lab, brought_up
 from tests.lab.project import Project, Settings

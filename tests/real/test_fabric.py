@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lab.realnode.layout import GATEWAY, NICS
+from berth.lab.realnode.layout import GATEWAY, NICS
 from tests.real.conftest import POOL, RealNode, berth, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from lab.realnode import cleanup, processes
+from berth.lab.realnode import cleanup, processes
 from tests.real.conftest import RealNode, machine_state
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from lab.processes import Supervisor
-from lab.realnode import processes
+from berth.lab.processes import Supervisor
+from berth.lab.realnode import processes
 from tests.real.conftest import RealNode, eventually, pod
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.home import CLONE
-from lab.progress import Progress
-from lab.realnode import debian, lifecycle
-from lab.realnode.images import Settings, full_name, write_archive
+from berth.lab.home import CLONE
+from berth.lab.progress import Progress
+from berth.lab.realnode import debian, lifecycle
+from berth.lab.realnode.images import Settings, full_name, write_archive
 from tests.containers.test_images import build
 from tests.real.conftest import RealNode, berth
 

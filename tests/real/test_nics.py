@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lab.realnode.layout import NICS
+from berth.lab.realnode.layout import NICS
 from tests.real.conftest import NAMESPACE, Object, RealNode, eventually, pod
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from components.isolation.pod_security import restricted
-from stacks.settings.isolation import DEVELOPMENT
-from stacks.settings.versions import RAY_IMAGE
+from berth.components.hardware.versions import RAY_IMAGE
+from berth.components.isolation.pod_security import restricted
+from berth.components.isolation.settings import DEVELOPMENT
 from tests.real.conftest import POOL, Object, RealNode, berth, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

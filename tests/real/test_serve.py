@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 from tests.real.conftest import POOL, Object, RealNode, environment, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

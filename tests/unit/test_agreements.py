@@ -7,13 +7,13 @@ import re
 import pytest
 import yaml
 
-from cli.check import check, schema_text
-from lab.home import CLONE
-from lab.plugins.gcp import machines as simulated
-from stacks import stack_file
-from stacks.load import load
-from stacks.settings import versions
-from stacks.settings.machines import MACHINES
+from berth.cli.check import check, schema_text
+from berth.components.hardware import versions
+from berth.components.hardware.machines import MACHINES
+from berth.lab.home import CLONE
+from berth.lab.plugins.gcp import machines as simulated
+from berth.stacks import stack_file
+from berth.stacks.load import load
 
 
 def test_the_default_kuberay_is_the_one_that_the_lab_runs() -> None:
@@ -55,7 +55,7 @@ def test_the_shipped_schema_is_the_settings() -> None:
     assert shipped == schema_text(), "write it anew: berth schema > stacks/schema.json"
 
 
-@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings", "stacks/settings/rules"])
+@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings"])
 def test_every_folder_says_what_belongs_there(folder: str) -> None:
     text = (CLONE / folder / "__init__.py").read_text()
     assert "Belongs here" in text or "Belongs here" in text.replace("\n", " ")

@@ -13,9 +13,9 @@ import typer
 import yaml
 from typer._click.exceptions import MissingParameter, UsageError
 
-from cli.main import app
-from lab.home import CLONE
-from stacks.load import load
+from berth.cli.main import app
+from berth.lab.home import CLONE
+from berth.stacks.load import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
-from lab.realnode.debian import RELEASE
-from lab.realnode.dockerfile import parse
-from stacks.load import load
-from stacks.settings import versions
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.image import BERTH_IMAGES
-from stacks.settings.resolve import resolve_environment
+from berth.components.hardware import versions
+from berth.components.ray.image import BERTH_IMAGES
+from berth.lab.home import CLONE
+from berth.lab.realnode.debian import RELEASE
+from berth.lab.realnode.dockerfile import parse
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.fabric import BY_NETWORKS, CPU
 
 IMAGES = CLONE / "images"

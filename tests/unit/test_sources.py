@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from berth.lab.sources import KINDS, Source, SourceError, believed, modules, sources
 from docs.lab import PAGE, lists, page
-from lab.sources import KINDS, Source, SourceError, believed, modules, sources
 
 COVERED = {"lab", "lab/toolchain"}
 

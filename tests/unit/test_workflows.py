@@ -9,7 +9,7 @@ import sys
 import pytest
 import typer
 
-from cli.main import app
+from berth.cli.main import app
 from tests import workflows
 from tests.workflows import ACTION, CLONE, GITHUB, GITLAB, Script, commands, github, github_scripts, gitlab_scripts
 

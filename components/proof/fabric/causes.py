@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from components.fabric.nccl import HOST_LIBRARIES
-from components.proof.fabric.claims import Expected
-from components.proof.fabric.evidence import Evidence
-from components.proof.fabric.verdicts import Findings
-from components.proof.gpu_evidence import Check
+from berth.components.fabric.nccl import HOST_LIBRARIES
+from berth.components.proof.fabric.claims import Expected
+from berth.components.proof.fabric.evidence import Evidence
+from berth.components.proof.fabric.verdicts import Findings
+from berth.components.proof.gpu_evidence import Check
 
 
 @dataclass(frozen=True)

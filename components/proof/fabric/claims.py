@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.fabric.names import DRANET_DRIVER, GPU, PCIE_ROOT
-from components.pods import why_not_ready
-from components.proof.gpu_evidence import Check
+from berth.components.cluster.pods import why_not_ready
+from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
+from berth.components.proof.gpu_evidence import Check
 
 Object = dict[str, Any]
 

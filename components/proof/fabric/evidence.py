@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from components.proof.programs.all_reduce import MARKER
+from berth.components.programs.all_reduce import MARKER
 
 
 class NoEvidenceError(Exception):

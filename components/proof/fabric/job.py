@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components.manifest import MANAGED_BY, Manifest
-from components.proof import programs
-from components.proof.cuda_vector_add import RUN_LABEL
-from components.ray.submitter import submitter
+from berth.components import programs
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.proof.cuda_vector_add import RUN_LABEL
+from berth.components.ray.submitter import submitter
 
 PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
 """What runs in the cluster."""

@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from components.proof.fabric.evidence import Evidence, Point
-from components.proof.fabric.run import Found
-from components.proof.fabric.verdicts import Threshold, readable
+from berth.components.proof.fabric.evidence import Evidence, Point
+from berth.components.proof.fabric.run import Found
+from berth.components.proof.fabric.verdicts import Threshold, readable
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #1a1a1a }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from components.cluster_api import (
+from berth.components.cluster.api import (
     EVENTS,
     NODES,
     PODS,
@@ -17,17 +17,17 @@ from components.cluster_api import (
     Object,
     within,
 )
-from components.pods import why_not_ready
-from components.proof.cuda_vector_add import RUN_LABEL
-from components.proof.fabric.causes import Cause, causes_of
-from components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
-from components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
-from components.proof.fabric.job import Work, job_manifest, job_name
-from components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
-from components.proof.gpu_evidence import Check, is_simulated
-from components.ray.condition import condition_of
-from components.ray.submitter import SUBMITTER
-from stacks.settings.fabric import ResourceApi
+from berth.components.cluster.pods import why_not_ready
+from berth.components.fabric.settings import ResourceApi
+from berth.components.proof.cuda_vector_add import RUN_LABEL
+from berth.components.proof.fabric.causes import Cause, causes_of
+from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
+from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
+from berth.components.proof.fabric.job import Work, job_manifest, job_name
+from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
+from berth.components.proof.gpu_evidence import Check, is_simulated
+from berth.components.ray.condition import condition_of
+from berth.components.ray.submitter import SUBMITTER
 
 _LOOK_SECONDS = 2
 _RETRY_SECONDS = 1.0

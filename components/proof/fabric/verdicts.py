@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.fabric.nccl import HOST_LIBRARIES
-from components.proof.fabric.claims import Expected
-from components.proof.fabric.evidence import Evidence, Traffic
-from components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
-from components.proof.gpu_evidence import SIMULATED, Check
-from stacks.settings.machines import Machine
+from berth.components.fabric.nccl import HOST_LIBRARIES
+from berth.components.hardware.machines import Machine
+from berth.components.proof.fabric.claims import Expected
+from berth.components.proof.fabric.evidence import Evidence, Traffic
+from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
+from berth.components.proof.gpu_evidence import SIMULATED, Check
 
 AFTER_PROGRAM = (
     "all-reduce",

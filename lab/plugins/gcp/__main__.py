@@ -1,4 +1,4 @@
-"""`python -m lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
+"""`python -m berth.lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
 
 Simulates nothing: it starts the plugin.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from lab.home import Home
-from lab.plugins.gcp.fleet import Fleet
-from lab.plugins.gcp.provider import SimulatedGoogleCloud
-from lab.plugins.gcp.store import Store
-from lab.plugins.server import serve
+from berth.lab.home import Home
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
+from berth.lab.plugins.gcp.store import Store
+from berth.lab.plugins.server import serve
 
 # The release of the real plugin that this stands in for.
 VERSION = "10.2.0"

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.plugins.gcp.errors import GoogleApiError, not_found
+from berth.lab.plugins.gcp.errors import GoogleApiError, not_found
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.conditions import Conditions
-    from lab.plugins.gcp.resource import ResourceType
+    from berth.lab.plugins.gcp.conditions import Conditions
+    from berth.lab.plugins.gcp.resource import ResourceType
 
 _TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from lab.plugins.gcp.machines import LOCAL_SSD_GIB, Machine
+from berth.lab.plugins.gcp.machines import LOCAL_SSD_GIB, Machine
 
 MIB = 1 << 20
 GIB = 1 << 30

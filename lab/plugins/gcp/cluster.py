@@ -13,22 +13,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.cluster_rules import check_cluster, check_version
-from lab.plugins.gcp.contents import ray_operator
-from lab.plugins.gcp.errors import GoogleApiError, bad_request
-from lab.plugins.gcp.nodes import resize
-from lab.plugins.gcp.pools import Pool, cluster_zones
-from lab.plugins.gcp.resource import (
-    Cloud,
-    ResourceType,
-    location_problems,
-    number_of,
-)
-from lab.plugins.gcp.store import Record
-from lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.gcp.cluster_rules import check_cluster, check_version
+from berth.lab.plugins.gcp.contents import ray_operator
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.nodes import resize
+from berth.lab.plugins.gcp.pools import Pool, cluster_zones
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems, number_of
+from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.provider import Kind, ProviderError
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Store
+    from berth.lab.plugins.gcp.store import Store
 
 DEFAULT_POOL = "default-pool"
 

@@ -21,17 +21,17 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.errors import GoogleApiError, bad_request
-from lab.plugins.gcp.locations import region_of
-from lab.plugins.gcp.node_pool_rules import check_zones
-from lab.plugins.gcp.pools import cluster_zones
-from lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
-from lab.plugins.gcp.resource import Cloud, last_part
-from lab.plugins.gcp.versions import older
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.locations import region_of
+from berth.lab.plugins.gcp.node_pool_rules import check_zones
+from berth.lab.plugins.gcp.pools import cluster_zones
+from berth.lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
+from berth.lab.plugins.gcp.resource import Cloud, last_part
+from berth.lab.plugins.gcp.versions import older
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 # Options of the cluster that a simulation of Standard clusters cannot grant.
 _REFUSED = {"enableAutopilot": "Autopilot clusters", "enableKubernetesAlpha": "alpha clusters", "enableTpu": "TPUs"}

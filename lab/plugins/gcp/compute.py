@@ -16,10 +16,10 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
-from lab.plugins.gcp.locations import ZONES
-from lab.plugins.gcp.references import PROFILE, find_network, further_networks, is_reference, rdma_zone
-from lab.plugins.gcp.resource import (
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
+from berth.lab.plugins.gcp.locations import ZONES
+from berth.lab.plugins.gcp.references import PROFILE, find_network, further_networks, is_reference, rdma_zone
+from berth.lab.plugins.gcp.resource import (
     Cloud,
     ResourceType,
     check_name,
@@ -28,10 +28,10 @@ from lab.plugins.gcp.resource import (
     number_of,
     region_problems,
 )
-from lab.plugins.provider import Kind
+from berth.lab.plugins.provider import Kind
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 _MTU_LEAST, _MTU_MOST = 1300, 8896
 _MTU_DEFAULT = 1460

@@ -18,10 +18,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
-    from lab.home import Home
+    from berth.lab.home import Home
 
 SHIPPED = Path(__file__).parent / "conditions.yaml"
 """The conditions of a new lab."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

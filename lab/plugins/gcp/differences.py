@@ -2,7 +2,7 @@
 
 The provider compares the state, which holds what is there, with the inputs. A field that is left out
 keeps its value where it is optional and computed; else it goes back to its default. What a difference
-does is a fact about the field (`components.gke.provider_fields`).
+does is a fact about the field (`berth.components.gke.provider_fields`).
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
     components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
@@ -17,10 +17,10 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from components.gke.provider_fields import Field, ResourceFields
-from lab.plugins.gcp.resource import last_part
-from lab.plugins.provider import Kind
-from lab.plugins.values import Unknown, reveal
+from berth.components.gke.provider_fields import Field, ResourceFields
+from berth.lab.plugins.gcp.resource import last_part
+from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.values import Unknown, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/googl
 
 from __future__ import annotations
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 
 class GoogleApiError(ProviderError):

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from components.gke.provider_fields import Field, ResourceFields
-from lab.plugins.values import Unknown
+from berth.components.gke.provider_fields import Field, ResourceFields
+from berth.lab.plugins.values import Unknown
 
 _LONGEST_PREFIX = 31
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.plugins.gcp import contents, real_node
-from lab.plugins.gcp.nodes import (
+from berth.lab.plugins.gcp import contents, real_node
+from berth.lab.plugins.gcp.nodes import (
     LABELS_ANNOTATION,
     POOL_LABEL,
     TAINTS_ANNOTATION,
@@ -30,12 +30,12 @@ from lab.plugins.gcp.nodes import (
     taint_key,
     taints,
 )
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 _TIMEOUT_SECONDS = 20
 _AUTOSCALER = "cluster-autoscaler"

@@ -1,6 +1,6 @@
 """Write `components/gke/provider_fields.json` from facts that were read from the source of Google's provider.
 
-`python -m lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
+`python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
 resources under its Terraform name (the folder google-provider of the reference data). Run it after
 `generate_inputs`, which knows Pulumi's names.
 
@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from components.gke.provider_fields import FILE
-from lab.plugins.gcp.generate_inputs import SOURCES
-from lab.plugins.gcp.inputs import table
+from berth.components.gke.provider_fields import FILE
+from berth.lab.plugins.gcp.generate_inputs import SOURCES
+from berth.lab.plugins.gcp.inputs import table
 
 _SECONDS = {"m": 60, "h": 3600}
 _REFERENCE = ("name, path and self link are equal", "self links compared by relative path")

@@ -1,6 +1,6 @@
 """Write `inputs.json`: the inputs that the installed pulumi_gcp accepts, for the types that the simulated GKE has.
 
-Run after an update of pulumi_gcp, or when a type is added: `python -m lab.plugins.gcp.generate_inputs`. The plugin
+Run after an update of pulumi_gcp, or when a type is added: `python -m berth.lab.plugins.gcp.generate_inputs`. The plugin
 itself reads the table: importing pulumi_gcp takes seconds, and the engine waits for a plugin to start.
 
 Simulates nothing: it writes a table of names.

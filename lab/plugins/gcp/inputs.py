@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lab.plugins.values import Secret, Unknown
+from berth.lab.plugins.values import Secret, Unknown
 
 _CHECKS: dict[str, tuple[type, ...]] = {
     "string": (str,),

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab.plugins.gcp.pools import Pool
-from lab.plugins.gcp.references import further_networks, project_of, rdma_zone
-from lab.plugins.gcp.resource import last_part, number_of
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.references import further_networks, project_of, rdma_zone
+from berth.lab.plugins.gcp.resource import last_part, number_of
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record, Store
+    from berth.lab.plugins.gcp.store import Record, Store
 
 # "RDMA network profiles" of Google's VPC pages, and the default of other networks.
 _RDMA_MTU = 8896

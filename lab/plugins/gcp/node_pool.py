@@ -15,21 +15,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.plugins.gcp import supply
-from lab.plugins.gcp.cluster import find_cluster
-from lab.plugins.gcp.differences import differences
-from lab.plugins.gcp.errors import GoogleApiError
-from lab.plugins.gcp.node_pool_rules import check_pool
-from lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
-from lab.plugins.gcp.pools import Pool
-from lab.plugins.gcp.resource import (
-    Cloud,
-    ResourceType,
-    check_name,
-    location_problems,
-)
-from lab.plugins.gcp.store import Record
-from lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.gcp import supply
+from berth.lab.plugins.gcp.cluster import find_cluster
+from berth.lab.plugins.gcp.differences import differences
+from berth.lab.plugins.gcp.errors import GoogleApiError
+from berth.lab.plugins.gcp.node_pool_rules import check_pool
+from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name, location_problems
+from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.provider import Kind, ProviderError
 
 NAME_LENGTH = 40
 

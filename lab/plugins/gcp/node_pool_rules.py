@@ -21,17 +21,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.errors import GoogleApiError, bad_request
-from lab.plugins.gcp.locations import REGIONS, ZONES, region_of
-from lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES
-from lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
-from lab.plugins.gcp.resource import last_part
-from lab.plugins.gcp.versions import older
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.locations import REGIONS, ZONES, region_of
+from berth.lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES
+from berth.lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
+from berth.lab.plugins.gcp.resource import last_part
+from berth.lab.plugins.gcp.versions import older
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.pools import Pool
-    from lab.plugins.gcp.resource import Cloud
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.pools import Pool
+    from berth.lab.plugins.gcp.resource import Cloud
+    from berth.lab.plugins.gcp.store import Record
 
 _MAX_PODS_LEAST, _MAX_PODS_MOST = 8, 256
 _POOL_MOST = 1000

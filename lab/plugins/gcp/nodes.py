@@ -16,12 +16,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.capacity import allocatable, capacity
-from lab.plugins.gcp.locations import region_of
-from lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.capacity import allocatable, capacity
+from berth.lab.plugins.gcp.locations import region_of
+from berth.lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.locations import ZONES, default_zones
-from lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES, Machine
+from berth.lab.plugins.gcp.locations import ZONES, default_zones
+from berth.lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES, Machine
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 # GKE's defaults.
 DEFAULT_DISK_GIB = 100

@@ -13,18 +13,18 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lab.plugins.gcp import inputs as known_inputs
-from lab.plugins.gcp.access import check_access
-from lab.plugins.gcp.cluster import Cluster
-from lab.plugins.gcp.compute import Firewall, Network, Subnetwork
-from lab.plugins.gcp.differences import differences, with_kept
-from lab.plugins.gcp.errors import already_exists
-from lab.plugins.gcp.field_rules import field_problems
-from lab.plugins.gcp.node_pool import NodePool
-from lab.plugins.gcp.resource import Cloud
-from lab.plugins.gcp.routers import Router, RouterNat
-from lab.plugins.gcp.store import Record
-from lab.plugins.provider import (
+from berth.lab.plugins.gcp import inputs as known_inputs
+from berth.lab.plugins.gcp.access import check_access
+from berth.lab.plugins.gcp.cluster import Cluster
+from berth.lab.plugins.gcp.compute import Firewall, Network, Subnetwork
+from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.errors import already_exists
+from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.lab.plugins.gcp.node_pool import NodePool
+from berth.lab.plugins.gcp.resource import Cloud
+from berth.lab.plugins.gcp.routers import Router, RouterNat
+from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
     CreateRequest,
@@ -38,14 +38,14 @@ from lab.plugins.provider import (
     ReadResult,
     UpdateRequest,
 )
-from lab.plugins.values import UNKNOWN, Properties, Unknown, reveal
+from berth.lab.plugins.values import UNKNOWN, Properties, Unknown, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.plugins.gcp.fleet import Fleet
-    from lab.plugins.gcp.resource import ResourceType
-    from lab.plugins.gcp.store import Store
+    from berth.lab.plugins.gcp.fleet import Fleet
+    from berth.lab.plugins.gcp.resource import ResourceType
+    from berth.lab.plugins.gcp.store import Store
 
 TYPES: dict[str, ResourceType] = {
     kind.token: kind for kind in (Network(), Subnetwork(), Firewall(), Router(), RouterNat(), Cluster(), NodePool())

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.errors import not_found
-from lab.plugins.gcp.resource import Cloud, last_part
+from berth.lab.plugins.gcp.errors import not_found
+from berth.lab.plugins.gcp.resource import Cloud, last_part
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 PROFILE = re.compile(r"(?P<zone>[a-z]+-[a-z]+[0-9]+-[a-z])-vpc-(?P<kind>roce|falcon|roce-metal)")
 """The name of an RDMA network's profile."""

@@ -15,18 +15,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from components.gke.provider_fields import ResourceFields, resources
-from lab.plugins.gcp import conditions
-from lab.plugins.gcp.errors import invalid_value
-from lab.plugins.gcp.locations import REGIONS, ZONES
-from lab.plugins.provider import Kind
+from berth.components.gke.provider_fields import ResourceFields, resources
+from berth.lab.plugins.gcp import conditions
+from berth.lab.plugins.gcp.errors import invalid_value
+from berth.lab.plugins.gcp.locations import REGIONS, ZONES
+from berth.lab.plugins.provider import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lab.plugins.gcp.conditions import Conditions
-    from lab.plugins.gcp.fleet import Fleet
-    from lab.plugins.gcp.store import Record, Store
+    from berth.lab.plugins.gcp.conditions import Conditions
+    from berth.lab.plugins.gcp.fleet import Fleet
+    from berth.lab.plugins.gcp.store import Record, Store
 
 # RFC 1035 names, as compute and container resources have them.
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

@@ -18,19 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.gcp.errors import bad_request, in_use, not_found
-from lab.plugins.gcp.references import find_network, rdma_zone
-from lab.plugins.gcp.resource import (
-    Cloud,
-    ResourceType,
-    check_name,
-    compute_link,
-    last_part,
-    region_problems,
-)
+from berth.lab.plugins.gcp.errors import bad_request, in_use, not_found
+from berth.lab.plugins.gcp.references import find_network, rdma_zone
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name, compute_link, last_part, region_problems
 
 if TYPE_CHECKING:
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.store import Record
 
 _LISTED = "LIST_OF_SUBNETWORKS"
 

@@ -23,16 +23,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lab.plugins.gcp.errors import GoogleApiError, bad_request
-from lab.plugins.gcp.locations import region_of
-from lab.plugins.gcp.nodes import node_name, sizes_of
-from lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.locations import region_of
+from berth.lab.plugins.gcp.nodes import node_name, sizes_of
+from berth.lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from lab.plugins.gcp.conditions import Conditions, Reservation
-    from lab.plugins.gcp.store import Record
+    from berth.lab.plugins.gcp.conditions import Conditions, Reservation
+    from berth.lab.plugins.gcp.store import Record
 
 # "GPU quota": the metric is named after the GPU, and not after GKE's name for the accelerator.
 _GPU_METRICS = {

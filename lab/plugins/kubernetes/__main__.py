@@ -1,4 +1,4 @@
-"""`python -m lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it.
+"""`python -m berth.lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it.
 
 Simulates nothing: it starts the plugin.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 
-from lab.plugins.kubernetes.provider import KubernetesProvider
-from lab.plugins.server import serve
+from berth.lab.plugins.kubernetes.provider import KubernetesProvider
+from berth.lab.plugins.server import serve
 
 if __name__ == "__main__":
     # The version of the SDK that programs are written against: what the engine asks a plugin for.

@@ -13,14 +13,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.kubernetes import objects
-from lab.plugins.kubernetes.client import APPLY, JSON_PATCH, ApiError, Cluster, NoMatchError
+from berth.lab.plugins.kubernetes import objects
+from berth.lab.plugins.kubernetes.client import APPLY, JSON_PATCH, ApiError, Cluster, NoMatchError
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from lab.plugins.kubernetes.objects import ObjectKind
+    from berth.lab.plugins.kubernetes.objects import ObjectKind
 
 Item = dict[str, Any]
 

@@ -18,8 +18,8 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from lab.plugins.kubernetes.kubeconfig import Access, Credentials, credentials
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes.kubeconfig import Access, Credentials, credentials
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.kubernetes.immutable import Pattern, needs_replacement
-from lab.plugins.provider import Kind
-from lab.plugins.values import Unknown
+from berth.lab.plugins.kubernetes.immutable import Pattern, needs_replacement
+from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.values import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

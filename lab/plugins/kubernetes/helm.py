@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.plugins.kubernetes import kubeconfig
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes import kubeconfig
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

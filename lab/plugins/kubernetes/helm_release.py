@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.home import Home
-from lab.plugins.kubernetes import diff, objects
-from lab.plugins.kubernetes.helm import Helm, HelmError
-from lab.plugins.kubernetes.lab_charts import played
-from lab.plugins.kubernetes.release_shape import (
+from berth.lab.home import Home
+from berth.lab.plugins.kubernetes import diff, objects
+from berth.lab.plugins.kubernetes.helm import Helm, HelmError
+from berth.lab.plugins.kubernetes.lab_charts import played
+from berth.lab.plugins.kubernetes.release_shape import (
     chart_flags,
     deep_merge,
     install_flags,
@@ -28,7 +28,7 @@ from lab.plugins.kubernetes.release_shape import (
     values_of,
     with_defaults,
 )
-from lab.plugins.provider import (
+from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
     CreateRequest,
@@ -42,14 +42,14 @@ from lab.plugins.provider import (
     ReadResult,
     UpdateRequest,
 )
-from lab.plugins.values import UNKNOWN, Properties, Secret, Unknown, has, mark_secrets, reveal
+from berth.lab.plugins.values import UNKNOWN, Properties, Secret, Unknown, has, mark_secrets, reveal
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from lab.plugins.kubernetes.settings import Settings
-    from lab.plugins.provider import Engine
+    from berth.lab.plugins.kubernetes.settings import Settings
+    from berth.lab.plugins.provider import Engine
 
 _INPUTS = "__inputs"
 _IDENTITY = (("name",), ("namespace",))

@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 _EXEC_SECONDS = 60
 

@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.values import UNKNOWN, Properties, Secret, Unknown, has, mark_secrets, reveal
+from berth.lab.plugins.values import UNKNOWN, Properties, Secret, Unknown, has, mark_secrets, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.plugins.kubernetes import settings
-from lab.plugins.kubernetes.client import Cluster
-from lab.plugins.kubernetes.resources import Resources
-from lab.plugins.kubernetes.session import Session
-from lab.plugins.provider import (
+from berth.lab.plugins.kubernetes import settings
+from berth.lab.plugins.kubernetes.client import Cluster
+from berth.lab.plugins.kubernetes.resources import Resources
+from berth.lab.plugins.kubernetes.session import Session
+from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
     CreateRequest,
@@ -29,8 +29,8 @@ from lab.plugins.provider import (
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from lab.plugins.kubernetes.helm_release import Releases
-    from lab.plugins.values import Properties
+    from berth.lab.plugins.kubernetes.helm_release import Releases
+    from berth.lab.plugins.values import Properties
 
     class _Handler(Protocol):
         def check(self, request: CheckRequest) -> CheckResult: ...
@@ -67,7 +67,7 @@ class KubernetesProvider(Provider):
 
     def configure(self, given: Properties) -> None:
         """Take the settings over; the server is first spoken to when a resource needs it."""
-        from lab.plugins.kubernetes.helm_release import Releases  # noqa: PLC0415 (not at every start)
+        from berth.lab.plugins.kubernetes.helm_release import Releases  # noqa: PLC0415 (not at every start)
 
         chosen = settings.read(given)
         cluster = Cluster(chosen.access, self.cancelled) if chosen.access else None

@@ -14,8 +14,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from lab.plugins.kubernetes import jsonpath, objects
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes import jsonpath, objects
+from berth.lab.plugins.provider import ProviderError
 
 Item = dict[str, Any]
 

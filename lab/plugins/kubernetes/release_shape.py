@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pulumi import FileAsset, StringAsset
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from lab.plugins.values import Properties
+    from berth.lab.plugins.values import Properties
 
 _SECONDS = 300
 

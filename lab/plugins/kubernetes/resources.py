@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.plugins.kubernetes import diff, objects
-from lab.plugins.kubernetes.apply import Item, RefusedError
-from lab.plugins.kubernetes.client import ApiError, NoMatchError, UnreachableError
-from lab.plugins.kubernetes.ignored import keep_ignored
-from lab.plugins.kubernetes.immutable import immutable_fields
-from lab.plugins.kubernetes.session import Session
-from lab.plugins.kubernetes.waiting import NotReadyError
-from lab.plugins.provider import (
+from berth.lab.plugins.kubernetes import diff, objects
+from berth.lab.plugins.kubernetes.apply import Item, RefusedError
+from berth.lab.plugins.kubernetes.client import ApiError, NoMatchError, UnreachableError
+from berth.lab.plugins.kubernetes.ignored import keep_ignored
+from berth.lab.plugins.kubernetes.immutable import immutable_fields
+from berth.lab.plugins.kubernetes.session import Session
+from berth.lab.plugins.kubernetes.waiting import NotReadyError
+from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
     CreateRequest,
@@ -29,11 +29,11 @@ from lab.plugins.provider import (
     ReadResult,
     UpdateRequest,
 )
-from lab.plugins.values import Unknown, has, reveal
+from berth.lab.plugins.values import Unknown, has, reveal
 
 if TYPE_CHECKING:
-    from lab.plugins.kubernetes.objects import ObjectKind
-    from lab.plugins.values import Properties
+    from berth.lab.plugins.kubernetes.objects import ObjectKind
+    from berth.lab.plugins.values import Properties
 
 # A delete that skips waiting for these does so on `pulumi.com/skipAwait`; all others are waited for all the same.
 _SKIPPED_DELETES = frozenset({"Namespace", "Pod", "DaemonSet", "Deployment", "StatefulSet", "Job"})

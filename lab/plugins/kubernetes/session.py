@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 
-from lab.plugins.kubernetes import objects, scopes
-from lab.plugins.kubernetes.apply import Item, Writer
-from lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, UnreachableError
-from lab.plugins.kubernetes.objects import ObjectKind
-from lab.plugins.kubernetes.settings import Settings
-from lab.plugins.kubernetes.waiting import Waits
-from lab.plugins.provider import Engine, ProviderError
+from berth.lab.plugins.kubernetes import objects, scopes
+from berth.lab.plugins.kubernetes.apply import Item, Writer
+from berth.lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, UnreachableError
+from berth.lab.plugins.kubernetes.objects import ObjectKind
+from berth.lab.plugins.kubernetes.settings import Settings
+from berth.lab.plugins.kubernetes.waiting import Waits
+from berth.lab.plugins.provider import Engine, ProviderError
 
 
 class Session:

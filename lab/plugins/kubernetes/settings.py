@@ -11,9 +11,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lab.plugins.kubernetes import kubeconfig
-from lab.plugins.provider import DiffRequest, DiffResult, Kind, ProviderError
-from lab.plugins.values import Unknown, has, reveal
+from berth.lab.plugins.kubernetes import kubeconfig
+from berth.lab.plugins.provider import DiffRequest, DiffResult, Kind, ProviderError
+from berth.lab.plugins.values import Unknown, has, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from lab.plugins.kubernetes import objects, readiness
-from lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, Resource
+from berth.lab.plugins.kubernetes import objects, readiness
+from berth.lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, Resource
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from lab.plugins.kubernetes.readiness import Condition, Item
+    from berth.lab.plugins.kubernetes.readiness import Condition, Item
 
 _DEFAULT_SECONDS = 600.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from cli.preview.effects.effect import Effect
-from cli.preview.plan import plan_of
-from cli.preview.report import Known, Report, report_of
-from components.placement import POOL_LABEL
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.plan.effect import Effect
+from berth.components.plan.plan import plan_of
+from berth.stacks.preview.report import Known, Report, report_of
 
 Inputs = dict[str, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.doctor.findings import Finding
-from cli.doctor.google import Google, GoogleError
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.doctor.findings import Finding
+from berth.cli.doctor.google import Google, GoogleError
+from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT = "your-project"
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from stacks.policies.policy import POLICIES
+from berth.cli.main import app
+from berth.stacks.policies.policy import POLICIES
 
 ENVIRONMENT: dict[str, Any] = {
     "project": "berth-lab",

@@ -14,13 +14,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cli import connect
-from cli.berths import BadInputError, Berth, Named, which
-from cli.connect import Addresses, NotReadyError, token_secret
-from cli.environment import Environment
-from cli.kubectl import Kubectl, private_folder, write_private
-from cli.main import app
-from components.cluster_api import ClusterApi
+from berth.cli import connect
+from berth.cli.berths import BadInputError, Berth, Named, which
+from berth.cli.connect import Addresses, NotReadyError, token_secret
+from berth.cli.environment import Environment
+from berth.cli.kubectl import Kubectl, private_folder, write_private
+from berth.cli.main import app
+from berth.components.cluster.api import ClusterApi
 
 KUBECTL = """#!{python}
 import os, sys, time

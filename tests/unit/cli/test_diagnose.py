@@ -11,18 +11,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cli.berths import Named
-from cli.diagnose.gather import Part, part
-from cli.diagnose.secrets import (
-    REMOVED,
-    scrubbed,
-    secrets_of_environment,
-    secrets_of_kubeconfig,
-    without_secrets,
-)
-from cli.diagnose.verb import rendered
-from cli.environment import StatusError
-from cli.main import app
+from berth.cli.berths import Named
+from berth.cli.diagnose.gather import Part, part
+from berth.cli.diagnose.secrets import REMOVED, scrubbed, secrets_of_environment, secrets_of_kubeconfig, without_secrets
+from berth.cli.diagnose.verb import rendered
+from berth.cli.environment import StatusError
+from berth.cli.main import app
 
 CANARY = "canary-8f3a1c"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import machines_in_use, quotas, reservations
-from cli.doctor.google import GoogleError
-from cli.doctor.machines_in_use import Running
-from cli.doctor.quota_names import GPU_NAMES, Quota, taken, usual
-from lab.home import CLONE
-from stacks.settings.machines import MACHINES
+from berth.cli.doctor import machines_in_use, quotas, reservations
+from berth.cli.doctor.google import GoogleError
+from berth.cli.doctor.machines_in_use import Running
+from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.quota_names import GPU_NAMES, Quota, taken, usual
+from berth.lab.home import CLONE
 from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"

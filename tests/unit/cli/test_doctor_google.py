@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.google import BASES, Google, GoogleError, refusal
-from lab.google_api import addresses
-from lab.google_api.server import server
-from lab.home import Home
+from berth.cli.doctor.google import BASES, Google, GoogleError, refusal
+from berth.lab.google_api import addresses
+from berth.lab.google_api.server import server
+from berth.lab.home import Home
 
 PROJECT = "your-project"
 

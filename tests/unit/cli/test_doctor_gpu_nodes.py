@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.doctor.gpu_nodes import check_nodes
-from components.sharing.device_plugin import DEPLOYED_LABEL, OPERANDS_LABEL
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.doctor.gpu_nodes import check_nodes
+from berth.components.sharing.device_plugin import DEPLOYED_LABEL, OPERANDS_LABEL
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 
 SHARED = {"machineType": "g2-standard-24", "nodes": 2, "sharing": "any"}
 WHOLE = {"machineType": "g2-standard-24", "nodes": 2}

@@ -9,13 +9,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cli.doctor import backend, permissions, tools
-from cli.doctor.google import BASES
-from cli.main import app
-from stacks import stack_file
-from stacks.environment import environment
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
+from berth.cli.doctor import backend, permissions, tools
+from berth.cli.doctor.google import BASES
+from berth.cli.main import app
+from berth.stacks import stack_file
+from berth.stacks.environment import environment
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cli.recorded_google import only_missing, states
 from tests.unit.recording import run
 

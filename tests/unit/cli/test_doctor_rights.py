@@ -14,10 +14,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from cli.main import app
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import contract_of, resolve_environment
+from berth.cli.main import app
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import contract_of, resolve_environment
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
 BY_CHARTS = {

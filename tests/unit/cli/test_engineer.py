@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
+from berth.cli.main import app
 
 ENVIRONMENT = """\
 # yaml-language-server: $schema=schema.json

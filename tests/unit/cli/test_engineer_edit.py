@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.stack_edit import EditError, with_entry, without_entry
-from stacks import stack_file
+from berth.cli.stack_edit import EditError, with_entry, without_entry
+from berth.stacks import stack_file
 
 KEYS = ("config", "berth:environment", "engineers")
 

@@ -10,12 +10,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from cli import berths
-from cli.environment import Environment
-from cli.main import app
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import contract_of, resolve_environment
+from berth.cli import berths
+from berth.cli.environment import Environment
+from berth.cli.main import app
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import contract_of, resolve_environment
 
 BAD_INPUT, NOT_ASKED = 2, 1
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.life import expired, life_of, sentences
+from berth.cli.life import expired, life_of, sentences
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOURS = {"berth/working-hours": "mon-fri 08:00-20:00", "berth/zone": "Europe/Berlin"}

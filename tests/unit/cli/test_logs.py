@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from cli.berths import BadInputError, Berth
-from cli.environment import Environment
-from cli.logs import NoLogError, choose
-from cli.main import app
-from cli.operator_log import about
-from cli.watch import Waiting, queue_of
-from components.cluster_api import ClusterApi
+from berth.cli.berths import BadInputError, Berth
+from berth.cli.environment import Environment
+from berth.cli.logs import NoLogError, choose
+from berth.cli.main import app
+from berth.cli.operator_log import about
+from berth.cli.watch import Waiting, queue_of
+from berth.components.cluster.api import ClusterApi
 
 
 class Pods:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from cli.main import app
+from berth.cli.main import app
 from tests.unit.cli.preview_recordings import FOLDER
 
 PULUMI = """#!{python}

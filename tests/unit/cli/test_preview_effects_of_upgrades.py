@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.operators import gib
-from stacks.settings.operators import GibSettings
+from berth.components.operators import gib
+from berth.components.operators.settings import GibSettings
 from tests.unit.cli.preview_plans import Inputs, effects, event
 
 LEAVES = "the NCCL that the installer put there before stays"

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.preview import lines
-from cli.preview.document import document
-from cli.preview.effects import gke_cluster
-from cli.preview.effects.node_pool import SIZE, WORDS
-from cli.preview.effects.stays import WAYS
-from cli.preview.markdown import markdown
-from cli.preview.paths import below
-from cli.preview.report import Report
-from cli.preview.tree import tree
-from components.gke.provider_fields import CLUSTER, NODE_POOL, resources
+from berth.cli.preview import lines
+from berth.cli.preview.document import document
+from berth.cli.preview.markdown import markdown
+from berth.cli.preview.tree import tree
+from berth.components.gke.effects import cluster as gke_cluster
+from berth.components.gke.effects.node_pool import SIZE, WORDS
+from berth.components.gke.effects.stays import WAYS
+from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
+from berth.components.plan.paths import below
+from berth.stacks.preview.report import Report
 from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, pool, ray, report, same, told
 
 POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.preview.fleet import Usage, occupant_of
-from components.ray.manifest import ray_cluster
+from berth.components.plan.fleet import Usage, occupant_of
+from berth.components.ray.manifest import ray_cluster
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, PAIRED, complete
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.preview.paths import MISSING, SECRET, below, differing, revealed, value_at
-from cli.preview.plan import Property, plan_of
+from berth.components.plan.paths import MISSING, SECRET, below, differing, revealed, value_at
+from berth.components.plan.plan import Property, plan_of
 from tests.unit.cli.preview_plans import CLUSTER, POOL, edited, event, pool, same
 from tests.unit.cli.preview_recordings import recorded
 

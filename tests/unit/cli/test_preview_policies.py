@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.console import BAD_INPUT
-from cli.preview.document import document
-from cli.preview.markdown import markdown
-from cli.preview.plan import Plan, State, Step
-from cli.preview.report import Known, Report, report_of
-from cli.preview.tree import tree
-from cli.preview.verb import Exit, Options, exit_code
-from stacks.policies.policy import House
+from berth.cli.console import BAD_INPUT
+from berth.cli.preview.document import document
+from berth.cli.preview.markdown import markdown
+from berth.cli.preview.tree import tree
+from berth.cli.preview.verb import Exit, Options, exit_code
+from berth.components.plan.plan import Plan, State, Step
+from berth.stacks.policies.policy import House
+from berth.stacks.preview.report import Known, Report, report_of
 
 SERVICE = {
     "apiVersion": "v1",

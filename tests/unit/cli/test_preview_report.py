@@ -10,14 +10,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from cli.preview.cost import Money, gpu_hours, money
-from cli.preview.document import document
-from cli.preview.effects.effect import Level
-from cli.preview.fleet import fleet_of
-from cli.preview.markdown import MOST_CHARACTERS, markdown
-from cli.preview.plan import plan_of
-from cli.preview.report import Known, Report, report_of
-from cli.preview.tree import tree
+from berth.cli.preview.document import document
+from berth.cli.preview.markdown import MOST_CHARACTERS, markdown
+from berth.cli.preview.tree import tree
+from berth.components.plan.effect import Level
+from berth.components.plan.fleet import fleet_of
+from berth.components.plan.plan import plan_of
+from berth.stacks.preview.cost import Money, gpu_hours, money
+from berth.stacks.preview.report import Known, Report, report_of
 from tests.unit.cli.preview_plans import POOL, RAY, edited, event, pool, ray, report
 from tests.unit.cli.preview_recordings import FOLDER, live, recorded
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from cli.status import Fleet, observe, table
-from components.cluster_api import NODES, ClusterApi, ClusterError
-from components.fabric.resource_api import GROUP as CLAIMS_API
-from stacks.settings.pool import PoolSettings
-from stacks.settings.ray import RayShape
-from stacks.settings.resolve import EnvironmentContract
+from berth.cli.status import Fleet, observe, table
+from berth.components.cluster.api import NODES, ClusterApi, ClusterError
+from berth.components.cluster.resource_api import GROUP as CLAIMS_API
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.ray.settings import RayShape
+from berth.stacks.settings.resolve import EnvironmentContract
 
 
 class Recorded:

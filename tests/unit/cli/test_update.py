@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from cli.preview.plan import plan_of
-from cli.preview.report import Known, Report, report_of
-from cli.running import Running
-from cli.update import engine, verb
-from cli.update.losses import Loss, Losses
-from cli.update.tracker import Tracker
-from cli.update.verb import Options
-from components.ray.jobs import RunningJob
+from berth.cli.running import Running
+from berth.cli.update import engine, verb
+from berth.cli.update.losses import Loss, Losses
+from berth.cli.update.tracker import Tracker
+from berth.cli.update.verb import Options
+from berth.components.plan.plan import plan_of
+from berth.components.programs.jobs import RunningJob
+from berth.stacks.preview.report import Known, Report, report_of
 from tests.unit.cli.preview_recordings import FOLDER
 
 PULUMI = """#!{python}

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from cli.status import Fleet, observe, table
-from components.cluster_api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
-from components.placement import POOL_LABEL
-from stacks.settings.pool import PoolSettings
-from stacks.settings.ray import RayShape
-from stacks.settings.resolve import EnvironmentContract
+from berth.cli.status import Fleet, observe, table
+from berth.components.cluster.api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.ray.settings import RayShape
+from berth.stacks.settings.resolve import EnvironmentContract
 from tests.unit.cli.preview_plans import Inputs, effects, event, told, who
 from tests.unit.cli.test_status import shown
 

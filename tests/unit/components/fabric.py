@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pools
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import resolve_environment
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pools
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 
 CPU = {"machineType": "n2-standard-16", "nodes": 1}
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from components.proof.fabric.claims import Expected
+from berth.components.proof.fabric.claims import Expected
 
 CASES = Path(__file__).parent / "nccl_logs"
 PODS = ("train-workers-worker-a", "train-workers-worker-b")

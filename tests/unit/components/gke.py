@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 
 CPU = {"machineType": "n2-standard-16", "nodes": {"min": 1, "max": 2}}
 

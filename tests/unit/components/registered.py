@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from lab.plugins.gcp.inputs import table
-from stacks import stack_file
-from stacks.google import google
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import offered
+from berth.components.sharing.pools import offered
+from berth.lab.plugins.gcp.inputs import table
+from berth.stacks import stack_file
+from berth.stacks.google import google
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components import test_gke_cluster, test_gke_node_pool
 from tests.unit.components.gke import environment_of
 from tests.unit.recording import Registration, run

@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pulumi
 import pytest
 
-from components.berth import Berth, BerthInputs
-from stacks.settings.fabric import ResourceApi
+from berth.components.berth import Berth, BerthInputs
+from berth.components.fabric.settings import ResourceApi
 from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
 from tests.unit.recording import Recorder, run
 

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 from kubernetes import client
 
-from components.fabric.claims import Claim, claim_of, claim_template
-from components.fabric.names import PCIE_ROOT
-from stacks.settings.fabric import ResourceApi
-from stacks.settings.sharing import SharingProfile, offer_of
+from berth.components.fabric.claims import Claim, claim_of, claim_template
+from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import PCIE_ROOT
+from berth.components.sharing.settings import SharingProfile, offer_of
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
 
 APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)

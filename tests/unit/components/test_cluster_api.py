@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.cluster_api import JOBS, NAMESPACES, ClusterApi, ClusterError, ConflictError, within
+from berth.components.cluster.api import JOBS, NAMESPACES, ClusterApi, ClusterError, ConflictError, within
 
 
 @dataclass

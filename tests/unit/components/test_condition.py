@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
+from berth.components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
 
 
 def cluster(

@@ -10,10 +10,10 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.cluster_api import ClusterError
-from components.operators import definitions
-from components.operators.definitions import DefinitionsError, among, in_folder, up_to_date
-from components.operators.helm import Chart
+from berth.components.cluster.api import ClusterError
+from berth.components.operators import definitions
+from berth.components.operators.definitions import DefinitionsError, among, in_folder, up_to_date
+from berth.components.operators.helm import Chart
 
 RAY = "rayclusters.ray.io"
 TEXT = """# made by a generator

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.devices import Inventory, inventory, why_without_devices
+from berth.components.cluster.devices import Inventory, inventory, why_without_devices
 
 POOL = {"cloud.google.com/gke-nodepool": "train"}
 RDMA = 'device.attributes["dra.net"].rdma == true'

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.operators.gpu_operator import values
-from components.sharing.device_plugin import node_labels
-from components.sharing.disturbance import of_configs, of_labels
+from berth.components.operators.gpu_operator import values
+from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing.disturbance import of_configs, of_labels
 from tests.unit.components.test_gpu_operator import TIME_SLICING, fleet
 
 MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from components.proof.fabric.evidence import NoEvidenceError, evidence_of, from_log, progress_in
-from components.proof.fabric.job import PROGRAM, Work, job_manifest
-from components.proof.fabric.report import page
-from components.proof.fabric.run import Found
-from components.proof.fabric.verdicts import judge, threshold_of
-from components.proof.programs import all_reduce
-from stacks.settings.machines import MACHINES
+from berth.components.hardware.machines import MACHINES
+from berth.components.programs import all_reduce
+from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, from_log, progress_in
+from berth.components.proof.fabric.job import PROGRAM, Work, job_manifest
+from berth.components.proof.fabric.report import page
+from berth.components.proof.fabric.run import Found
+from berth.components.proof.fabric.verdicts import judge, threshold_of
 from tests.unit.components.fabric_evidence import EXPECTED, raw
 
 CLUSTER = {

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of
+from berth.components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of
 from tests.unit.components.fabric_evidence import PODS, logs_of
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from components.fabric.device_classes import dranet_class
-from components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from components.operators import dranet, gib, gpu_dra
-from components.sharing.device_plugin import node_labels
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pools, offered
-from stacks.settings.rules import warnings_of
+from berth.components.fabric.device_classes import dranet_class
+from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
+from berth.components.operators import dranet, gib, gpu_dra
+from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing.pools import Pools, offered
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.rules import warnings_of
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from components.proof.fabric.causes import causes_of
-from components.proof.fabric.evidence import evidence_of
-from components.proof.fabric.verdicts import (
+from berth.components.hardware.machines import MACHINES
+from berth.components.proof.fabric.causes import causes_of
+from berth.components.proof.fabric.evidence import evidence_of
+from berth.components.proof.fabric.verdicts import (
     AFTER_PROGRAM,
     Findings,
     Threshold,
@@ -16,7 +17,6 @@ from components.proof.fabric.verdicts import (
     not_run,
     threshold_of,
 )
-from stacks.settings.machines import MACHINES
 from tests.unit.components.fabric_evidence import EXPECTED, PODS, raw
 
 A4 = MACHINES["a4-highgpu-8g"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.gke.cluster_arguments import cluster_arguments
-from components.gke.kubeconfig import kubeconfig
-from components.gke.names import LIMIT, derived
+from berth.components.gke.cluster_arguments import cluster_arguments
+from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.names import LIMIT, derived
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 RDMA_POOL = {

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from stacks.google import google
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import offered
+from berth.components.sharing.pools import offered
+from berth.stacks.google import google
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.gke import environment_of
 from tests.unit.recording import Recorder, run
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from stacks.settings.pools import offered
+from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
+from berth.components.sharing.pools import offered
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2}

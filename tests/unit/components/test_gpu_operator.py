@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators.driver_installer import driver_installer, wants_installer
-from components.operators.gpu_operator import GpuOperatorInputs, quota, served, values
-from components.ray.manifest import ray_cluster
-from components.sharing.device_plugin import node_labels
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import Resolved, resolve_environment
+from berth.components.operators.driver_installer import driver_installer, wants_installer
+from berth.components.operators.gpu_operator import GpuOperatorInputs, quota, served, values
+from berth.components.ray.manifest import ray_cluster
+from berth.components.sharing.device_plugin import node_labels
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, resolve_environment
 
 UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream" / "gpu-operator"
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators.gpu_operator import CONTROL_PLANE, values
-from components.placement import tolerations
-from components.sharing.device_plugin import OPERANDS_LABEL, node_labels
-from stacks import stack_file
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import offered
+from berth.components.gke.placement import tolerations
+from berth.components.operators.gpu_operator import CONTROL_PLANE, values
+from berth.components.sharing.device_plugin import OPERANDS_LABEL, node_labels
+from berth.components.sharing.pools import offered
+from berth.stacks import stack_file
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.test_gpu_operator import GPU_POOL, TIME_SLICING, fleet
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
-from components.proof.gpu_evidence import Check, Run, judge_nodes, judge_run, progress, why_no_job
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pool, offered
+from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
+from berth.components.proof.gpu_evidence import Check, Run, judge_nodes, judge_run, progress, why_no_job
+from berth.components.sharing.pools import Pool, offered
+from berth.stacks.settings.environment import EnvironmentSettings
 
 Object = dict[str, Any]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from components.isolation import pod_security
-from components.isolation.berth import Isolated, isolated, isolation
-from components.isolation.priority import priority_classes
-from components.ray.manifest import dashboard_service, ray_cluster
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import namespace_of, resolve_environment
-from stacks.settings.types import parse_quantity
+from berth.components.core.types import parse_quantity
+from berth.components.isolation import pod_security
+from berth.components.isolation.berth import Isolated, isolated, isolation
+from berth.components.isolation.priority import priority_classes
+from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import namespace_of, resolve_environment
 
 POOLS = {
     "cpu": {"machineType": "n2-standard-16", "nodes": 1},

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from stacks.load import SettingsError, load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment
 
 BASE: dict[str, Any] = {
     "project": "berth-lab",

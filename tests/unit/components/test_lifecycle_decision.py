@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.lifecycle.decision import Decision, Known, Work, decide, known_of, next_begin, outside_since
-from stacks.settings.lifetimes import Lifetime, lifetime_of, parse_days, parse_expiry
+from berth.components.programs.decision import Decision, Known, Work, decide, known_of, next_begin, outside_since
+from berth.components.programs.lifetimes import Lifetime, lifetime_of, parse_days, parse_expiry
 
 BERLIN = {"berth/working-hours": "mon-fri 08:00-20:00", "berth/zone": "Europe/Berlin"}
 NOTHING = Work()

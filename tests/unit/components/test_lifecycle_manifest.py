@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from components.lifecycle import manifest
-from stacks.environment import environment
-from stacks.load import SettingsError, load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
+from berth.components.lifecycle import manifest
+from berth.stacks.environment import environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
 from tests.unit.recording import Recorder, run
 
 BASE: dict[str, Any] = {

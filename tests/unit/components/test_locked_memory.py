@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from components.proof.fabric.causes import causes_of
-from components.proof.fabric.evidence import evidence_of
-from components.proof.fabric.verdicts import judge, threshold_of
-from components.proof.gpu_evidence import Check
-from components.proof.programs import all_reduce
-from stacks.settings.machines import MACHINES
+from berth.components.hardware.machines import MACHINES
+from berth.components.programs import all_reduce
+from berth.components.proof.fabric.causes import causes_of
+from berth.components.proof.fabric.evidence import evidence_of
+from berth.components.proof.fabric.verdicts import judge, threshold_of
+from berth.components.proof.gpu_evidence import Check
 from tests.unit.components.fabric_evidence import EXPECTED, PODS, raw
 
 THRESHOLD = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)

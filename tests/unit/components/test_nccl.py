@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.fabric.nccl import PROFILES, Parts, parts_of
-from stacks.settings.fabric import GIB_PROFILES
-from stacks.settings.machines import MACHINES
+from berth.components.fabric.nccl import PROFILES, Parts, parts_of
+from berth.components.fabric.settings import GIB_PROFILES
+from berth.components.hardware.machines import MACHINES
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, complete
 
 A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}

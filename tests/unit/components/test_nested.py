@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from components.isolation.berth import isolated
-from components.isolation.pod_security import level_of
-from components.ray import nested
-from components.ray.manifest import ray_cluster
-from stacks.load import SettingsError, load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import Resolved, resolve_environment
+from berth.components.isolation.berth import isolated
+from berth.components.isolation.pod_security import level_of
+from berth.components.nested import pods as nested
+from berth.components.ray.manifest import ray_cluster
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, resolve_environment
 from tests.unit.components.test_ray_manifest import POOLS
 
 OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}

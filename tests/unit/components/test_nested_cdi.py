@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.nested import cdi
+from berth.components.programs import cdi
 from tests.containers.pods import LOADER, PODS, PRIVILEGED, Pod, uuid
 
 SCHEMA = Path(__file__).parents[2] / "containers" / "cdi-schema.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from components.nested import cdi, podman
+from berth.components.programs import cdi, podman
 
 OURS = ["--device", "nvidia.com/gpu=all"]
 IDENTITY = ["--uidmap", "1000:0:1", "--gidmap", "100:0:1", "--user", "1000:100"]

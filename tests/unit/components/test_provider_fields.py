@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from cli.preview.effects import gke_cluster, node_pool
-from cli.preview.effects.stays import QUIET, WAYS
-from components.gke.node_pool import TIMEOUTS
-from components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
-from lab.home import CLONE
-from lab.plugins.gcp.field_rules import FORMATS
-from lab.plugins.gcp.generate_fields import distilled, pulumi_path, terraform_names, text
-from stacks.settings.types import parse_duration
+from berth.components.core.types import parse_duration
+from berth.components.gke.effects import cluster as gke_cluster
+from berth.components.gke.effects import node_pool
+from berth.components.gke.effects.stays import QUIET, WAYS
+from berth.components.gke.node_pool import TIMEOUTS
+from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
+from berth.lab.home import CLONE
+from berth.lab.plugins.gcp.field_rules import FORMATS
+from berth.lab.plugins.gcp.generate_fields import distilled, pulumi_path, terraform_names, text
 from tests.unit.components.registered import at_times, registered_fields
 
 WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
@@ -45,7 +46,7 @@ def part_of(whole: dict[str, Any]) -> dict[str, Any]:
 def test_the_facts_are_those_of_the_providers_source() -> None:
     whole = json.loads(WHOLE.read_text(encoding="utf-8"))
     assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
-        f"run: python -m lab.plugins.gcp.generate_fields {WHOLE}"
+        f"run: python -m berth.lab.plugins.gcp.generate_fields {WHOLE}"
     )
 
 

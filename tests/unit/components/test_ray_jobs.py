@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.ray.jobs import running_jobs
+from berth.components.programs.jobs import running_jobs
 
 
 def job(**facts: Any) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from components.ray.condition import gpus_of_pod
-from components.ray.manifest import dashboard_service, ray_cluster
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pools
-from stacks.settings.ray import RayClusterSettings
-from stacks.settings.resolve import resolve_environment
+from berth.components.ray.condition import gpus_of_pod
+from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pools
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components import fabric
 
 POOLS = {

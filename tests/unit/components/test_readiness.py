@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from components.cluster_api import PODS, RAY_CLUSTERS
-from components.placement import POOL_LABEL
-from components.ray import readiness
+from berth.components.cluster.api import PODS, RAY_CLUSTERS
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.ray import readiness
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.cluster_api import ClusterApi
-from components.fabric.resource_api import GROUP, VERSIONS, served
+from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.resource_api import GROUP, VERSIONS, served
 
 KINDS = ("deviceclasses", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates", "resourceslices")
 

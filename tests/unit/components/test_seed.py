@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.berth import Berth, BerthInputs
-from components.fabric.device_classes import dranet_class
-from lab.home import CLONE
-from stacks.settings.fabric import ResourceApi
+from berth.components.berth import Berth, BerthInputs
+from berth.components.fabric.device_classes import dranet_class
+from berth.components.fabric.settings import ResourceApi
+from berth.lab.home import CLONE
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run
 

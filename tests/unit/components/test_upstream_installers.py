@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators import driver_installer, gib
-from components.placement import POOL_LABEL
-from stacks.settings.operators import GibSettings
+from berth.components.gke.placement import POOL_LABEL
+from berth.components.operators import driver_installer, gib
+from berth.components.operators.settings import GibSettings
 
 UPSTREAM = Path(__file__).with_name("upstream")
 POOLS = ["train"]

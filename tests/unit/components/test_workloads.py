@@ -9,18 +9,18 @@ import pulumi
 import pytest
 import yaml
 
-from components.berth import Berth, BerthInputs, Kind
-from components.isolation.berth import isolated
-from components.ray.manifest import ray_cluster
-from components.ray.workload_condition import job_condition, service_condition
-from components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
-from stacks.environment import environment, every
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import Resolved, contract_of, resolve_environment
-from stacks.settings.types import canonical_quantity
-from stacks.settings.workloads import RayJobSettings, RayServiceSettings
-from stacks.waiting import waited_of
+from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.core.types import canonical_quantity
+from berth.components.isolation.berth import isolated
+from berth.components.ray.manifest import ray_cluster
+from berth.components.ray.workload_condition import job_condition, service_condition
+from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
+from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
+from berth.stacks.environment import environment, every
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, contract_of, resolve_environment
+from berth.stacks.waiting import waited_of
 from tests.unit.recording import Recorder, Registration, run
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lab.progress import Progress
+from berth.lab.progress import Progress
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
-from stacks.settings import versions
+from berth.components.hardware import versions
+from berth.lab.home import CLONE
 
 CHARTS = CLONE / "lab" / "charts"
 PUBLISHED = CLONE.parent / "shared" / "upstream"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.controlplane import SOCKET_LIMIT, egress
-from lab.errors import USAGE, LabError
-from lab.home import Home
+from berth.lab.controlplane import SOCKET_LIMIT, egress
+from berth.lab.errors import USAGE, LabError
+from berth.lab.home import Home
 
 
 def test_pods_are_reached_by_the_labs_socket(tmp_path: Path) -> None:

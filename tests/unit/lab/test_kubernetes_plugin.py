@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lab import programs
-from lab.errors import LabError
-from lab.home import Home
-from lab.kubernetes_plugin import CHOICE, PROGRAM, Plugin, choose, folder_name, placed
-from lab.progress import Progress
+from berth.lab import programs
+from berth.lab.errors import LabError
+from berth.lab.home import Home
+from berth.lab.kubernetes_plugin import CHOICE, PROGRAM, Plugin, choose, folder_name, placed
+from berth.lab.progress import Progress
 
 FETCHES = f"""
 folder=$PULUMI_HOME/plugins/resource-kubernetes-v{version("pulumi-kubernetes")}
@@ -160,11 +160,11 @@ def test_a_lab_goes_from_the_stand_in_to_the_real_one_and_back(machine: Path) ->
     home, real = lab_of(machine), install(machine)
     folder = home.pulumi_home / "plugins" / folder_name()
     programs.write_plugins(home, Plugin(None))
-    assert "lab.plugins.kubernetes" in (folder / PROGRAM).read_text()
+    assert "berth.lab.plugins.kubernetes" in (folder / PROGRAM).read_text()
     assert placed(home) == Plugin(None)
     programs.write_plugins(home, Plugin(real))
     assert placed(home) == Plugin(real)
     programs.write_plugins(home, Plugin(None))
     assert [path.name for path in folder.iterdir()] == [PROGRAM]
-    assert "lab.plugins.kubernetes" in (folder / PROGRAM).read_text()
+    assert "berth.lab.plugins.kubernetes" in (folder / PROGRAM).read_text()
     assert (real / PROGRAM).read_text() == PROGRAM

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from lab.errors import LabError
-from lab.home import Home
-from lab.probes import Probe
-from lab.processes import MARK, Process, Supervisor, start_order
+from berth.lab.errors import LabError
+from berth.lab.home import Home
+from berth.lab.probes import Probe
+from berth.lab.processes import MARK, Process, Supervisor, start_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -184,7 +184,7 @@ def test_one_that_ends_at_once_is_an_error_with_its_last_words(supervisor: Super
 def test_one_that_never_answers_is_an_error_with_the_probes_answer(
     supervisor: Supervisor, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.processes.READY_SECONDS", 1.0)
+    monkeypatch.setattr("berth.lab.processes.READY_SECONDS", 1.0)
     argv = (sys.executable, "-c", SERVER, str(port))
     probe = Probe(f"http://127.0.0.1:{port}/other")
     with pytest.raises(LabError) as caught:

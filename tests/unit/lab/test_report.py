@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.home import Home
-from lab.kubernetes_plugin import Plugin
-from lab.plugins.gcp.store import Record, Store
-from lab.report import resources, show
+from berth.lab.home import Home
+from berth.lab.kubernetes_plugin import Plugin
+from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.report import resources, show
 
 
 def test_what_is_in_the_simulated_cloud_is_counted_by_project(

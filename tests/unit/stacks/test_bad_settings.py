@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stacks import stack_file
-from stacks.load import SettingsError, load
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, load
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.existing import KubeconfigError, existing, one_context
-from stacks.load import SettingsError
-from stacks.settings.cluster import ExistingCluster
+from berth.components.gke.cluster_settings import ExistingCluster
+from berth.stacks.existing import KubeconfigError, existing, one_context
+from berth.stacks.load import SettingsError
 
 
 def write(folder: Path, **changes: Any) -> Path:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from components.sharing.device_plugin import serving_labels
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import resolve_environment
+from berth.components.sharing.device_plugin import serving_labels
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 
 EXISTING = {"existing": {"kubeconfig": "~/.kube/config"}}
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 1}

@@ -9,11 +9,11 @@ import pulumi
 import pytest
 import yaml
 
-from components.cluster_api import ClusterApi, ClusterError
-from components.fabric import resource_api
-from stacks.environment import environment
-from stacks.load import SettingsError, load
-from stacks.settings.environment import EnvironmentSettings
+from berth.components.cluster import resource_api
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.stacks.environment import environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.recording import Recorder, run
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.gke_versions import needed, parse, too_old
+from berth.components.gke.versions import needed, parse, too_old
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 
 BASE: dict[str, Any] = {"project": "berth-lab", "zone": "us-central1-b"}
 CPU = {"machineType": "n2-standard-16", "nodes": 1}

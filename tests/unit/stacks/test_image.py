@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cli.check import check
-from lab.home import CLONE
-from stacks.load import SettingsError, load
-from stacks.settings import versions
-from stacks.settings.image import BERTH_IMAGES
-from stacks.settings.resolve import resolve_environment
+from berth.cli.check import check
+from berth.components.hardware import versions
+from berth.components.ray.image import BERTH_IMAGES
+from berth.lab.home import CLONE
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.stacks.test_refused import BASE, accepted, over
 
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot", "rdma": "networks"}

@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from stacks.settings import mig
-from stacks.settings.machines import MACHINES, Machine
-from stacks.settings.ranges import RDMA_NICS
-from stacks.settings.series import Series
+from berth.components.gke.ranges import RDMA_NICS
+from berth.components.hardware import mig
+from berth.components.hardware.machines import MACHINES, Machine
+from berth.components.hardware.series import Series
 
 # Names are no figures, and GKE's name of a GPU is not of the machines' pages.
 NO_FIGURES = {"name", "series", "sources", "accelerator", "gpu_product"}

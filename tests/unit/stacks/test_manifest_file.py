@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.manifest_file import ManifestError, read
+from berth.stacks.manifest_file import ManifestError, read
 
 GOOD = """\
 ---

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from stacks import stack_file
-from stacks.load import SettingsError, berth_on, load
-from stacks.policies.policy import POLICIES
-from stacks.policies.settings import Judged, judge_engineer, judge_environment
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import EnvironmentContract, contract_of, resolve_engineer, resolve_environment
+from berth.stacks import stack_file
+from berth.stacks.load import SettingsError, berth_on, load
+from berth.stacks.policies.policy import POLICIES
+from berth.stacks.policies.settings import Judged, judge_engineer, judge_environment
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_engineer, resolve_environment
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",

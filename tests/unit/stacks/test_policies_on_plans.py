@@ -8,15 +8,15 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.berth import Berth, BerthInputs
-from components.kubernetes_provider import kubernetes_provider
-from components.ray.manifest import ray_cluster
-from stacks.load import load
-from stacks.policies import policy
-from stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
-from stacks.policies.policy import POLICIES, House, Planned, Violation, waivers
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import resolve_environment
+from berth.components.berth import Berth, BerthInputs
+from berth.components.cluster.provider import kubernetes_provider
+from berth.components.ray.manifest import ray_cluster
+from berth.stacks.load import load
+from berth.stacks.policies import policy
+from berth.stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
+from berth.stacks.policies.policy import POLICIES, House, Planned, Violation, waivers
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit import recording
 
 SETTINGS = {

@@ -10,13 +10,13 @@ import pulumi
 import pytest
 import yaml
 
-from stacks import stack_file
-from stacks.engineer import engineer
-from stacks.environment import environment
-from stacks.load import SettingsError, load
-from stacks.settings.engineer import EngineerSettings
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import contract_of, resolve_environment
+from berth.stacks import stack_file
+from berth.stacks.engineer import engineer
+from berth.stacks.environment import environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import contract_of, resolve_environment
 from tests.unit.recording import run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"

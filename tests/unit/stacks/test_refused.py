@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.load import SettingsError, load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.machines import MACHINES, Machine
-from stacks.settings.resolve import resolve_environment
+from berth.components.hardware.machines import MACHINES, Machine
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 
 BASE: dict[str, Any] = {
     "project": "berth-lab",

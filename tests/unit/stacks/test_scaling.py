@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.rules import scaling
+from berth.components.sharing import scaling
+from berth.lab.home import CLONE
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.stacks.test_refused import RDMA_POOL, over, warnings
 
 RENAMED = {"any": {"kind": "time-slicing", "replicas": 4, "renameByDefault": True}}

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from components.ray import code
-from components.ray.manifest import ray_cluster
-from components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, told_apart
-from lab.home import CLONE
-from stacks.load import SettingsError, load
-from stacks.service_code import LIMIT_BYTES, complete, read
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import resolve_environment
+from berth.components.ray import code
+from berth.components.ray.manifest import ray_cluster
+from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, told_apart
+from berth.lab.home import CLONE
+from berth.stacks.load import SettingsError, load
+from berth.stacks.service_code import LIMIT_BYTES, complete, read
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"
 RECORDED = json.loads((CLONE / "tests/unit/lab/devices/ray_serve.json").read_text(encoding="utf-8"))["cases"]

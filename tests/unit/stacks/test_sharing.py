@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stacks.load import SettingsError, load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, resolve_environment
 
 TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 SINGLE_MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}

@@ -10,9 +10,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from lab.devices.autoscaler import selected, tolerated
-from lab.devices.operand_objects import OPERANDS
-from lab.devices.reconciler import Controller
+from berth.lab.devices.autoscaler import selected, tolerated
+from berth.lab.devices.operand_objects import OPERANDS
+from berth.lab.devices.reconciler import Controller
 
 Object = dict[str, Any]
 NAMESPACE = "gpu-operator"

@@ -6,8 +6,8 @@ import copy
 import json
 from typing import Any
 
-from lab.devices.autoscaler import selected, tolerated
-from lab.plugins.kubernetes.client import ApiError
+from berth.lab.devices.autoscaler import selected, tolerated
+from berth.lab.plugins.kubernetes.client import ApiError
 
 Object = dict[str, Any]
 

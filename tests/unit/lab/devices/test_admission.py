@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lab.devices.admission import failed, refusal
-from lab.devices.advertised import GPU
+from berth.lab.devices.admission import failed, refusal
+from berth.lab.devices.advertised import GPU
 
 BEFORE, SINCE, AFTER = "2026-11-20T10:00:00Z", "2026-11-20T11:00:00Z", "2026-11-20T12:00:00Z"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.devices.advertised import GPU, managed, status_change
+from berth.lab.devices.advertised import GPU, managed, status_change
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from lab.devices.autoscaler import Place, Room, amounts, fits, growth, idle, places, requests, unschedulable, why_not
+from berth.lab.devices.autoscaler import (
+    Place,
+    Room,
+    amounts,
+    fits,
+    growth,
+    idle,
+    places,
+    requests,
+    unschedulable,
+    why_not,
+)
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}

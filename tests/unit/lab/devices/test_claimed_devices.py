@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.devices import gpu_devices, network_devices, topology
-from lab.devices.dra_nodes import driver_problem
-from lab.devices.resource_slices import changes, resource_slice
-from lab.plugins.gcp.interfaces import Interface, interfaces
-from lab.plugins.gcp.store import Record, Store
+from berth.lab.devices import gpu_devices, network_devices, topology
+from berth.lab.devices.dra_nodes import driver_problem
+from berth.lab.devices.resource_slices import changes, resource_slice
+from berth.lab.plugins.gcp.interfaces import Interface, interfaces
+from berth.lab.plugins.gcp.store import Record, Store
 
 A4 = {
     "cloud.google.com/gke-accelerator": "nvidia-b200",

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lab.devices.advertised import GPU
-from lab.devices.device_plugins import DevicePlugins, Started
-from lab.devices.gpu_operator import Policy
-from lab.devices.operand_objects import OPERANDS, PLUGIN, daemonset
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.device_plugins import DevicePlugins, Started
+from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.operand_objects import OPERANDS, PLUGIN, daemonset
 
 OWNER = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy", "uid": "p"}}
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from lab.devices.egress import Egress, RayHeads
-from lab.devices.ray_pods import RayNode
-from lab.devices.ray_serve import APPLICATIONS
+from berth.lab.devices.egress import Egress, RayHeads
+from berth.lab.devices.ray_pods import RayNode
+from berth.lab.devices.ray_serve import APPLICATIONS
 
 HEAD = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True)
 CONFIG = {"applications": [{"name": "a", "import_path": "a:b"}]}

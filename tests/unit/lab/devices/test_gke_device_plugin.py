@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.devices.advertised import GPU
-from lab.devices.gke_device_plugin import devices
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.gke_device_plugin import devices
 
 B200 = {
     "cloud.google.com/gke-accelerator": "nvidia-b200",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.devices.gpu_nodes import GpuNodes
+from berth.lab.devices.gpu_nodes import GpuNodes
 from tests.unit.lab.devices.small_cluster import TOLERATED, SmallCluster
 
 GPU = "nvidia.com/gpu"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.devices.gpus import GPUS, slices
-from lab.plugins.gcp.machines import MACHINES
+from berth.lab.devices.gpus import GPUS, slices
+from berth.lab.plugins.gcp.machines import MACHINES
 
 
 def test_every_gpu_of_the_simulated_machines_is_known() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.devices.kuberay import Launch, WrongVersionError, built_version, split_image, wanted
-from lab.home import CLONE
+from berth.lab.devices.kuberay import Launch, WrongVersionError, built_version, split_image, wanted
+from berth.lab.home import CLONE
 
 
 def deployment(

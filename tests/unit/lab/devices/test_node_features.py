@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lab.devices.node_features import found
+from berth.lab.devices.node_features import found
 
 GPUS = {"cloud.google.com/gke-accelerator": "nvidia-b200", "cloud.google.com/gke-accelerator-count": "8"}
 FEATURES = "feature.node.kubernetes.io/"

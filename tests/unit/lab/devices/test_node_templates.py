@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import pytest
 
-from lab.devices.node_templates import Templates, from_machine, stopped, without_gpu
-from lab.devices.scaler import IDLE_VARIABLE
-from lab.plugins.gcp.nodes import manifest, resize
-from lab.plugins.gcp.store import Record
+from berth.lab.devices.node_templates import Templates, from_machine, stopped, without_gpu
+from berth.lab.devices.scaler import IDLE_VARIABLE
+from berth.lab.plugins.gcp.nodes import manifest, resize
+from berth.lab.plugins.gcp.store import Record
 from tests.unit.lab.devices.test_autoscaler import pod
 from tests.unit.lab.devices.test_scaler import NIC, World, claiming
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.devices.observed import Observed
-from lab.devices.operand_objects import OWNED, label_change
+from berth.lab.devices.observed import Observed
+from berth.lab.devices.operand_objects import OWNED, label_change
 
 
 def test_labels_are_set_and_listed_and_taken_back() -> None:

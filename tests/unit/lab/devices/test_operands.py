@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lab.devices.advertised import GPU
-from lab.devices.gpu_operator import Policy
-from lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
-from lab.devices.operands import MigError, UnknownLayoutError, blocked, features, instances, serve, validation
-from lab.devices.plugin_config import PluginConfig
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
+from berth.lab.devices.operands import MigError, UnknownLayoutError, blocked, features, instances, serve, validation
+from berth.lab.devices.plugin_config import PluginConfig
 
 NODE = {
     "cloud.google.com/gke-accelerator": "nvidia-b200",

@@ -8,11 +8,11 @@ from typing import Any
 import kopf
 import pytest
 
-from lab.devices import operators
-from lab.devices.kuberay import Launch
-from lab.devices.operators import ADD_ON, Operators
-from lab.home import Home
-from lab.plugins.gcp.store import Record, Store
+from berth.lab.devices import operators
+from berth.lab.devices.kuberay import Launch
+from berth.lab.devices.operators import ADD_ON, Operators
+from berth.lab.home import Home
+from berth.lab.plugins.gcp.store import Record, Store
 
 from .test_kuberay import deployment
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.devices.advertised import GPU
-from lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
+from berth.lab.devices.advertised import GPU
+from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
 
 FOUR = {"name": GPU, "replicas": 4}
 

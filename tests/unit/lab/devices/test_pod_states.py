@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.devices.operands import CRASHES, CREATES, Hold
-from lab.devices.pod_states import change
+from berth.lab.devices.operands import CRASHES, CREATES, Hold
+from berth.lab.devices.pod_states import change
 
 SPEC = {
     "initContainers": [{"name": "first", "image": "i"}, {"name": "second", "image": "i"}],

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lab.devices.ray_autoscaler import operations
-from lab.devices.ray_pods import HEAD_RESOURCE, RayNode
-from lab.devices.ray_serve import APPLICATIONS, Load, RayServe, Room
+from berth.lab.devices.ray_autoscaler import operations
+from berth.lab.devices.ray_pods import HEAD_RESOURCE, RayNode
+from berth.lab.devices.ray_serve import APPLICATIONS, Load, RayServe, Room
 
 GPU = {"CPU": 4, "GPU": 1}
 
@@ -91,7 +91,7 @@ def test_a_deployment_of_no_replicas_asks_for_one_while_somebody_has_asked(monke
     assert serve.proxy("/-/healthz").status == 200
     assert serve.load([head]).waiting == [], "a probe is no request"
     now = 1000.0
-    monkeypatch.setattr("lab.devices.ray_serve.time.monotonic", lambda: now)
+    monkeypatch.setattr("berth.lab.devices.ray_serve.time.monotonic", lambda: now)
     assert serve.proxy("/imagine?prompt=x").status == 501
     assert serve.load([head]).waiting == [GPU]
     answer = serve.dashboard("GET", APPLICATIONS, b"", [head])

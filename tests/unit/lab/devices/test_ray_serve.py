@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lab.devices.ray_pods import HEAD_RESOURCE, RayNode, ray_node
-from lab.devices.ray_serve import APPLICATIONS, NOT_RUN, RayServe
+from berth.lab.devices.ray_pods import HEAD_RESOURCE, RayNode, ray_node
+from berth.lab.devices.ray_serve import APPLICATIONS, NOT_RUN, RayServe
 
 RECORDING = json.loads((Path(__file__).parent / "ray_serve.json").read_text(encoding="utf-8"))
 CASES: dict[str, Any] = RECORDING["cases"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
+from berth.lab.home import CLONE
 from tests.unit.lab.devices.operator_player import Player
 
 RECORDINGS = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "recordings"

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
-from lab.plugins.gcp.fleet import Fleet
-from lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
-from lab.plugins.gcp.store import Record, Store
+from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
+from berth.lab.plugins.gcp.store import Record, Store
 
 from .test_autoscaler import pod
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from components.operators.driver_installer import driver_installer
-from components.operators.gpu_operator import GpuOperatorInputs, values
-from components.sharing.device_plugin import node_labels
-from stacks import stack_file
-from stacks.load import load
-from stacks.settings.environment import EnvironmentSettings
-from stacks.settings.pools import Pool, offered
+from berth.components.operators.driver_installer import driver_installer
+from berth.components.operators.gpu_operator import GpuOperatorInputs, values
+from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing.pools import Pool, offered
+from berth.stacks import stack_file
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.lab.devices.small_cluster import NAMESPACE, TOLERATED
 from tests.unit.lab.devices.test_gpu_nodes import World
 

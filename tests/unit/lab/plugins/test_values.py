@@ -6,7 +6,16 @@ import pytest
 from google.protobuf import struct_pb2
 from pulumi import FileArchive, FileAsset, StringAsset
 
-from lab.plugins.values import UNKNOWN, Secret, Unknown, has, mark_secrets, read_properties, reveal, write_properties
+from berth.lab.plugins.values import (
+    UNKNOWN,
+    Secret,
+    Unknown,
+    has,
+    mark_secrets,
+    read_properties,
+    reveal,
+    write_properties,
+)
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 

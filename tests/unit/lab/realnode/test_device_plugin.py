@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lab.realnode.device_plugin import MESSAGES, PACKAGE, RESOURCE, SOCKET, serve_once
+from berth.lab.realnode.device_plugin import MESSAGES, PACKAGE, RESOURCE, SOCKET, serve_once
 
 CALL_SECONDS = 10
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lab.errors import LabError
-from lab.realnode import debian, dockerfile
-from lab.realnode.dockerfile import Built, Instruction, parse
+from berth.lab.errors import LabError
+from berth.lab.realnode import debian, dockerfile
+from berth.lab.realnode.dockerfile import Built, Instruction, parse
 
 TEXT = """\
 # A comment.

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.home import CLONE
-from lab.realnode.images import RAY_PACKAGES, RAY_REQUIREMENTS, Settings, full_name, write_archive
-from stacks.settings.versions import RAY, RAY_IMAGE
+from berth.components.hardware.versions import RAY, RAY_IMAGE
+from berth.lab.home import CLONE
+from berth.lab.realnode.images import RAY_PACKAGES, RAY_REQUIREMENTS, Settings, full_name, write_archive
 
 
 @pytest.mark.parametrize(

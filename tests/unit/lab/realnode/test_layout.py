@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.errors import LabError
-from lab.home import Home
-from lab.realnode import configuration
-from lab.realnode.layout import Layout, tag
-from lab.realnode.requirements import free_network
+from berth.lab.errors import LabError
+from berth.lab.home import Home
+from berth.lab.realnode import configuration
+from berth.lab.realnode.layout import Layout, tag
+from berth.lab.realnode.requirements import free_network
 
 NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.home import Home
-from lab.realnode import layout, nics
-from lab.realnode.layout import NICS, Layout
+from berth.lab.home import Home
+from berth.lab.realnode import layout, nics
+from berth.lab.realnode.layout import NICS, Layout
 
 NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
 

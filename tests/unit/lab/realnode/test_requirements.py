@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.realnode import debian, requirements
+from berth.lab.realnode import debian, requirements
 
 
 def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.errors import USAGE, LabError
-from lab.toolchain import build, compiler, failures
-from lab.toolchain.cache import Cache
-from lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TEST_TOOLS, TOOLS
+from berth.lab.errors import USAGE, LabError
+from berth.lab.toolchain import build, compiler, failures
+from berth.lab.toolchain.cache import Cache
+from berth.lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TEST_TOOLS, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lab.progress import Progress
-    from lab.toolchain.tools import Tool
+    from berth.lab.progress import Progress
+    from berth.lab.toolchain.tools import Tool
 
 EVERY_TOOL = TOOLS + REAL_NODE_TOOLS + TEST_TOOLS
 
@@ -160,7 +160,7 @@ def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkey
     assert build.key(PULUMI) == before
     folder = tmp_path / PULUMI.folder
     shutil.copytree(PULUMI.directory, folder)
-    monkeypatch.setattr("lab.toolchain.tools.MODULES", tmp_path)
+    monkeypatch.setattr("berth.lab.toolchain.tools.MODULES", tmp_path)
     assert build.key(PULUMI) == before
     with (folder / "go.sum").open("a") as sums:
         sums.write("example.invalid/x v1.0.0 h1:=\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.toolchain.cache import MANIFEST, Cache, defect
+from berth.lab.toolchain.cache import MANIFEST, Cache, defect
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.toolchain import installed
-from lab.toolchain.tools import ETCD, HELM, KUBECTL, PULUMI
+from berth.lab.toolchain import installed
+from berth.lab.toolchain.tools import ETCD, HELM, KUBECTL, PULUMI
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.plugins.gcp.fleet import Fleet
-from lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest
-from lab.plugins.gcp.provider import SimulatedGoogleCloud
-from lab.plugins.gcp.store import Store
-from lab.plugins.provider import CheckRequest, CreateRequest, DeleteRequest, DiffRequest, ReadRequest, UpdateRequest
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest
+from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
+from berth.lab.plugins.gcp.store import Store
+from berth.lab.plugins.provider import (
+    CheckRequest,
+    CreateRequest,
+    DeleteRequest,
+    DiffRequest,
+    ReadRequest,
+    UpdateRequest,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.plugins.gcp.store import Record
-    from lab.plugins.provider import DiffResult, ReadResult
+    from berth.lab.plugins.gcp.store import Record
+    from berth.lab.plugins.provider import DiffResult, ReadResult
 
 PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
 

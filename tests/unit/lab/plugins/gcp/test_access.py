@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 from .conftest import CLUSTER, NETWORK, POOL, PROJECT, Simulated, pool_inputs
 

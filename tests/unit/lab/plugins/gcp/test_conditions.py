@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.home import Home
-from lab.plugins.gcp.conditions import SHIPPED, conditions_of, file_of, read
-from lab.plugins.provider import ProviderError
+from berth.lab.home import Home
+from berth.lab.plugins.gcp.conditions import SHIPPED, conditions_of, file_of, read
+from berth.lab.plugins.provider import ProviderError
 
 
 def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:

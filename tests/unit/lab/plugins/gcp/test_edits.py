@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.gke.provider_fields import NODE_POOL, resources
-from lab.plugins.provider import Kind, ProviderError
+from berth.components.gke.provider_fields import NODE_POOL, resources
+from berth.lab.plugins.provider import Kind, ProviderError
 
 from .conftest import A4, CLUSTER, POOL, ZONE, Patient, Simulated, cluster_inputs, pool_inputs
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from components.gke.provider_fields import CLUSTER, Field, resources
-from lab.plugins.gcp.differences import differences, with_kept
-from lab.plugins.gcp.field_rules import field_problems
-from lab.plugins.gcp.inputs import table
-from lab.plugins.provider import Kind, ProviderError
+from berth.components.gke.provider_fields import CLUSTER, Field, resources
+from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.lab.plugins.gcp.inputs import table
+from berth.lab.plugins.provider import Kind, ProviderError
 from tests.unit.components.registered import registrations
 from tests.unit.components.test_provider_fields import PART
 

@@ -4,17 +4,17 @@ from importlib.metadata import version
 
 import pytest
 
-from lab.plugins.gcp.__main__ import VERSION
-from lab.plugins.gcp.generate_inputs import TABLE, generate
-from lab.plugins.gcp.inputs import problems, table
-from lab.plugins.gcp.provider import TYPES
-from lab.plugins.values import UNKNOWN
+from berth.lab.plugins.gcp.__main__ import VERSION
+from berth.lab.plugins.gcp.generate_inputs import TABLE, generate
+from berth.lab.plugins.gcp.inputs import problems, table
+from berth.lab.plugins.gcp.provider import TYPES
+from berth.lab.plugins.values import UNKNOWN
 
 from .conftest import NETWORK, POOL
 
 
 def test_the_table_is_that_of_the_installed_sdk() -> None:
-    assert TABLE.read_text() == generate(), "run: python -m lab.plugins.gcp.generate_inputs"
+    assert TABLE.read_text() == generate(), "run: python -m berth.lab.plugins.gcp.generate_inputs"
 
 
 def test_the_plugin_stands_in_for_the_installed_sdks_release() -> None:

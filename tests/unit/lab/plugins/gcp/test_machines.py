@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.plugins.gcp.capacity import GIB, MIB, allocatable, capacity
-from lab.plugins.gcp.machines import MACHINES
+from berth.lab.plugins.gcp.capacity import GIB, MIB, allocatable, capacity
+from berth.lab.plugins.gcp.machines import MACHINES
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.provider import Kind, ProviderError
 
 from .conftest import NETWORK, POOL, PROJECT, REGION, SUBNETWORK, ZONE, Simulated, pool_inputs
 

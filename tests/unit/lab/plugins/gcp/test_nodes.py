@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.gcp.nodes import expected, labels, manifest, resize, taints
-from lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.nodes import expected, labels, manifest, resize, taints
+from berth.lab.plugins.gcp.store import Record
 
 from .conftest import A4, ZONE
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.plugins.gcp.nodes import POOL_LABEL
-from lab.plugins.gcp.provider import TYPES
-from lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
-from lab.plugins.values import UNKNOWN
+from berth.lab.plugins.gcp.nodes import POOL_LABEL
+from berth.lab.plugins.gcp.provider import TYPES
+from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
+from berth.lab.plugins.values import UNKNOWN
 
 from .conftest import (
     A4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.plugins.gcp import real_node
+from berth.lab.plugins.gcp import real_node
 
 
 def test_an_adopted_node_keeps_its_pools_labels_and_taints_and_nothing_of_kwok() -> None:

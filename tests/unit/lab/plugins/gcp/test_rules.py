@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.main import app
-from lab.plugins.provider import Kind, ProviderError
+from berth.cli.main import app
+from berth.lab.plugins.provider import Kind, ProviderError
 
 from .conftest import (
     A4,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.gcp.pools import Pool
-from lab.plugins.gcp.supply import capacity_of, metrics
-from lab.plugins.provider import InitFailedError, ProviderError
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.supply import capacity_of, metrics
+from berth.lab.plugins.provider import InitFailedError, ProviderError
 
 from .conftest import A4, POOL, PROJECT, ZONE, Simulated, pool_inputs
 

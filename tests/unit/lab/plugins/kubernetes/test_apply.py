@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.plugins.kubernetes.apply import explain, hand_over_patch
-from lab.plugins.kubernetes.client import ApiError, NoMatchError
+from berth.lab.plugins.kubernetes.apply import explain, hand_over_patch
+from berth.lab.plugins.kubernetes.client import ApiError, NoMatchError
 
 MINE = "pulumi-kubernetes-12345678"
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.kubernetes.diff import compare, path_text, same_quantity, without_ignored
-from lab.plugins.kubernetes.immutable import immutable_fields
-from lab.plugins.provider import Kind
-from lab.plugins.values import UNKNOWN
+from berth.lab.plugins.kubernetes.diff import compare, path_text, same_quantity, without_ignored
+from berth.lab.plugins.kubernetes.immutable import immutable_fields
+from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.values import UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.kubernetes.jsonpath import parse
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes.jsonpath import parse
+from berth.lab.plugins.provider import ProviderError
 
 ITEM: dict[str, Any] = {
     "metadata": {"labels": {"ray.io/cluster": "dev"}},

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.home import CLONE
-from lab.plugins.kubernetes.lab_charts import REFERENCES, REPOSITORIES, played
-from stacks.settings import versions
+from berth.components.hardware import versions
+from berth.lab.home import CLONE
+from berth.lab.plugins.kubernetes.lab_charts import REFERENCES, REPOSITORIES, played
 
 CHARTS = CLONE / "lab" / "charts"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.kubernetes import objects
-from lab.plugins.values import UNKNOWN, Secret
+from berth.lab.plugins.kubernetes import objects
+from berth.lab.plugins.values import UNKNOWN, Secret
 
 
 @pytest.mark.parametrize(

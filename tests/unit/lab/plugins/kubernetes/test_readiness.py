@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lab.plugins.kubernetes import objects
-from lab.plugins.kubernetes.readiness import FailedError, condition_of, unmet
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes import objects
+from berth.lab.plugins.kubernetes.readiness import FailedError, condition_of, unmet
+from berth.lab.plugins.provider import ProviderError
 
 
 def wanted(kind: str, api_version: str = "ray.io/v1", **annotations: str) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pulumi import FileAsset, StringAsset
 
-from lab.plugins.kubernetes import release_shape
-from lab.plugins.provider import ProviderError
+from berth.lab.plugins.kubernetes import release_shape
+from berth.lab.plugins.provider import ProviderError
 
 
 def nowhere(_: str) -> Path | None:

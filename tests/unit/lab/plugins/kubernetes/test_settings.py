@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.plugins.kubernetes import kubeconfig, settings
-from lab.plugins.provider import DiffRequest, Kind, ProviderError
-from lab.plugins.values import UNKNOWN
+from berth.lab.plugins.kubernetes import kubeconfig, settings
+from berth.lab.plugins.provider import DiffRequest, Kind, ProviderError
+from berth.lab.plugins.values import UNKNOWN
 
 
 def document(user: dict[str, Any] | None = None, *, server: str = "https://127.0.0.1:6443") -> str:

@@ -1,0 +1,81 @@
+"""A number, or the bounds between which an autoscaler chooses it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from berth.components.core.settings import Settings
+from berth.components.core.types import Duration, parse_duration
+
+_MOST = 1000
+
+
+class Bounds(Settings):
+    """Bounds for an autoscaler."""
+
+    min: Annotated[int, Field(ge=0, le=_MOST, strict=True)] = 0
+    """As many are always there."""
+    max: Annotated[int, Field(ge=1, le=_MOST, strict=True)]
+    """There are never more."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Bounds:
+        if self.min > self.max:
+            raise ValueError(f"min ({self.min}) is more than max ({self.max})")
+        return self
+
+
+class WorkerBounds(Bounds):
+    """Bounds for Ray's autoscaler."""
+
+    start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
+    """As many at the start, before anything has asked for more or been idle for long. Default: `min`."""
+    idle_timeout: Duration | None = None
+    """How long a worker beyond `min` has nothing to do before it goes. Default: Ray's, 60s. A change restarts the RayCluster."""
+
+    @property
+    def at_start(self) -> int:
+        """As many at the start."""
+        return self.min if self.start is None else self.start
+
+    @property
+    def idle_timeout_seconds(self) -> int | None:
+        """`idle_timeout` in seconds; None for Ray's own."""
+        return None if self.idle_timeout is None else parse_duration(self.idle_timeout)
+
+    @model_validator(mode="after")
+    def _start_between(self) -> WorkerBounds:
+        if not self.min <= self.at_start <= self.max:
+            raise ValueError(f"start ({self.start}) is not between min ({self.min}) and max ({self.max})")
+        return self
+
+
+def _which(value: Any) -> str:
+    """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
+    return "bounds" if isinstance(value, (dict, Bounds)) else "count"
+
+
+CountOrBounds = Annotated[
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[Bounds, Tag("bounds")],
+    Discriminator(_which),
+]
+"""How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand; GKE's are elsewhere."""
+
+
+WorkerCount = Annotated[
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
+    Discriminator(_which),
+]
+"""How many workers: a number, or `{min, max, start, idleTimeout}`."""
+
+
+def at_least(value: int | Bounds) -> int:
+    """As many as are always there."""
+    return value.min if isinstance(value, Bounds) else value
+
+
+def at_most(value: int | Bounds) -> int:
+    """As many as there can ever be."""
+    return value.max if isinstance(value, Bounds) else value

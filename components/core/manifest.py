@@ -1,0 +1,41 @@
+"""Kubernetes objects as plain manifests, and what berth adds to each one before it is applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Manifest = dict[str, Any]
+"""A Kubernetes object as it would be written in YAML."""
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
+"""The label of everything that berth makes in a cluster."""
+
+
+def owned(manifest: Manifest, stack: str) -> Manifest:
+    """The manifest with its stack named as the owner of the fields that it sets.
+
+    A stack that runs again is the same owner and conflicts with nothing; two stacks that make one object are two owners,
+    and the API server names the fields that they disagree on.
+    """
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), _FIELD_MANAGER: f"berth-{stack}"}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def forced(manifest: Manifest) -> Manifest:
+    """The manifest, applied also where somebody else has written to its fields since: the fields are the stack's again.
+
+    Only for what no other stack can claim at the same time.
+    """
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}}}
+
+
+_FIELD_MANAGER = "pulumi.com/patchFieldManager"
+_FORCE = "pulumi.com/patchForce"
+
+
+def resource_type(manifest: Manifest) -> str:
+    """Pulumi's type of an object: `kubernetes:core/v1:Namespace`, `kubernetes:ray.io/v1:RayCluster`."""
+    version = manifest["apiVersion"]
+    return f"kubernetes:{version if '/' in version else f'core/{version}'}:{manifest['kind']}"

@@ -1,0 +1,127 @@
+"""What is wrong with settings: where, and in words that say how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from berth.components.core.nearest import did_you_mean
+
+Path = tuple[str | int, ...]
+"""Keys and list positions from the top of a stack's settings down to a value."""
+
+# Parts of pydantic's locations that are no keys of the settings: names of union members, and the mark of a dict's key.
+_NOT_IN_YAML = {"count", "bounds", "working", "always", "[key]"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong.
+
+    Attributes:
+        path: where, from the top of the settings.
+        message: what is wrong and what mends it.
+        of_key: the key itself is wrong, not its value.
+        rests_on: other settings that it comes from: nothing can be said while one of them, or what is in it, is wrong by
+            itself.
+    """
+
+    path: Path
+    message: str
+    of_key: bool = False
+    rests_on: tuple[Path, ...] = ()
+
+    def rests_on_any(self, paths: Iterable[Path]) -> bool:
+        """One of the settings that it comes from is among the paths, or holds one of them."""
+        return any(path[: len(root)] == root for path in paths for root in self.rests_on)
+
+    @property
+    def where(self) -> str:
+        """The path as text: `environment.pools.dev.nodes`."""
+        text = ""
+        for part in self.path:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return text
+
+
+def from_validation(error: ValidationError, model: type[BaseModel], root: Path) -> list[Problem]:
+    """Pydantic's errors as problems.
+
+    Args:
+        error: what validation raised.
+        model: the model that was validated: it tells the known keys.
+        root: path of the validated value.
+    """
+    problems = []
+    for detail in error.errors(include_url=False):
+        location = tuple(part for part in detail["loc"] if part not in _NOT_IN_YAML)
+        unknown = detail["type"] == "extra_forbidden"
+        if unknown:
+            known = _known_keys(model, location[:-1])
+            message = f"unknown key {location[-1]!r}{did_you_mean(str(location[-1]), known)}"
+        else:
+            message = _message(dict(detail))
+        problems.append(Problem(root + location, message, of_key=unknown or "[key]" in detail["loc"]))
+    return problems
+
+
+def _message(detail: dict[str, Any]) -> str:
+    kind, given = detail["type"], detail.get("input")
+    context: dict[str, Any] = detail.get("ctx") or {}
+    match kind:
+        case "missing":
+            return "is required"
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            return f"{given!r} is not one of {context['expected']}"
+        case "int_type" | "int_parsing" | "int_from_float":
+            return f"{given!r} is no whole number"
+        case "string_type":
+            return f"{given!r} is no text; put it in quotes"
+        case "bool_parsing" | "bool_type":
+            return f"{given!r} is neither true nor false"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"{given!r} is no mapping; write its keys on lines of their own, or {{}}"
+        case "too_short":
+            return "needs at least one entry"
+        case "string_pattern_mismatch":
+            return f"{given!r} does not match {context['pattern']}"
+        case _:
+            return f"{detail['msg'][0].lower()}{detail['msg'][1:]} (given: {given!r})"
+
+
+def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
+    types: list[Any] = [model]
+    for part in path:
+        types = [inner for outer in types for inner in _step(outer, part)]
+    return sorted({key for found in types for key in _keys(found)})
+
+
+def _step(outer: Any, part: str | int) -> Iterator[Any]:
+    if isinstance(outer, type) and issubclass(outer, BaseModel):
+        for name, field in outer.model_fields.items():
+            if part in (field.alias, name):
+                yield from _members(field.annotation)
+    elif get_origin(outer) is dict:
+        yield from _members(get_args(outer)[1])
+    elif get_origin(outer) is list:
+        yield from _members(get_args(outer)[0])
+
+
+def _members(annotation: Any) -> Iterator[Any]:
+    """The models and containers inside unions and Annotated."""
+    if isinstance(annotation, type) or get_origin(annotation) in (dict, list):
+        yield annotation
+        return
+    for member in get_args(annotation):
+        yield from _members(member)
+
+
+def _keys(found: Any) -> Iterator[str]:
+    if isinstance(found, type) and issubclass(found, BaseModel):
+        for name, field in found.model_fields.items():
+            yield field.alias or name

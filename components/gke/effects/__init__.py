@@ -1,0 +1,1 @@
+"""Effects of planned changes of GKE clusters and node pools."""

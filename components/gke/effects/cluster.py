@@ -1,0 +1,115 @@
+"""What a change of a GKE cluster does.
+
+Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields).
+"""
+
+from __future__ import annotations
+
+import re
+
+from berth.components.gke.provider_fields import CLUSTER, resources
+from berth.components.plan.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
+from berth.components.plan.fleet import Fleet, is_zone
+from berth.components.plan.paths import below
+from berth.components.plan.plan import Property, Step
+
+# Fields that nothing that runs notices.
+QUIET = (
+    *("resourceLabels", "loggingConfig", "monitoringConfig", "maintenancePolicy", "notificationConfig"),
+    *("costManagementConfig", "removeDefaultNodePool"),
+)
+
+# Words for fields whose change recreates the nodes of all pools.
+WORDS = {
+    "enableShieldedNodes": "shielded nodes",
+    "networkPolicy": "network policy enforcement",
+    "addonsConfig.networkPolicyConfig": "network policy enforcement",
+    "addonsConfig.dnsCacheConfig": "NodeLocal DNSCache",
+    "enableIntranodeVisibility": "intranode visibility",
+}
+
+# Fields that recreate no nodes, and whose change something else notices.
+DISTURBS = {
+    "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
+    "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs submitted"
+    " from outside may lose it",
+    "privateClusterConfig": "by which addresses nodes and control plane are reached changes",
+    "controlPlaneEndpointsConfig": "by which addresses the control plane is reached changes",
+    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and nobody"
+    " looks after them while no operator runs",
+    "workloadIdentityConfig": "pods get their Google identities from another pool",
+    "nodeLocations": "the zones of pools that name none change",
+}
+
+
+def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of the GKE cluster itself."""
+    if step.old is None:
+        return []
+    everywhere = fleet.everywhere
+    sitting = sitting_on(fleet, everywhere)
+    if step.operation in ("replace", "delete"):
+        text = "the cluster is deleted with everything on it" + (
+            ", then made anew and empty" if step.operation == "replace" else ""
+        )
+        if step.old.inputs.get("deletionProtection"):
+            text += "; deletion protection refuses that until `deletionProtection: false` is brought up first"
+        # Its pools go with it, whatever the engine says of them.
+        pools = fleet.before.values()
+        gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]
+        return [Effect(Level.DESTROYS, text, sitting, gpus)]
+    effects: list[Effect] = []
+    for each in step.properties:
+        effect = _of_property(each, step, fleet)
+        if effect and effect.text not in {said.text for said in effects}:
+            effects.append(effect)
+    return effects
+
+
+def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
+    path = changed.path
+    if any(below(path, prefix) for prefix in QUIET):
+        return None
+    if below(path, "deletionProtection"):
+        if changed.new is False:
+            return Effect(
+                Level.DISTURBS, "deletion protection is switched off: from now on nothing stops a `pulumi destroy`"
+            )
+        return None
+    if below(path, "minMasterVersion"):
+        return _upgrade(changed, step)
+    for prefix, text in DISTURBS.items():
+        if below(path, prefix):
+            return Effect(Level.DISTURBS, text)
+    fact = resources()[CLUSTER].at(path)
+    if fact is not None and fact.nodes == "no" and not fact.replaces:
+        return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
+    known = fact is not None and fact.nodes == "yes"
+    word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
+    guess = "" if known else " (whether it does is not known; berth says the worst)"
+    sitting = sitting_on(fleet, fleet.everywhere)
+    text = f"{word}: GKE makes every node of the cluster anew{guess}, pool by pool, and evicts the pods on it"
+    return Effect(where_somebody_works(fleet, sitting), text, sitting)
+
+
+def _upgrade(changed: Property, step: Step) -> Effect | None:
+    """A minimum version is an upgrade only where the control plane is older."""
+    location = str(step.old.inputs.get("location") or "") if step.old else ""
+    running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
+    if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
+        return None
+    away = (
+        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on, nothing new starts)"
+        if is_zone(location)
+        else "the API server stays, since the cluster is regional"
+    )
+    text = (
+        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE upgrades"
+        " the nodes later, in a maintenance window"
+    )
+    return Effect(Level.DISTURBS, text)
+
+
+def _numbers(version: str) -> list[int]:
+    """`1.35.2-gke.1842000` as numbers; a shorter one is the least of those that begin with it."""
+    return [int(number) for number in re.findall(r"\d+", version)]

@@ -1,0 +1,177 @@
+"""Effects of a change of a node pool. Many changes look like edits, and recreate every node.
+
+Which changes recreate nodes is a fact about each field of Google's provider
+(components/gke/provider_fields); the engine says which ones replace the pool. How GKE recreates nodes:
+https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
+from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_away, sitting_on, where_somebody_works
+from berth.components.plan.fleet import Fleet, NodePool, span
+from berth.components.plan.paths import below
+from berth.components.plan.plan import Property, Step
+from berth.components.sharing.device_plugin import MIG_LABEL
+from berth.components.sharing.disturbance import of_labels
+
+# Fields that say how many nodes there are, and where.
+SIZE = ("nodeCount", "autoscaling", "nodeLocations")
+
+# Words for fields whose change recreates the nodes.
+WORDS = {
+    "nodeConfig.machineType": "the machine type",
+    "nodeConfig.diskType": "the type of the boot disk",
+    "nodeConfig.diskSizeGb": "the size of the boot disk",
+    "nodeConfig.bootDisk": "the boot disk",
+    "nodeConfig.storagePools": "the storage pool of the boot disk",
+    "nodeConfig.imageType": "the node image",
+    "nodeConfig.linuxNodeConfig": "kernel settings",
+    "nodeConfig.kubeletConfig": "the kubelet's settings",
+    "nodeConfig.containerdConfig": "containerd's settings",
+    "nodeConfig.gvnic": "gVNIC",
+    "nodeConfig.gcfsConfig": "image streaming",
+    "nodeConfig.fastSocket": "NCCL Fast Socket",
+    "nodeConfig.loggingVariant": "the logging agent",
+    "nodeConfig.workloadMetadataConfig": "the metadata server (Workload Identity)",
+    "nodeConfig.confidentialNodes": "confidential nodes",
+    "version": "the nodes' version",
+}
+
+
+def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a node pool."""
+    name = str(step.old.inputs.get("name")) if step.old else step.name
+    before, after = fleet.before.get(name), fleet.after.get(name)
+    if before is None:
+        return []
+    if step.operation in ("replace", "delete"):
+        return [_gone(before, after, step, fleet)]
+    if after is None:
+        return []
+    return [
+        *_nodes_anew(before, after, _sent(step), fleet),
+        *_size(before, after, step.properties, fleet),
+        *_labels(before, after, fleet),
+        *_taints(before, after, fleet),
+    ]
+
+
+def _gone(pool: NodePool, after: NodePool | None, step: Step, fleet: Fleet) -> Effect:
+    """A pool that is replaced or deleted. With nobody on it capacity goes all the same, and may not be had again."""
+    if step.operation == "delete":
+        text = f"pool {pool.name}: all its nodes are deleted"
+    elif step.deleted_first:
+        text = (
+            f"pool {pool.name}: all its nodes are deleted, then new ones are made, if there is capacity for them then"
+        )
+    else:
+        text = f"pool {pool.name}: new nodes are made, if there is capacity for them, then all old ones are deleted"
+    back = step.operation == "replace" and after is not None and after.product == pool.product
+    return Effect(Level.DESTROYS, text, sitting_on(fleet, [pool.name]), gpus_away(pool, pool.nodes, back=back))
+
+
+def _nodes_anew(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
+    """GKE makes every node anew, by the pool's upgrade settings."""
+    facts = {each.path: _recreates(each.path) for each in properties}
+    changed = [path for path, answer in facts.items() if answer != "no"]
+    if not changed:
+        return []
+    words = [next((word for prefix, word in WORDS.items() if below(path, prefix)), path) for path in changed]
+    what = " and ".join(dict.fromkeys(words))
+    guess = " (whether it does is not known; berth says the worst)" if "yes" not in facts.values() else ""
+    if before.nodes[1] == 0:
+        return []
+    sitting = sitting_on(fleet, [before.name])
+    text = (
+        f"pool {before.name}: for a change of {what} GKE makes every node anew{guess}, {_pace(before, after)}, and evicts the"
+        " pods on it"
+    )
+    return [Effect(where_somebody_works(fleet, sitting), text, sitting, _gpus_meanwhile(before, after))]
+
+
+def _sent(step: Step) -> list[Property]:
+    """The properties that change, without those whose values stay, whatever is asked for."""
+    inputs = (step.old.inputs, step.new.inputs) if step.old and step.new else ({}, {})
+    stay = [path for path, _ in left_out(*inputs, resources()[NODE_POOL])]
+    return [each for each in step.properties if not any(below(each.path, path) for path in stay)]
+
+
+def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
+    """Whether GKE recreates the nodes for a change in place of a field."""
+    fact = resources()[NODE_POOL].at(path)
+    return "unknown" if fact is None or fact.replaces else fact.nodes
+
+
+def upgrade_of(pool: NodePool) -> tuple[int, int]:
+    """Nodes beyond the pool's size, and nodes that may be away, while GKE makes nodes anew (by default 1 and 0)."""
+    settings = pool.settings.get("upgradeSettings") or {}
+    surge, away = settings.get("maxSurge"), settings.get("maxUnavailable")
+    if surge is None and away is None:
+        return 1, 0
+    return int(surge or 0), int(away or 0)
+
+
+def _pace(before: NodePool, after: NodePool) -> str:
+    if (after.settings.get("upgradeSettings") or {}).get("strategy") == "BLUE_GREEN":
+        return "all of them beside the old ones (blue-green)"
+    surge, away = upgrade_of(after)
+    at_once = max(1, min(surge + away, before.nodes[1]))
+    spare = f"with {counted(surge, 'spare node')}" if surge else "without spare ones"
+    return f"{at_once} at a time {spare}"
+
+
+def _gpus_meanwhile(before: NodePool, after: NodePool) -> list[GpusAway]:
+    fewer = before.gpus_per_node - after.gpus_per_node
+    if fewer > 0:
+        return [GpusAway(before.name, before.product, (before.nodes[0] * fewer, before.nodes[1] * fewer), back=False)]
+    away = min(upgrade_of(after)[1], before.nodes[1])
+    return gpus_away(before, (away, away), back=True)
+
+
+def _size(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
+    if not any(below(each.path, prefix) for each in properties for prefix in SIZE):
+        return []
+    change = f"{span(before.nodes)} nodes become {span(after.nodes)}"
+    fewer, left = max(0, before.nodes[1] - after.nodes[1]), _zones_left(before, after)
+    if not fewer and not left:
+        return [Effect(Level.HARMLESS, f"pool {before.name}: {change}")] if before.nodes != after.nodes else []
+    sitting = sitting_on(fleet, [before.name])
+    gpus = gpus_away(before, (max(0, before.nodes[0] - after.nodes[1]), fewer), back=False)
+    if after.autoscaled and not left:
+        # GKE's autoscaler does not enforce its bounds: kubernetes/autoscaler, cluster-autoscaler/FAQ.md, "My cluster is
+        # below minimum / above maximum number of nodes, but CA did not fix that! Why?"
+        text = f"pool {before.name}: {change}; nodes beyond that stay until they are idle"
+        return [Effect(Level.DISTURBS, text, sitting, gpus)]
+    which = f"the nodes in {', '.join(left)}" if left else f"{counted(fewer, 'node')} of its own choice"
+    text = f"pool {before.name}: {change}; GKE deletes {which}, and evicts the pods there"
+    return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus)]
+
+
+def _zones_left(before: NodePool, after: NodePool) -> list[str]:
+    """Zones that a pool leaves."""
+    old, new = before.settings.get("nodeLocations") or [], after.settings.get("nodeLocations") or []
+    return sorted(set(old) - set(new)) if old and new else []
+
+
+def _labels(before: NodePool, after: NodePool, fleet: Fleet) -> list[Effect]:
+    """Labels by which nodes choose a sharing profile or a MIG layout; others wait for pods to ask for them."""
+    lines = of_labels(before.name, before.labels, after.labels, ())
+    sitting = sitting_on(fleet, [before.name])
+    stops = before.labels.get(MIG_LABEL) != after.labels.get(MIG_LABEL)
+    level = where_somebody_works(fleet, sitting) if stops else Level.DISTURBS
+    return [Effect(level, line.rsplit(" (", 1)[0], sitting) for line in lines]
+
+
+def _taints(before: NodePool, after: NodePool, fleet: Fleet) -> list[Effect]:
+    """A new taint with NoExecute ends pods that do not tolerate it; the others only keep new ones away."""
+    old, new = ((pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after))
+    evicting = [each["key"] for each in new if each not in old and each.get("effect") == "NO_EXECUTE"]
+    if not evicting:
+        return []
+    text = f"pool {before.name}: taint {', '.join(evicting)} (NoExecute) ends the pods that do not tolerate it"
+    sitting = sitting_on(fleet, [before.name])
+    return [Effect(where_somebody_works(fleet, sitting), text, sitting)]

@@ -1,0 +1,67 @@
+"""The VPC networks of an environment: made by berth, with ranges from one CIDR, or existing ones by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from berth.components.core.settings import Settings
+from berth.components.core.types import IpRange, NonEmpty, ProjectId
+
+
+class ExistingSubnetwork(Settings):
+    """A network and one subnetwork of it, by name."""
+
+    network: NonEmpty
+    subnetwork: NonEmpty
+
+
+class ExistingRdmaNetwork(Settings):
+    """An RDMA network (network profile ZONE-vpc-roce) with one subnetwork for each RDMA NIC of a node, by name."""
+
+    network: NonEmpty
+    subnetworks: list[NonEmpty]
+
+
+class ExistingNetwork(Settings):
+    """Networks that are there already: berth uses them and neither changes nor deletes them."""
+
+    project: ProjectId | None = None
+    """Host project of a Shared VPC. Default: the environment's project."""
+    network: NonEmpty
+    """Name of the VPC network."""
+    subnetwork: NonEmpty
+    """Name of its subnetwork in the environment's region."""
+    pod_range: NonEmpty = "pods"
+    """Name of the subnetwork's secondary range for pods."""
+    service_range: NonEmpty = "services"
+    """Name of the subnetwork's secondary range for Services."""
+    gvnic: ExistingSubnetwork | None = None
+    """The second network of nodes with RDMA NICs; needed where a pool has `rdma: networks`."""
+    rdma: ExistingRdmaNetwork | None = None
+    """The RDMA network; needed where a pool has `rdma: networks`."""
+
+
+class NetworkSettings(Settings):
+    """The VPC networks of the cluster. Every range comes out of `cidr` unless it is given; none may overlap another."""
+
+    cidr: IpRange = "10.0.0.0/13"
+    """What the ranges of nodes, pods, Services, and of the second and RDMA networks are cut from; /8 to /20."""
+    node_range: IpRange | None = None
+    """Addresses of nodes. Default: the first 1/128 of `cidr`."""
+    pod_range: IpRange | None = None
+    """Addresses of pods. Default: the second half of `cidr`."""
+    service_range: IpRange | None = None
+    """Addresses of Services. Default: the third 1/128 of `cidr`."""
+    gvnic_range: IpRange | None = None
+    """The second network of nodes with RDMA NICs (`rdma: networks`). Default: the second 1/32 of `cidr`."""
+    rdma_range: IpRange | None = None
+    """The RDMA network, cut into one subnetwork for each NIC (`rdma: networks`). Default: the third 1/32 of `cidr`."""
+    mtu: Annotated[int, Field(ge=1300, le=8896, strict=True)] = 8896
+    """Largest packet in bytes. 8896 is the largest that Google Cloud has, and the default of RDMA networks
+    (https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
+    nat: bool = True
+    """Let private nodes reach the internet, for images and packages, by Cloud NAT."""
+    existing: ExistingNetwork | None = None
+    """Use networks that are there; nothing else is given then."""

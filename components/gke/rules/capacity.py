@@ -1,0 +1,137 @@
+"""Where machines come from: reservations, flex-start, spot, and what goes with each of them.
+
+Sources: "Consume reserved zonal resources" (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations),
+"About GPU, TPU, and H4D consumption with flex-start" (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws), and
+the preconditions of GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from berth.components.core.bounds import Bounds
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import parse_duration
+from berth.components.gke.capacity_settings import Capacity
+from berth.components.gke.pool_settings import PoolSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_LONGEST = 7 * 24 * 3600
+_RESERVATION_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What a pool's capacity does not go with."""
+    if settings.cluster.existing:
+        return
+    for name, pool in settings.pools.items():
+        path: Path = ("environment", "pools", name)
+        sold = pool.machine.series.sold
+        if pool.capacity.kind not in sold and (pool.capacity.kind != "on-demand" or "reservation" not in sold):
+            yield Problem(
+                (*path, "capacity"),
+                f"{pool.machine_type} cannot be had by {pool.capacity.kind}; Google sells it by {_or(sold)}",
+                rests_on=((*path, "capacity", "kind"),),
+            )
+        yield from _keys_of_other_kinds(pool.capacity, path)
+        yield from _reservation(pool, settings.zones_of(pool), path)
+        if pool.capacity.kind == "flex-start":
+            yield from _flex_start(pool, path)
+    if settings.pools and all(pool.capacity.kind == "flex-start" for pool in settings.pools.values()):
+        yield Problem(
+            ("environment", "pools"),
+            "every pool is flex-start, whose nodes go after seven days at most, so that GKE's own pods and the operators would"
+            " have no place; add a pool of another capacity, for example cpu: {machineType: n2-standard-8, nodes: 1}",
+            rests_on=(("environment", "pools"),),
+        )
+
+
+def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Capacity that likely cannot be had."""
+    if settings.cluster.existing:
+        return
+    for name, pool in settings.pools.items():
+        sold = pool.machine.series.sold
+        if pool.capacity.kind == "on-demand" and "on-demand" not in sold and "reservation" in sold:
+            yield Problem(
+                ("environment", "pools", name, "capacity"),
+                f"Google does not sell {pool.machine_type} on demand: without a reservation that any machine may use, there will"
+                f" be no node; set `capacity` to {_or(sold)}",
+            )
+
+
+def _keys_of_other_kinds(capacity: Capacity, path: Path) -> Iterable[Problem]:
+    belongs = {
+        "reservation": ("reservation", capacity.reservation),
+        "block": ("reservation", capacity.block),
+        "project": ("reservation", capacity.project),
+        "queued": ("flex-start", capacity.queued),
+        "maxRunDuration": ("flex-start", capacity.max_run_duration),
+    }
+    for key, (kind, value) in belongs.items():
+        if value and capacity.kind != kind:
+            yield Problem(
+                (*path, "capacity", key),
+                f"belongs to `kind: {kind}`, but the pool's capacity is {capacity.kind}; take {key} out, or set `kind: {kind}`",
+                rests_on=((*path, "capacity", "kind"),),
+            )
+
+
+def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
+    capacity = pool.capacity
+    if capacity.kind != "reservation":
+        return
+    if not capacity.reservation:
+        example = "capacity: {kind: reservation, reservation: NAME}"
+        with_block = ", and a block is one of a reservation" if capacity.block else ""
+        yield Problem(
+            (*path, "capacity", "reservation"), f"is required: the reservation's name{with_block}; write {example}"
+        )
+    for key, value in (("reservation", capacity.reservation), ("block", capacity.block)):
+        if value and not _RESERVATION_NAME.fullmatch(value):
+            yield Problem(
+                (*path, "capacity", key),
+                f"{value!r} is no name; write the bare name, a block of the reservation as `block`, and the project that owns it"
+                " as `project`",
+            )
+    if capacity.block and len(zones) > 1:
+        yield Problem(
+            (*path, "capacity", "block"),
+            f"a block is in one zone, but the pool is in {', '.join(zones)}; name its zone: zones: [{zones[0]}]",
+            rests_on=((*path, "zones"), ("environment", "zones")),
+        )
+
+
+def _flex_start(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    capacity = pool.capacity
+    if not isinstance(pool.nodes, Bounds):
+        most = max(pool.nodes, 1)
+        yield Problem(
+            (*path, "nodes"),
+            f"flex-start has no fixed number of nodes: they come when pods ask for them; write nodes: {{min: 0, max: {most}}}",
+        )
+    elif pool.nodes.min:
+        yield Problem(
+            (*path, "nodes", "min"),
+            f"flex-start nodes come when pods ask for them, and none can be kept; write nodes: {{min: 0, max: {pool.nodes.max}}}",
+        )
+    if capacity.max_run_duration and parse_duration(capacity.max_run_duration) > _LONGEST:
+        yield Problem(
+            (*path, "capacity", "maxRunDuration"),
+            f"{capacity.max_run_duration} is longer than the 7d after which Google takes flex-start machines away; write 7d or less",
+        )
+    if pool.auto_repair:
+        yield Problem(
+            (*path, "autoRepair"),
+            "GKE cannot repair flex-start nodes; take this line out, or write `autoRepair: false`",
+        )
+    if pool.upgrade.model_fields_set:
+        yield Problem(
+            (*path, "upgrade"),
+            "flex-start nodes are not upgraded in place: new ones get the new version; take this line out",
+        )
+
+
+def _or(kinds: tuple[str, ...]) -> str:
+    return f"{', '.join(kinds[:-1])} or {kinds[-1]}"

@@ -1,0 +1,171 @@
+"""The cluster as a whole: its version, its control plane, one that exists already, its operators, bills."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.written import written
+from berth.components.gke.versions import too_old
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_TOP: Path = ("environment",)
+_CLUSTER: Path = (*_TOP, "cluster")
+_EVERYWHERE = "0.0.0.0/0"
+
+# "Label requirements" (https://docs.cloud.google.com/compute/docs/labeling-resources#requirements); goog- is Google's own.
+_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
+_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
+_LABELS_MOST = 64
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What cannot be of a cluster."""
+    yield from _existing(settings)
+    yield from _ray_operator(settings)
+    yield from _money(settings)
+    yield from _labels(settings)
+    if settings.cluster.existing:
+        return
+    if settings.cluster.version and (text := too_old(settings, settings.cluster.version)):
+        yield Problem((*_CLUSTER, "version"), text)
+    yield from _control_plane(settings)
+    yield from _observed(settings)
+
+
+def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What works, but likely not as it is meant."""
+    for name, network in settings.cluster.authorized_networks.items():
+        if network == _EVERYWHERE:
+            yield Problem(
+                (*_CLUSTER, "authorizedNetworks", name),
+                "lets the whole internet reach the control plane, as a new cluster without a list does; name the networks of"
+                " your office and your CI",
+            )
+
+
+_ONLY_WHEN_MADE = ("project", "zone", "region", "zones")
+_POOL_WHEN_MADE = (
+    *("zones", "capacity", "compactPlacement", "sysctls", "driverVersion", "diskSizeGb", "diskType", "localSsds"),
+    *("maxPodsPerNode", "upgrade", "autoRepair", "secureBoot"),
+)
+
+
+def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
+    if not settings.cluster.existing:
+        return
+    because = "cluster.existing uses a cluster that is there, and berth makes neither network nor nodes"
+    written_of_cluster = [key for key in written(settings.cluster) if key != "existing"]
+    for path, keys in (
+        (_TOP, [key for key in written(settings) if key in _ONLY_WHEN_MADE]),
+        (_CLUSTER, written_of_cluster),
+        ((*_TOP, "network"), written(settings.network)),
+        *(
+            ((*_TOP, "pools", name), [key for key in written(pool) if key in _POOL_WHEN_MADE])
+            for name, pool in settings.pools.items()
+        ),
+    ):
+        for key in keys:
+            yield Problem((*path, key), f"would be ignored: {because}; take it out")
+
+
+def _ray_operator(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """The add-on or the chart, never both: each brings the same CRDs and would reconcile the same RayClusters."""
+    kuberay = settings.operators.kuberay
+    path = (*_TOP, "operators", "kuberay")
+    if kuberay.source == "addon" and settings.cluster.existing:
+        yield Problem(
+            (*path, "source"),
+            "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there (gcloud"
+            " container clusters update NAME --update-addons=RayOperator=ENABLED) and write `source: present`",
+        )
+    if kuberay.source == "chart":
+        return
+    whose = "GKE installs it, in a version of its own choice" if kuberay.source == "addon" else "it is there already"
+    for key in written(kuberay):
+        if key != "source":
+            yield Problem(
+                (*path, key),
+                f"belongs to `source: chart`, but here {whose} (source: {kuberay.source}); take this line out, or `source`",
+                rests_on=((*path, "source"),),
+            )
+
+
+def _money(settings: EnvironmentSettings) -> Iterable[Problem]:
+    rated = [name for name, pool in settings.pools.items() if pool.hourly_rate]
+    if rated and not settings.currency:
+        yield Problem(
+            (*_TOP, "currency"),
+            f"is required, since pool {rated[0]!r} has an hourlyRate; write for example currency: USD",
+        )
+    if settings.currency and not rated:
+        yield Problem(
+            (*_TOP, "currency"),
+            "no pool has an hourlyRate, so that there is nothing to count; give pools their rate, or take this line out",
+            rests_on=((*_TOP, "pools"),),
+        )
+
+
+def _labels(settings: EnvironmentSettings) -> Iterable[Problem]:
+    path = (*_TOP, "labels")
+    if len(settings.labels) > _LABELS_MOST:
+        yield Problem(path, f"has {len(settings.labels)} labels; Google Cloud allows {_LABELS_MOST}")
+    for key, value in settings.labels.items():
+        if not _LABEL_KEY.fullmatch(key):
+            yield Problem(
+                (*path, key),
+                f"{key!r} is no label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning with a letter,"
+                " for example cost-center",
+                of_key=True,
+            )
+        elif key.startswith("goog-"):
+            yield Problem((*path, key), f"{key!r} begins with goog-, which is Google's own; take another", of_key=True)
+        if not _LABEL_VALUE.fullmatch(value):
+            yield Problem(
+                (*path, key),
+                f"{value!r} is no label's value in Google Cloud: up to 63 lowercase letters, digits, '-' and '_'",
+            )
+
+
+def _control_plane(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Who reaches the control plane, and which logs it writes."""
+    cluster = settings.cluster
+    if cluster.private_endpoint and not cluster.private_nodes:
+        yield Problem(
+            (*_CLUSTER, "privateEndpoint"),
+            "nodes with public addresses (privateNodes: false) reach the control plane by its public one; take"
+            " `privateNodes: false` out, or this line",
+        )
+    for name, network in cluster.authorized_networks.items():
+        # Python calls the whole internet private, since both its first and its last address are.
+        public = network == _EVERYWHERE or not ipaddress.IPv4Network(network).is_private
+        if cluster.private_endpoint and public:
+            yield Problem(
+                (*_CLUSTER, "authorizedNetworks", name),
+                f"{network} is public, and from there nobody reaches a control plane without a public address (privateEndpoint:"
+                " true), which GKE refuses; name private networks, or take `privateEndpoint` out",
+            )
+
+
+def _observed(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Logs and metrics.
+
+    Sources: "About GKE logs" (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs: workload logs need
+    system logs) and "Collect and view DCGM metrics"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics: they need managed collection).
+    """
+    cluster = settings.cluster
+    if cluster.logging and "SYSTEM" not in cluster.logging:
+        yield Problem(
+            (*_CLUSTER, "logging"),
+            f"{', '.join(cluster.logging)} without SYSTEM: GKE collects other logs only beside the system's; add SYSTEM, or write []",
+        )
+    if cluster.managed_dcgm and not cluster.managed_prometheus:
+        yield Problem(
+            (*_CLUSTER, "managedPrometheus"),
+            "GKE's managed DCGM exporter is read by Managed Service for Prometheus only; take this line out, or write"
+            " `managedDcgm: false` too",
+            rests_on=((*_CLUSTER, "managedDcgm"),),
+        )

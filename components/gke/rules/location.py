@@ -1,0 +1,80 @@
+"""Project, zone and region: where an environment is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import region_of
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_TOP: Path = ("environment",)
+_EXISTING: Path = (*_TOP, "cluster", "existing")
+_PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"), _EXISTING)
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """A project and one place are given, and every zone is in that place."""
+    if settings.cluster.existing:
+        return
+    if settings.project is None:
+        yield Problem(
+            (*_TOP, "project"),
+            "is required: the Google Cloud project to make everything in",
+            rests_on=(_EXISTING,),
+        )
+    yield from _one_place(settings)
+    yield from _zones(settings)
+
+
+def _one_place(settings: EnvironmentSettings) -> Iterable[Problem]:
+    if settings.zone and settings.region:
+        yield Problem(
+            (*_TOP, "region"),
+            f"zone {settings.zone} is given too, and a cluster has one of them: keep `zone` for a zonal cluster, or `region` for"
+            " a regional one whose nodes are in `zones`",
+        )
+    elif not settings.zone and not settings.region:
+        yield Problem(
+            (*_TOP, "zone"),
+            "is required: the cluster's zone, for example us-central1-b; or set `region` and `zones` for a regional cluster",
+            rests_on=_PLACES,
+        )
+    if settings.region and not settings.zones and not settings.zone:
+        lacking = sorted(name for name, pool in settings.pools.items() if not pool.zones)
+        if lacking:
+            yield Problem(
+                (*_TOP, "zones"),
+                f"is required with `region`, for pools that name no zones ({', '.join(lacking)}): GKE would choose three, and"
+                f" GPUs are not in every zone; write for example zones: [{settings.region}-a, {settings.region}-b]",
+            )
+    if settings.zone and settings.zones and not settings.region:
+        yield Problem(
+            (*_TOP, "zones"),
+            f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a pool its"
+            " own `zones`",
+            rests_on=_PLACES,
+        )
+
+
+def _zones(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Zones that are not in the environment's region, and such that are named twice."""
+    lists: list[tuple[Path, list[str]]] = [((*_TOP, "zones"), settings.zones if settings.region else [])]
+    lists += [((*_TOP, "pools", name, "zones"), pool.zones or []) for name, pool in settings.pools.items()]
+    for path, zones in lists:
+        elsewhere = [zone for zone in dict.fromkeys(zones) if region_of(zone) != settings.in_region]
+        if elsewhere and settings.in_region:
+            yield Problem(
+                path,
+                f"{', '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not in region {settings.in_region}, where the"
+                f" cluster is; GKE has all nodes of a cluster in one region",
+                rests_on=_PLACES,
+            )
+        twice = sorted({zone for zone in zones if zones.count(zone) > 1})
+        if twice:
+            yield Problem(path, f"{', '.join(twice)} is named twice; name each zone once")
+    for name, pool in settings.pools.items():
+        if pool.zones == []:
+            yield Problem(
+                (*_TOP, "pools", name, "zones"), "is empty; take it out for the environment's, or name a zone"
+            )

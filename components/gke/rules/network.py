@@ -1,0 +1,201 @@
+"""The VPC networks: address ranges that overlap or are too small, and existing networks."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from collections.abc import Iterable
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.written import written
+from berth.components.gke.ranges import RDMA_NICS, WIDEST_SERVICES, ranges_of
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_NETWORK: Path = ("environment", "network")
+_GIVEN = {
+    "nodeRange": "node_range",
+    "podRange": "pod_range",
+    "serviceRange": "service_range",
+    "gvnicRange": "gvnic_range",
+    "rdmaRange": "rdma_range",
+}
+_WIDEST, _NARROWEST = 8, 20
+
+# Google Cloud keeps 4 addresses of every subnetwork, and the smallest is a /29 ("Subnets",
+# https://docs.cloud.google.com/vpc/docs/subnets).
+_RESERVED = 4
+_SMALLEST_SUBNETWORK = 29
+_SMALLEST_SERVICES = 28
+
+# A node gets at least twice as many addresses as it can have pods, as one block ("Configure maximum Pods per node",
+# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr).
+_DEFAULT_PODS = 110
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Networks that cannot be."""
+    if settings.cluster.existing:
+        return
+    if settings.network.existing:
+        yield from _existing(settings)
+        return
+    prefix = ipaddress.IPv4Network(settings.network.cidr).prefixlen
+    if not _WIDEST <= prefix <= _NARROWEST:
+        yield Problem(
+            (*_NETWORK, "cidr"),
+            f"{settings.network.cidr} is a /{prefix}, but the ranges of nodes, pods and Services are cut from /{_WIDEST} to"
+            f" /{_NARROWEST}; write for example 10.0.0.0/13",
+        )
+        return
+    too_small = list(_too_small(settings))
+    yield from too_small
+    yield from _overlaps(settings)
+    if not too_small:
+        yield from _too_small_for_the_pools(settings)
+    yield from _unused(settings)
+
+
+def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
+    network = settings.network
+    others = [key for key in written(network) if key != "existing"]
+    if others and network.existing:
+        yield Problem(
+            (*_NETWORK, others[0]),
+            f"network.existing uses networks that are there, which berth does not change, so {_listed(others)} would be"
+            " ignored; take one or the other out",
+        )
+    existing = network.existing
+    if existing is None:
+        return
+    pools = _with_rdma_networks(settings)
+    lacking = [key for key, value in (("gvnic", existing.gvnic), ("rdma", existing.rdma)) if value is None]
+    if pools and lacking:
+        yield Problem(
+            (*_NETWORK, "existing"),
+            f"lacks {_listed(lacking)}, which {_named(pools)} with `rdma: networks` needs: name the second network of its nodes"
+            " (gvnic) and the RDMA network with its subnetworks (rdma)",
+        )
+    if existing.rdma and len(set(existing.rdma.subnetworks)) != RDMA_NICS:
+        yield Problem(
+            (*_NETWORK, "existing", "rdma", "subnetworks"),
+            f"{len(set(existing.rdma.subnetworks))} subnetworks are named, but a node has {RDMA_NICS} RDMA NICs, each in a"
+            f" subnetwork of its own; name {RDMA_NICS}",
+        )
+
+
+def used_ranges(settings: EnvironmentSettings) -> dict[str, str]:
+    """The ranges that the environment uses, by the key of each."""
+    ranges = ranges_of(settings.network)
+    used = {"nodeRange": ranges.nodes, "podRange": ranges.pods, "serviceRange": ranges.services}
+    if _with_rdma_networks(settings):
+        used |= {"gvnicRange": ranges.gvnic, "rdmaRange": ranges.rdma}
+    return used
+
+
+def addresses_per_node(max_pods: int | None) -> int:
+    """How many pod addresses GKE gives a node that may have so many pods: 256 for the default of 110."""
+    return 1 << (2 * (max_pods or _DEFAULT_PODS) - 1).bit_length()
+
+
+def _overlaps(settings: EnvironmentSettings) -> Iterable[Problem]:
+    used = used_ranges(settings)
+    given = {key for key in used if getattr(settings.network, _GIVEN[key])}
+    for pair in itertools.combinations(used, 2):
+        # It is said of the one that was written by hand.
+        one, other = pair if pair[1] in given or pair[0] not in given else reversed(pair)
+        if ipaddress.IPv4Network(used[one]).overlaps(ipaddress.IPv4Network(used[other])):
+            yield Problem(
+                (*_NETWORK, other),
+                f"{used[other]} overlaps {one} {used[one]}; give them apart from each other, or take {other} out",
+                rests_on=_all_ranges(used),
+            )
+
+
+def _too_small(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Ranges that Google Cloud refuses by their size alone."""
+    for key, text in used_ranges(settings).items():
+        prefix = ipaddress.IPv4Network(text).prefixlen
+        if key == "serviceRange" and not WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES:
+            yield Problem(
+                (*_NETWORK, key),
+                f"{text} is a /{prefix}; GKE takes /{WIDEST_SERVICES} to /{_SMALLEST_SERVICES} for Services, for example a /20",
+            )
+        most = _SMALLEST_SUBNETWORK - (RDMA_NICS - 1).bit_length() if key == "rdmaRange" else _SMALLEST_SUBNETWORK
+        if prefix > most:
+            made_of = f", cut into {RDMA_NICS}," if key == "rdmaRange" else ""
+            yield Problem(
+                (*_NETWORK, key),
+                f"{text} is a /{prefix}{made_of} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least a"
+                f" /{most}",
+            )
+
+
+def _too_small_for_the_pools(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Ranges in which the pools' nodes find no room when all are there."""
+    used = used_ranges(settings)
+    pools, with_rdma = settings.pools, _with_rdma_networks(settings)
+    nodes = sum(pool.nodes_at_most + pool.max_surge for pool in pools.values())
+    rdma_nodes = sum(pools[name].nodes_at_most + pools[name].max_surge for name in with_rdma)
+    pods = sum(
+        (pool.nodes_at_most + pool.max_surge) * addresses_per_node(pool.max_pods_per_node) for pool in pools.values()
+    )
+    wanted = {
+        "nodeRange": (nodes, 1, nodes, _RESERVED),
+        "podRange": (pods, 1, nodes, 0),
+        "gvnicRange": (rdma_nodes, 1, rdma_nodes, _RESERVED),
+        "rdmaRange": (rdma_nodes, RDMA_NICS, rdma_nodes, _RESERVED),
+    }
+    for key, (addresses, parts, its_nodes, reserved) in wanted.items():
+        if key not in used:
+            continue
+        has = ipaddress.IPv4Network(used[key]).num_addresses // parts - reserved
+        if addresses <= has:
+            continue
+        prefix = 32 - ((addresses + reserved) * parts - 1).bit_length()
+        each = f" in each of its {parts} subnetworks" if parts > 1 else ""
+        given = getattr(settings.network, _GIVEN[key])
+        enough = f"make it at least a /{prefix}" if given else f"widen cidr, or set {key} to at least a /{prefix}"
+        yield Problem(
+            (*_NETWORK, key if given else "cidr"),
+            f"{key} {used[key]} has room for {has:,} addresses{each}, but the pools can have {its_nodes:,} nodes, those of an"
+            f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{_or_pods(key)}",
+            rests_on=_all_ranges(used),
+        )
+
+
+def _or_pods(key: str) -> str:
+    return " or maxPodsPerNode" if key == "podRange" else ""
+
+
+def _unused(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What would be ignored."""
+    network = settings.network
+    if not _with_rdma_networks(settings):
+        for key in ("gvnicRange", "rdmaRange"):
+            if getattr(network, _GIVEN[key]):
+                yield Problem(
+                    (*_NETWORK, key),
+                    "would be ignored, since no pool has `rdma: networks`; take it out",
+                    rests_on=(("environment", "pools"),),
+                )
+    if network.nat and "nat" in written(network) and not settings.cluster.private_nodes:
+        yield Problem(
+            (*_NETWORK, "nat"),
+            "nodes have public addresses (cluster.privateNodes: false) and don't use Cloud NAT; take this line out",
+        )
+
+
+def _with_rdma_networks(settings: EnvironmentSettings) -> list[str]:
+    return [name for name, pool in settings.pools.items() if pool.rdma == "networks"]
+
+
+def _all_ranges(used: Iterable[str]) -> tuple[Path, ...]:
+    return tuple((*_NETWORK, key) for key in ("cidr", *used))
+
+
+def _listed(keys: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(keys[:-1]), keys[-1]]))
+
+
+def _named(pools: list[str]) -> str:
+    return f"pool {pools[0]!r}" if len(pools) == 1 else f"each of the pools {', '.join(pools)}"

@@ -1,0 +1,164 @@
+"""What a node is made of and how it is kept: disks, Local SSDs, kernel settings, labels, taints, upgrades."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path, Problem
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.rules.sysctls import SYSCTLS
+from berth.stacks.settings.environment import EnvironmentSettings
+
+# Kubernetes: "Labels and selectors", syntax (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+# Kubernetes keeps kubernetes.io and k8s.io for itself (same page), and GKE its own ("Create and manage cluster and node pool
+# labels", https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools).
+_RESERVED = ("kubernetes.io", "k8s.io", "cloud.google.com", "gke.io")
+
+# "Node pool upgrade strategies", surge: at most 20 nodes at once, and at least one of the two above 0
+# (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies).
+_MOST_AT_ONCE = 20
+
+_POOL_NAME_LIMIT = 40
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What GKE refuses of nodes."""
+    for name, pool in settings.pools.items():
+        path: Path = ("environment", "pools", name)
+        if len(name) > _POOL_NAME_LIMIT:
+            yield Problem(
+                path,
+                f"{name!r} has {len(name)} characters; GKE allows a node pool's name {_POOL_NAME_LIMIT}",
+                of_key=True,
+            )
+        yield from _labels_and_taints(pool, path, existing=settings.cluster.existing is not None)
+        if settings.cluster.existing:
+            continue
+        yield from _disks(pool, path)
+        yield from _sysctls(pool, path)
+        yield from _upgrade(pool, path)
+    if not settings.cluster.existing:
+        yield from _no_room_for_operators(settings)
+
+
+def _no_room_for_operators(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Taints on every pool that could take the operators' own pods, and GKE's.
+
+    Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS tolerates a taint of a pool's own, and
+    GKE taints nodes with GPUs itself.
+    """
+    plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
+    tainted = [name for name, pool in plain.items() if any(each.effect != "PreferNoSchedule" for each in pool.taints)]
+    if len(tainted) == len(plain):
+        yield Problem(
+            ("environment", "pools", tainted[0], "taints"),
+            "no pool without GPUs is without taints, and the pods of KubeRay and of GKE itself, such as the cluster's DNS, would wait for"
+            " a node for ever; leave one such pool untainted",
+            rests_on=(("environment", "pools"),),
+        )
+
+
+def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    machine, asked = pool.machine, pool.local_ssds
+    if pool.disk_type and pool.disk_type not in machine.boot_disks:
+        yield Problem(
+            (*path, "diskType"),
+            f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.boot_disks)}",
+        )
+    if asked is None:
+        return
+    where = (*path, "localSsds", "count")
+    if machine.local_ssds:
+        if asked.count not in (None, machine.local_ssds):
+            yield Problem(
+                where,
+                f"{machine.name} comes with {machine.local_ssds} Local SSDs, all of them or none of the machine; take `count` out",
+            )
+    elif not machine.local_ssd_choices:
+        if asked.count != 0:
+            yield Problem((*path, "localSsds"), f"{machine.name} has no Local SSDs; take this line out")
+    elif asked.count is None:
+        yield Problem(
+            where,
+            f"is required: {machine.name} has as many Local SSDs as are asked for, {_choices(machine.local_ssd_choices)}",
+        )
+    elif asked.count and asked.count not in machine.local_ssd_choices:
+        yield Problem(
+            where, f"{machine.name} has {_choices(machine.local_ssd_choices)} Local SSDs or none, not {asked.count}"
+        )
+
+
+def _choices(values: Sequence[object]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}" if len(values) > 1 else str(values[0])
+
+
+def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    for key, value in pool.sysctls.items():
+        if key not in SYSCTLS:
+            yield Problem(
+                (*path, "sysctls", key),
+                f"GKE does not set {key} on nodes, which a DaemonSet can{did_you_mean(key, SYSCTLS)}",
+                of_key=True,
+            )
+        elif not value.strip():
+            yield Problem((*path, "sysctls", key), "has no value; write one in quotes, or take the line out")
+
+
+def _labels_and_taints(pool: PoolSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
+    """Labels and taints that GKE would refuse; on an existing cluster taints only say what is there, GKE's own among them."""
+    for key, value in pool.labels.items():
+        yield from _key_and_value(key, value, (*path, "labels", key), "label")
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(pool.taints):
+        where = (*path, "taints", index)
+        yield from _key_and_value(taint.key, taint.value, where, "taint", reserved=() if existing else _RESERVED)
+        if (taint.key, taint.effect) in seen:
+            yield Problem(where, f"taint {taint.key} with {taint.effect} is there twice; GKE takes each once")
+        seen.add((taint.key, taint.effect))
+
+
+def _key_and_value(
+    key: str, value: str, path: Path, what: str, reserved: Sequence[str] = _RESERVED
+) -> Iterable[Problem]:
+    prefix, _, name = key.rpartition("/")
+    owner = next((own for own in reserved if prefix == own or prefix.endswith(f".{own}")), None)
+    if not _LABEL_NAME.fullmatch(name) or ("/" in key and not _LABEL_PREFIX.fullmatch(prefix)):
+        yield Problem(
+            path,
+            f"{key!r} is no key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with a domain and"
+            " '/' before it or none, for example example.com/team",
+            of_key=True,
+        )
+    elif owner:
+        yield Problem(
+            path,
+            f"{key}: {owner} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take another"
+            " domain, for example example.com/team",
+            of_key=True,
+        )
+    if value and not _LABEL_NAME.fullmatch(value):
+        yield Problem(
+            path,
+            f"{value!r} is no value that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.'",
+        )
+
+
+def _upgrade(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    at_once = pool.max_surge + pool.max_unavailable
+    if at_once == 0:
+        yield Problem(
+            (*path, "upgrade"),
+            "maxSurge and maxUnavailable are both 0, so that no node could ever be upgraded; write maxSurge: 1, or"
+            " maxUnavailable: 1 where there are no spare machines",
+        )
+    if at_once > _MOST_AT_ONCE:
+        yield Problem(
+            (*path, "upgrade"),
+            f"maxSurge {pool.max_surge} and maxUnavailable {pool.max_unavailable} are {at_once} nodes at once; GKE upgrades"
+            f" {_MOST_AT_ONCE} at most",
+        )

@@ -1,0 +1,112 @@
+"""In which zones nodes are, how close together, and the RDMA networks that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from berth.components.core.bounds import Bounds
+from berth.components.core.problems import Path, Problem
+from berth.components.gke.pool_settings import PoolSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_POOLS: Path = ("environment", "pools")
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Zones, placement and RDMA networks that don't go together."""
+    yield from _one_way(settings)
+    if settings.cluster.existing:
+        return
+    for name, pool in settings.pools.items():
+        path = (*_POOLS, name)
+        zones = settings.zones_of(pool)
+        yield from _compact(pool, zones, path)
+        yield from _even(pool, zones, path)
+        if pool.rdma != "none" and len(zones) > 1:
+            yield Problem(
+                (*path, "zones"),
+                f"RDMA networks don't reach from one zone to another, but the pool is in {', '.join(zones)}; give each zone a pool"
+                f" of its own: zones: [{zones[0]}]",
+                rests_on=(("environment", "zones"),),
+            )
+    yield from _rdma_together(settings)
+
+
+def _compact(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
+    """Compact placement.
+
+    Source: "Define compact placement for GKE nodes", limitations
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/compact-placement).
+    """
+    if not pool.compact_placement:
+        return
+    where = (*path, "compactPlacement")
+    series = pool.machine.series
+    if not series.compact:
+        yield Problem(where, f"{pool.machine_type} has no compact placement; take this line out")
+    if len(zones) > 1:
+        yield Problem(
+            where,
+            f"nodes can be close together in one zone only, but the pool is in {', '.join(zones)}; write zones: [{zones[0]}]",
+            rests_on=((*path, "zones"), ("environment", "zones")),
+        )
+    if pool.capacity.queued:
+        yield Problem(
+            where, "does not go with queued provisioning, which places the nodes itself; take one of the two out"
+        )
+    elif pool.capacity.kind == "flex-start" and series.compact and not series.compact_flex_start:
+        yield Problem(where, f"does not go with flex-start on {pool.machine_type}; take this line out")
+
+
+def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
+    """GKE puts the same fixed number of nodes in each zone."""
+    if isinstance(pool.nodes, Bounds) or len(zones) < 2 or pool.nodes % len(zones) == 0:  # noqa: PLR2004 (one zone takes all)
+        return
+    below = pool.nodes // len(zones) * len(zones)
+    fitting = f"{below} or {below + len(zones)}" if below else str(len(zones))
+    yield Problem(
+        (*path, "nodes"),
+        f"{pool.nodes} cannot be the same number in each of {len(zones)} zones ({', '.join(zones)}), as GKE has it; write {fitting},"
+        f" bounds such as {{min: {pool.nodes}, max: {pool.nodes}}}, or one zone: zones: [{zones[0]}]",
+        rests_on=((*path, "zones"), ("environment", "zones")),
+    )
+
+
+def _with_rdma(settings: EnvironmentSettings, way: str) -> list[str]:
+    return [name for name, pool in settings.pools.items() if pool.rdma == way]
+
+
+def _one_way(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """One cluster has one way to RDMA."""
+    managed, networks = _with_rdma(settings, "managed"), _with_rdma(settings, "networks")
+    if managed and networks:
+        yield Problem(
+            (*_POOLS, networks[0], "rdma"),
+            f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and DraNet both"
+            " serve driver dra.net; give all pools the same",
+        )
+
+
+def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What RDMA asks of the cluster as a whole."""
+    networks = _with_rdma(settings, "networks")
+    if not networks:
+        return
+    if settings.cluster.multi_networking is False:
+        yield Problem(
+            ("environment", "cluster", "multiNetworking"),
+            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with multi-networking;"
+            " take this line out",
+        )
+    if not settings.network.existing:
+        return  # Each zone gets an RDMA network of its own.
+    zones = {name: settings.zones_of(settings.pools[name]) for name in networks}
+    first = zones[networks[0]]
+    for name in networks[1:]:
+        if len(first) == 1 and len(zones[name]) == 1 and zones[name] != first:
+            yield Problem(
+                (*_POOLS, name, "zones"),
+                f"the existing RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but this pool is in"
+                f" {zones[name][0]}; put both in one zone, or let berth make the networks (take `network.existing` out)",
+                rests_on=(("environment", "zone"), ("environment", "zones")),
+            )

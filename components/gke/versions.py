@@ -1,0 +1,169 @@
+"""GKE versions, and the oldest one that each feature of an environment needs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.hardware.series import Source
+from berth.stacks.settings.environment import EnvironmentSettings
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
+
+
+@dataclass(frozen=True)
+class GkeVersion:
+    """A GKE version, or the beginning of one: 1.35, 1.34.1, 1.34.1-gke.1829001.
+
+    Attributes:
+        text: as it was written.
+        parts: major, minor, patch and GKE's build; those that were left out are missing.
+    """
+
+    text: str
+    parts: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """As it was written."""
+        return self.text
+
+    def at_least(self, oldest: GkeVersion) -> bool:
+        """It is not older. What is left out of it stands for the newest, what is left out of `oldest` for the first."""
+        return _padded(self.parts, math.inf) >= _padded(oldest.parts, 0)
+
+
+def parse(text: str) -> GkeVersion:
+    """A version from its text.
+
+    Raises:
+        ValueError: the text is no GKE version.
+    """
+    match = _VERSION.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is no GKE version; write for example 1.35 or 1.34.1-gke.1829001")
+    return GkeVersion(text, tuple(int(part) for part in match.groups() if part is not None))
+
+
+def _padded(parts: tuple[int, ...], by: float) -> tuple[float, ...]:
+    return (*parts, *[by] * (4 - len(parts)))
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What only newer versions have.
+
+    Attributes:
+        name: for people.
+        since: the first version that has it.
+        source: where that stands.
+    """
+
+    name: str
+    since: GkeVersion
+    source: Source
+
+
+@dataclass(frozen=True)
+class Need:
+    """A feature that an environment uses.
+
+    Attributes:
+        feature: the feature.
+        who: who needs it, for people: `pool 'train'`, `operators.kuberay.source: addon`.
+    """
+
+    feature: Feature
+    who: str
+
+
+_AI_CLUSTERS = Source(
+    "Create a custom AI-optimized GKE cluster, Requirements",
+    "https://docs.cloud.google.com/ai-hypercomputer/docs/create/gke-ai-hypercompute-custom",
+)
+_FLEX_START = Source(
+    "Run a large-scale workload with flex-start with queued provisioning, Before you begin",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
+)
+_DRANET = Source(
+    "Allocate network resources by using GKE managed DRANET",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra",
+)
+_KUBERNETES_DRA = Source(
+    "Kubernetes v1.34: DRA has graduated to GA", "https://kubernetes.io/blog/2025/09/01/kubernetes-v1-34-dra-updates/"
+)
+_GPU_DRA = Source(
+    "DRA Driver for NVIDIA GPUs, Prerequisites", "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu"
+)
+_RAY = Source(
+    "Enable the Ray Operator on GKE",
+    "https://docs.cloud.google.com/kubernetes-engine/docs/add-on/ray-on-gke/how-to/enable-ray-on-gke",
+)
+_DCGM = Source(
+    "Collect and view DCGM metrics", "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics"
+)
+
+A4 = Feature("A4 machines and their driver R570", parse("1.32.1-gke.1729000"), _AI_CLUSTERS)
+A4_RDMA = Feature("GPUDirect RDMA on A4", parse("1.32.2-gke.1475000"), _AI_CLUSTERS)
+A3_ULTRA_DRIVER = Feature("driver R550 for A3 Ultra as GKE's default", parse("1.31.5-gke.1169000"), _AI_CLUSTERS)
+A3_ULTRA_RDMA = Feature("GPUDirect RDMA on A3 Ultra", parse("1.31.4-gke.1183000"), _AI_CLUSTERS)
+FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
+MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
+DRA = Feature(
+    "dynamic resource allocation (resource.k8s.io/v1), by which DraNet hands NICs out", parse("1.34"), _KUBERNETES_DRA
+)
+GPU_DRA = Feature("the Kubernetes that NVIDIA's DRA driver for GPUs needs", parse("1.34.2"), _GPU_DRA)
+DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
+RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
+
+_BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
+    A4: lambda pool: pool.machine_type.startswith("a4-"),
+    A4_RDMA: lambda pool: pool.machine_type.startswith("a4-") and pool.rdma != "none",
+    A3_ULTRA_DRIVER: lambda pool: (
+        pool.machine_type.startswith("a3-ultragpu-") and pool.driver == "gke" and pool.driver_version != "latest"
+    ),
+    A3_ULTRA_RDMA: lambda pool: pool.machine_type.startswith("a3-ultragpu-") and pool.rdma != "none",
+    FLEX_START: lambda pool: pool.capacity.kind == "flex-start",
+    MANAGED_DRANET: lambda pool: pool.rdma == "managed",
+    DRA: lambda pool: pool.rdma == "networks",
+    GPU_DRA: lambda pool: pool.by_dra,
+}
+
+
+def needed(settings: EnvironmentSettings) -> list[Need]:
+    """The features that an environment uses and that older versions lack, those of the newest version first."""
+    return sorted(_needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True)
+
+
+def _needs(settings: EnvironmentSettings) -> Iterator[Need]:
+    for feature, uses in _BY_POOL.items():
+        pools = [name for name, pool in settings.pools.items() if uses(pool)]
+        if pools:
+            names = ", ".join(map(repr, pools))
+            yield Need(feature, f"pool {names}" if len(pools) == 1 else f"pools {names}")
+    if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
+        yield Need(DCGM, "cluster.managedDcgm")
+    if settings.operators.kuberay.source == "addon":
+        yield Need(RAY_ADDON, "operators.kuberay.source: addon")
+
+
+def too_old(settings: EnvironmentSettings, version: str) -> str | None:
+    """Why a version is too old for an environment, and what to write; None where it is not.
+
+    Args:
+        settings: the environment's.
+        version: of the control plane: the settings' own, or the one that GKE's release channel gave.
+
+    Raises:
+        ValueError: the text is no GKE version.
+    """
+    have = parse(version)
+    lacking = [need for need in needed(settings) if not have.at_least(need.feature.since)]
+    if not lacking:
+        return None
+    reasons = "; ".join(f"{need.feature.name} ({need.who}) came with {need.feature.since}" for need in lacking)
+    newest = lacking[0].feature.since
+    remedy = f"upgrade it to {newest}" if settings.cluster.existing else f'write `version: "{newest}"` under `cluster`'
+    return f"GKE {version} is too old: {reasons}; {remedy}, or a newer one"

@@ -1,0 +1,112 @@
+"""Which quotas a machine takes, and how Google names them: one table.
+
+Sources: "Allocation quotas" (https://docs.cloud.google.com/compute/resource-usage): accelerator-optimized machines need quota
+for their GPUs and none for CPUs, and GPUs count in their region and in all regions; "GPU VMs and preemptible allocation
+quotas" (https://docs.cloud.google.com/compute/docs/gpus/create-vm-with-gpus#preemptible-quotas): Spot and flex-start take
+preemptible quota where the project has some, else the usual one; "Implement common use cases"
+(https://docs.cloud.google.com/docs/quotas/implement-common-use-cases) for the ids of the Cloud Quotas API, where the GPUs
+from H100 on are one quota with a family for each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from berth.components.hardware.machines import MACHINES
+
+GPU_NAMES = {
+    "nvidia-b200": "NVIDIA_B200",
+    "nvidia-h200-141gb": "NVIDIA_H200",
+    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA",
+    "nvidia-h100-80gb": "NVIDIA_H100",
+    "nvidia-a100-80gb": "NVIDIA_A100_80GB",
+    "nvidia-tesla-a100": "NVIDIA_A100",
+    "nvidia-l4": "NVIDIA_L4",
+}
+"""The GPU's name in quotas, by GKE's name for it."""
+
+_BY_FAMILY = {"NVIDIA_B200", "NVIDIA_H200", "NVIDIA_H100_MEGA", "NVIDIA_H100"}
+_FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"
+
+# "E2 and N1 count as CPUS"; the other families have a quota of their own.
+_COMMON_CPUS = {"e2", "n1"}
+_PREEMPTIBLE_KINDS = ("spot", "flex-start")
+_PREEMPTIBLE = "PREEMPTIBLE_"
+
+GIB_OF_A_LOCAL_SSD = 375
+"""Size of a Local SSD, as its quota counts it (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
+
+
+@dataclass(frozen=True, order=True)
+class Quota:
+    """One limit.
+
+    Attributes:
+        metric: as Compute Engine lists it, such as `N2_CPUS`.
+        family: the GPU family of a quota that has one limit for each.
+        everywhere: it counts in all regions together.
+    """
+
+    metric: str
+    family: str = ""
+    everywhere: bool = False
+
+    @property
+    def id(self) -> str:
+        """Its id in the Cloud Quotas API: `N2-CPUS-per-project-region`."""
+        return f"{self.metric.replace('_', '-')}-per-project" + ("" if self.everywhere else "-region")
+
+    @property
+    def preemptible(self) -> bool:
+        """It is for Spot and flex-start only."""
+        return self.metric.startswith(_PREEMPTIBLE)
+
+    def __str__(self) -> str:
+        return f"{self.family}_GPUS" if self.family else self.metric
+
+    def dimensions(self, region: str) -> dict[str, str]:
+        """What tells this limit from the others of the same id."""
+        places = {} if self.everywhere else {"region": region}
+        return places | ({"gpu_family": self.family} if self.family else {})
+
+
+_PREEMPTIBLE_SSDS, _SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB"), Quota("LOCAL_SSD_TOTAL_GB")
+
+
+def usual(quota: Quota) -> Quota:
+    """The quota that Spot and flex-start take where the project has no preemptible one of this kind."""
+    if quota == _PREEMPTIBLE_SSDS:
+        return _SSDS
+    name = quota.metric.removeprefix(_PREEMPTIBLE)
+    gpu = name.removesuffix("_GPUS")
+    if gpu in _BY_FAMILY:
+        return Quota(_FAMILY_QUOTA, gpu)
+    return replace(quota, metric=name)
+
+
+def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
+    """What one machine takes of which quotas.
+
+    Args:
+        machine_type: a machine type; one that berth does not know takes none that can be told.
+        capacity: `on-demand`, `spot`, `flex-start`, or `reservation`, for which quota was taken when it was made.
+        local_ssds: Local SSDs beside those that the machine type always has.
+    """
+    machine, found = MACHINES.get(machine_type), Counter[Quota]()
+    if machine is None or capacity == "reservation":
+        return found
+    prefix = _PREEMPTIBLE if capacity in _PREEMPTIBLE_KINDS else ""
+    if machine.gpus:
+        gpu = GPU_NAMES[machine.accelerator]
+        name = Quota(f"{prefix}{gpu}_GPUS") if prefix or gpu not in _BY_FAMILY else Quota(_FAMILY_QUOTA, gpu)
+        found[name] += machine.gpus
+        found[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
+    else:
+        family = machine.name.split("-")[0]
+        common = family in _COMMON_CPUS
+        found[Quota("PREEMPTIBLE_CPUS" if prefix else "CPUS" if common else f"{family.upper()}_CPUS")] += machine.vcpus
+        found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
+    if local_ssds:
+        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * GIB_OF_A_LOCAL_SSD
+    return found

@@ -1,0 +1,277 @@
+"""The engine's events as a plan: what is done to which resource, and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revealed, value_at
+
+Operation = Literal["same", "create", "update", "replace", "delete"]
+Event = Mapping[str, Any]
+
+_PLAIN: dict[str, Operation] = {
+    "same": "same",
+    "create": "create",
+    "import": "create",
+    "update": "update",
+    "replace": "replace",
+    "import-replacement": "replace",
+    "delete": "delete",
+}
+# Reads change nothing; a refresh's steps are told as drift.
+_NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
+
+
+@dataclass(frozen=True)
+class State:
+    """A resource as it is, or as it is to be.
+
+    Attributes:
+        inputs: what the program asks for; secrets masked.
+        outputs: what there is; empty for what is to be made.
+        parent: URN of the component that it belongs to.
+    """
+
+    inputs: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    parent: str
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property that changes.
+
+    Attributes:
+        path: where, as the engine writes it.
+        kind: `add`, `update` or `delete`.
+        old: its value, None where there is none.
+        new: its value afterwards.
+        forces: the resource can't be changed in this place, so that it is replaced.
+    """
+
+    path: str
+    kind: Literal["add", "update", "delete"]
+    old: Any
+    new: Any
+    forces: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is done to one resource.
+
+    Attributes:
+        operation: what.
+        urn: Pulumi's name of the resource.
+        type: Pulumi's type, without those of its parents.
+        name: the last part of the URN.
+        custom: it is a thing in the world; else a component, which only groups.
+        old: before, None where it is made.
+        new: after, None where it goes.
+        properties: what changes in it, for an update or a replacement.
+        deleted_first: of a replacement: the old one goes before the new one is there.
+        engine_operation: the engine's own word for it.
+    """
+
+    operation: Operation
+    urn: str
+    type: str
+    name: str
+    custom: bool
+    old: State | None
+    new: State | None
+    properties: Sequence[Property] = ()
+    deleted_first: bool = False
+    engine_operation: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the engine said.
+
+    Attributes:
+        steps: one for each resource, unchanged ones among them.
+        drift: what a refresh found changed (operation `update`) or gone (`delete`).
+        warnings: of the engine, the providers and the program.
+    """
+
+    steps: Sequence[Step]
+    drift: Sequence[Step] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def changes(self) -> list[Step]:
+        """Steps that change a thing in the world: components and registrations of providers are none."""
+        return [step for step in self.steps if step.operation != "same" and is_thing(step)]
+
+    @property
+    def unchanged(self) -> int:
+        """How many things stay as they are."""
+        return sum(step.operation == "same" and is_thing(step) for step in self.steps)
+
+
+def is_thing(step: Step) -> bool:
+    """Whether a resource is a thing in the world."""
+    return step.custom and not step.type.startswith(("pulumi:providers:", "pulumi:pulumi:"))
+
+
+def plan_of(events: Iterable[Event]) -> Plan:
+    """The plan that the engine's events tell.
+
+    Args:
+        events: those of `pulumi preview --json` with PULUMI_ENABLE_STREAMING_JSON_PREVIEW, in their order.
+    """
+    by_urn: dict[str, list[Mapping[str, Any]]] = {}
+    drift, warnings = [], []
+    for event in events:
+        if "resourcePreEvent" in event:
+            metadata = event["resourcePreEvent"]["metadata"]
+            if metadata["op"] not in _NO_CHANGE:
+                by_urn.setdefault(metadata["urn"], []).append(metadata)
+        elif "resOutputsEvent" in event:
+            metadata = event["resOutputsEvent"]["metadata"]
+            if metadata["op"] == "refresh" and (step := _drifted(metadata)):
+                drift.append(step)
+        elif text := _warning(event):
+            warnings.append(text)
+    steps = [_step(each) for each in by_urn.values()]
+    return Plan(steps, [step for step in drift if is_thing(step)], list(dict.fromkeys(warnings)))
+
+
+def _warning(event: Event) -> str:
+    diagnostic = event.get("diagnosticEvent") or {}
+    if diagnostic.get("severity") == "warning":
+        return str(diagnostic["message"]).strip()
+    policy = event.get("policyEvent") or {}
+    return f"policy {policy.get('policyName')}: {str(policy['message']).strip()}" if policy.get("message") else ""
+
+
+def _step(told: Sequence[Mapping[str, Any]]) -> Step:
+    """One step for a resource: a replacement is told as three, of which `replace` knows the reasons."""
+    operations = [each["op"] for each in told]
+    main = next((each for each in told if each["op"] == "replace"), None)
+    if main is None:
+        # A `delete-replaced` by itself ends what an earlier update that was killed had replaced; a `create-replacement` by
+        # itself makes what such an update had deleted.
+        main = told[-1]
+        operation: Operation = {"delete-replaced": "delete", "create-replacement": "create"}.get(main["op"])  # type: ignore[assignment]
+        operation = operation or _PLAIN.get(main["op"], "replace")
+        first = False
+    else:
+        operation = "replace"
+        first = "delete-replaced" in operations and operations.index("delete-replaced") < operations.index("replace")
+    old, new = _state(main.get("old")), _state(main.get("new"))
+    return Step(
+        operation=operation,
+        urn=main["urn"],
+        type=main["type"],
+        name=main["urn"].rsplit("::", 1)[-1],
+        custom=bool((main.get("new") or main.get("old") or {}).get("custom")),
+        old=old,
+        new=None if operation == "delete" else new,
+        properties=_properties(main, old, new) if operation in ("update", "replace") else (),
+        deleted_first=first,
+        engine_operation=main["op"],
+    )
+
+
+def _drifted(metadata: Mapping[str, Any]) -> Step | None:
+    """What a refresh found of one resource; None where it is as it was."""
+    old, new = _state(metadata.get("old")), _state(metadata.get("new"))
+    gone = old is not None and new is None
+    if not gone and not metadata.get("detailedDiff") and not metadata.get("diffs"):
+        return None
+    return Step(
+        operation="delete" if gone else "update",
+        urn=metadata["urn"],
+        type=metadata["type"],
+        name=metadata["urn"].rsplit("::", 1)[-1],
+        custom=bool((metadata.get("new") or metadata.get("old") or {}).get("custom")),
+        old=old,
+        new=new,
+        properties=() if gone else _properties(metadata, old, new, outputs=True),
+        engine_operation="refresh",
+    )
+
+
+def _state(told: Mapping[str, Any] | None) -> State | None:
+    if not told:
+        return None
+    inputs, outputs = revealed(told.get("inputs") or {}), revealed(told.get("outputs") or {})
+    if str(told["type"]).endswith(":Secret"):
+        inputs, outputs = _without_data(inputs), _without_data(outputs)
+    return State(inputs, outputs, str(told.get("parent") or ""))
+
+
+def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A Kubernetes Secret's values are secret whether the engine knows it or not."""
+    hidden = {key: dict.fromkeys(values[key], SECRET) for key in ("data", "stringData") if values.get(key)}
+    return {**values, **hidden}
+
+
+def _properties(
+    metadata: Mapping[str, Any], old: State | None, new: State | None, *, outputs: bool = False
+) -> list[Property]:
+    before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
+    detailed: Mapping[str, Mapping[str, Any]] = metadata.get("detailedDiff") or {}
+    reasons = list(metadata.get("keys") or ())
+    if detailed:
+        kinds = {path: str(diff.get("diffKind", "update")) for path, diff in detailed.items()}
+    else:
+        # A provider that tells no details: the inputs themselves tell them.
+        kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")
+    forced = {path for path, kind in kinds.items() if kind.endswith("-replace")}
+    if not forced:
+        forced = set(reasons)
+        kinds |= {path: "update" for path in reasons if path not in kinds}
+    found = []
+    for path, kind in kinds.items():
+        values = [_value(before, path, outputs=outputs), _value(after, path, outputs=outputs)]
+        found += _property(path, kind.removesuffix("-replace"), values, forces=path in forced)
+    return sorted(found, key=lambda each: not each.forces)
+
+
+def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> list[Property]:
+    """A changed property; where it is a mapping before and after, those of its parts that differ.
+
+    What is written now and was so before anyway changes nothing, whatever the provider says.
+    """
+    old, new = values
+    if not forces and old == new and old is not None and not _hidden(old):
+        return []
+    if not forces and isinstance(old, Mapping) and isinstance(new, Mapping):
+        parts = [(part, value_at(old, part), value_at(new, part)) for part in differing(old, new)]
+        return [
+            Property(
+                f"{path}{part}" if part.startswith("[") else f"{path}.{part}",
+                "add" if before is MISSING else "delete" if after is MISSING else "update",
+                None if before is MISSING else before,
+                None if after is MISSING else after,
+            )
+            for part, before, after in parts
+        ]
+    return [Property(path, _kind(kind), old, new, forces)]
+
+
+def _hidden(value: Any) -> bool:
+    """A value that is not known to be the same as another one that looks like it."""
+    if isinstance(value, Mapping):
+        return any(_hidden(inner) for inner in value.values())
+    if isinstance(value, list):
+        return any(_hidden(inner) for inner in value)
+    return value in (SECRET, LATER)
+
+
+def _kind(kind: str) -> Literal["add", "update", "delete"]:
+    return "add" if kind == "add" else "delete" if kind == "delete" else "update"
+
+
+def _value(state: State, path: str, *, outputs: bool) -> Any:
+    """As it is asked for; as it is, where that is not among the inputs, or where a refresh looked."""
+    for source in (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs):
+        found = value_at(source, path)
+        if found is not MISSING:
+            return found
+    return None

@@ -1,0 +1,139 @@
+"""What a change of a RayCluster, a RayJob or a RayService does.
+
+KubeRay makes all pods anew for a change of anything but what its hash leaves out, if the RayCluster says `upgradeStrategy:
+Recreate` (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from berth.components.berth import OWNER_LABELS
+from berth.components.plan.effect import Effect, Level, Sitting, counted, sitting_whole
+from berth.components.plan.fleet import Fleet, Occupant, occupant_of
+from berth.components.plan.paths import below
+from berth.components.plan.plan import Step
+from berth.components.ray.workloads import RAY_CLUSTER_CONFIG
+
+_COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"))
+_LEFT_OUT = (
+    "metadata",
+    "spec.upgradeStrategy",
+    "spec.suspend",
+    *(
+        f"spec.{group}.template.spec.{key}"
+        for group in ("headGroupSpec", "workerGroupSpecs")
+        for key in ("tolerations", "schedulingGates")
+    ),
+)
+
+
+def of_ray_cluster(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a RayCluster."""
+    if step.old is None:
+        return []
+    occupant = _known(occupant_of(step.old.inputs), fleet)
+    sitting = [sitting_whole(fleet, occupant)]
+    who = f"{occupant.kind} {occupant.name}"
+    if step.operation == "delete":
+        return [Effect(Level.DESTROYS, f"{who} goes, with what runs in it", sitting)]
+    if step.operation == "replace" or step.new is None:
+        return [Effect(Level.DESTROYS, f"{who} is deleted and made anew: what runs in it is lost", sitting)]
+    spec = step.new.inputs.get("spec") or {}
+    if spec.get("suspend") and not (step.old.inputs.get("spec") or {}).get("suspend"):
+        return [Effect(Level.DESTROYS, f"{who} is suspended: its pods go, and what runs in them is lost", sitting)]
+    anew = [
+        each.path
+        for each in step.properties
+        if below(each.path, "spec") and not any(below(each.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
+    ]
+    if anew and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
+        if not sitting[0].pods:
+            return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
+        text = f"{who} restarts: KubeRay makes all its pods anew, and what runs in them is lost"
+        return [Effect(Level.DESTROYS, text, sitting)]
+    effects = _fewer_workers(who, occupant, step, fleet)
+    if anew:
+        effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are made later are other ones"))
+    return effects
+
+
+def of_ray_job(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a RayJob.
+
+    Whether one still runs no plan tells; where the cluster was asked, one whose own RayCluster is gone has ended.
+    """
+    if step.old is None:
+        return []
+    name = _owner(step, "job")
+    if step.operation == "update":
+        return [Effect(Level.HARMLESS, f"job {name} runs no second time: only what submits it changes")]
+    own = _made_for(step, fleet)
+    ended = fleet.asked and not own and "rayClusterSpec" in (step.old.inputs.get("spec") or {})
+    level = Level.HARMLESS if ended else Level.DESTROYS
+    what = "it has ended" if ended else "what the last one still does is lost"
+    if step.operation == "replace":
+        return [Effect(level, f"job {name} runs again, as another RayJob, since it is another job now; {what}", own)]
+    what = "it has ended" if ended else "if it still runs, what it does is lost"
+    return [Effect(level, f"job {name} goes; {what}", own)]
+
+
+def of_ray_service(step: Step, fleet: Fleet) -> list[Effect]:
+    """The effects of a change of a RayService."""
+    if step.old is None:
+        return []
+    name, own = _owner(step, "service"), _made_for(step, fleet)
+    if step.operation == "delete":
+        return [Effect(Level.DESTROYS, f"service {name} goes, and answers nobody any more", own)]
+    if step.operation == "replace":
+        text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
+        return [Effect(Level.DESTROYS, text, own)]
+    if any(below(each.path, RAY_CLUSTER_CONFIG) for each in step.properties):
+        # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2, rayservice_controller.go, Reconcile).
+        text = f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one"
+        return [Effect(Level.HARMLESS, text, own)]
+    if any(below(each.path, "spec.serveConfigV2") for each in step.properties):
+        text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
+        return [Effect(Level.DISTURBS, text, own)]
+    return []
+
+
+def _owner(step: Step, kind: str) -> str:
+    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
+
+
+def _made_for(step: Step, fleet: Fleet) -> list[Sitting]:
+    """The RayClusters that KubeRay made for a RayJob or a RayService, where the cluster was asked."""
+    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    its = [
+        each
+        for each in fleet.occupants
+        if each.namespace == metadata.get("namespace") and each.kind in ("job", "service")
+    ]
+    return [sitting_whole(fleet, each) for each in its]
+
+
+def _known(occupant: Occupant, fleet: Fleet) -> Occupant:
+    """As the cluster has it now, where it was asked."""
+    same = (each for each in fleet.occupants if each.namespace == occupant.namespace)
+    return next((each for each in same if each.ray_cluster == occupant.ray_cluster), occupant)
+
+
+def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: Fleet) -> list[Effect]:
+    if step.new is None or not any(below(each.path, prefix) for each in step.properties for prefix in _COUNTS):
+        return []
+    now = sum(usage.pods for usage in occupant.on.values()) - 1
+    spec = step.new.inputs.get("spec") or {}
+    groups = spec.get("workerGroupSpecs") or []
+    wanted = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
+    if wanted >= now:
+        return []
+    text = f"{who}: {counted(now, 'worker')} become {wanted}; Ray runs the tasks and actors of those that go again elsewhere"
+    return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
+
+
+def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
+    """Workers of a group afterwards: as many as are asked for, or as Ray's autoscaler may keep."""
+    return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)

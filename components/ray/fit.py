@@ -1,0 +1,246 @@
+"""Whether RayClusters fit on their pools: one by one, and all together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, parse_quantity
+from berth.components.hardware import versions
+from berth.components.ray.settings import RayClusterSettings
+from berth.components.sharing.pools import Pool, Pools
+
+GIB = 2**30
+
+# Ray's own images name CUDA as -cu124 (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
+_TAG_CUDA = re.compile(r":[^/]*-cu(\d\d)(\d{1,2})(?:-[^/:]*)?$")
+_TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
+
+
+class Demand(Settings):
+    """What one RayCluster asks of one pool when it starts.
+
+    Attributes of quantities are sums over its pods there.
+    """
+
+    owner: str
+    """Who asks, for people: `alice`."""
+    pool: Name
+    gpus: int
+    """GPUs, or shares of them where the pool shares them."""
+    nics: int = 0
+    """RDMA NICs."""
+    cores: Decimal
+    memory_gib: Decimal
+
+
+def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+    """What can never run because one node or the whole pool is too small for it, or has another resource."""
+    pool, worker = pools[cluster.worker.pool], cluster.worker
+    machine = pool.settings.machine
+    node = f"a node of pool {worker.pool!r} ({machine.name})"
+    fails = pool.profile.fail_requests_greater_than_one or pool.profile.kind == "mps"
+    if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
+        yield Problem(
+            (*path, "worker", "gpuResource"),
+            f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this line out to"
+            " ask for what it has",
+        )
+    elif worker.gpus > pool.per_node:
+        has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
+        yield Problem((*path, "worker", "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
+    elif worker.gpus > 1 and fails:
+        yield Problem(
+            (*path, "worker", "gpus"),
+            f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
+            f" ({_why_one(pool)}); ask for 1, or for whole GPUs of a pool that does not share them",
+        )
+    elif worker.gpus > machine.gpus and pool.grows_from_zero:
+        # A node that is not there yet counts with its accelerators (rules/scaling.py names the source).
+        yield Problem(
+            (*path, "worker", "gpus"),
+            f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not there yet for its"
+            f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
+            f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool {worker.pool!r}",
+        )
+    elif cluster.workers_at_most * worker.gpus > pool.at_most:
+        asked = cluster.workers_at_most * worker.gpus
+        yield Problem(
+            (*path, "workers"),
+            f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool {worker.pool!r} tops out"
+            f" at {pool.counted(pool.at_most)} ({pool.made_of})",
+        )
+    for role, pod, its_machine in (
+        ("worker", worker, machine),
+        ("head", cluster.head, pools[cluster.head.pool].settings.machine),
+    ):
+        if parse_quantity(pod.cpu) > its_machine.vcpus:
+            yield Problem(
+                (*path, role, "cpu"),
+                f"a {role} asks for {pod.cpu} cores, but {its_machine.name} has {its_machine.vcpus}",
+            )
+        if parse_quantity(pod.memory) > its_machine.memory_gib * GIB:
+            yield Problem(
+                (*path, role, "memory"),
+                f"a {role} asks for {pod.memory} of memory, but {its_machine.name} has {its_machine.memory_gib}Gi",
+            )
+
+
+def _why_one(pool: Pool) -> str:
+    if pool.profile.kind == "mps":
+        return "MPS gives a pod one share"
+    return "failRequestsGreaterThanOne"
+
+
+def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+    """A Ray that is too old to be safe or another one than the image's, and a CUDA that does not know the GPU."""
+    version = tuple(int(part) for part in cluster.ray_version.split("."))
+    if version < versions.RAY_TOKEN_AUTH_SINCE:
+        oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
+        yield Problem(
+            (*path, "rayVersion"),
+            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run code; the oldest"
+            f" that has it is {oldest}",
+        )
+    tag = _TAG_VERSION.search(cluster.image)
+    if tag and tag[1] != cluster.ray_version:
+        yield Problem(
+            (*path, "image"),
+            f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by rayVersion, so"
+            " make them agree",
+        )
+    machine = pools[cluster.worker.pool].settings.machine
+    cuda = _TAG_CUDA.search(cluster.image)
+    major, minor = machine.series.oldest_cuda
+    if cuda and cluster.worker.gpus and (int(cuda[1]), int(cuda[2])) < (major, minor):
+        yield Problem(
+            (*path, "image"),
+            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu_product} of pool"
+            f" {cluster.worker.pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
+        )
+
+
+def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where nodes come after hours, or only when something else asks for them.
+
+    Source: "Run a large-scale workload with flex-start with queued provisioning"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
+    """
+    name, capacity = cluster.worker.pool, pools[cluster.worker.pool].settings.capacity
+    if capacity.kind != "flex-start" or not cluster.workers_at_start:
+        return None
+    if capacity.queued:
+        message = (
+            f"nodes of pool {name!r} come only for a ProvisioningRequest (queued: true), which berth does not make: the workers"
+            " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
+        )
+        return Problem((*path, "worker", "pool"), message)
+    if cluster.wait_until != "ready":
+        return None
+    message = (
+        f"waits up to {cluster.wait_timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
+        " after hours, and the update would fail; write `wait: {until: submitted}`"
+    )
+    return Problem((*path, "wait", "until"), message)
+
+
+def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where a worker's stated need of GPU memory is more than its share."""
+    pool, needed = pools[cluster.worker.pool], cluster.worker.gpu_memory
+    if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
+        return None
+    isolation = {
+        "none": "",
+        "mig": "",
+        "mps": "; MPS refuses allocations beyond the share",
+        "time-slicing": "; time-slicing does not isolate memory, so one pod can make its neighbours fail with out-of-memory errors",
+    }[pool.profile.kind]
+    have = plain(round(pool.offer.memory_gib, 1))
+    gpu = pool.settings.machine.gpu_product
+    message = (
+        f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi{isolation}"
+    )
+    return Problem((*path, "worker", "gpuMemory"), message)
+
+
+def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where Ray counts more GPUs on a worker than it has."""
+    worker = cluster.worker
+    if worker.ray_gpus is None or worker.ray_gpus <= worker.gpus:
+        return None
+    has = pools[worker.pool].counted(worker.gpus) if worker.gpus else "none"
+    message = (
+        f"Ray hands out {worker.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others finds none; take"
+        " `rayGpus` out for as many as there are"
+    )
+    return Problem((*path, "worker", "rayGpus"), message)
+
+
+def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+    """A warning where a service's pool has no room for the second cluster that an edit of the first one makes."""
+    pool, gpus = pools[cluster.worker.pool], cluster.worker.gpus * cluster.workers_at_start
+    if not gpus or 2 * gpus <= pool.at_most:
+        return None
+    message = (
+        f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool {pool.name!r} tops out at"
+        f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or write"
+        " `upgradeStrategy: Recreate`, which interrupts the service"
+    )
+    return Problem((*path, "upgradeStrategy"), message)
+
+
+def demands_of(cluster: RayClusterSettings) -> list[Demand]:
+    """What the cluster asks of its pools at start."""
+    workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head
+    return [
+        Demand(
+            owner=cluster.name,
+            pool=pod.pool,
+            gpus=gpus * count,
+            nics=nics * count,
+            cores=parse_quantity(pod.cpu) * count,
+            memory_gib=parse_quantity(pod.memory) * count / GIB,
+        )
+        for gpus, nics, count, pod in ((worker.gpus, worker.nics, workers, worker), (0, 0, 1, head))
+    ]
+
+
+def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterable[Problem]:
+    """Pools of which more is asked at start than they can ever have, with the sum."""
+    for name, pool in pools.items():
+        asking = [demand for demand in demands if demand.pool == name]
+        machine, nodes, each = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
+        nics = nodes * each
+        path = (*root, name) if root[-1] == "pools" else root
+        whole = f"{nodes} × {machine.name}"
+        for what, tops_out, made_of, amounts in (
+            (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
+            # Where the pool has none at all, that is said of each RayCluster that asks for some.
+            (
+                "RDMA NICs",
+                Decimal(nics),
+                f"{whole} with {each}",
+                [Decimal(demand.nics if nics else 0) for demand in asking],
+            ),
+            ("cores", Decimal(nodes * machine.vcpus), whole, [demand.cores for demand in asking]),
+            ("GiB of memory", Decimal(nodes * machine.memory_gib), whole, [demand.memory_gib for demand in asking]),
+        ):
+            if sum(amounts) <= tops_out:
+                continue
+            shares: dict[str, Decimal] = {}
+            for demand, amount in zip(asking, amounts, strict=True):
+                shares[demand.owner] = shares.get(demand.owner, Decimal(0)) + amount
+            listed = " + ".join(f"{owner} {plain(amount)}" for owner, amount in shares.items() if amount)
+            yield Problem(
+                path,
+                f"pool {name!r} tops out at {plain(tops_out)} {what} ({made_of}), but {listed} ="
+                f" {plain(sum(shares.values(), Decimal(0)))} are asked; add nodes or ask for less",
+            )
+
+
+def plain(amount: Decimal) -> str:
+    """A number without exponent or needless zeros."""
+    return f"{amount.normalize():f}"

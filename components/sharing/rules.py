@@ -1,0 +1,307 @@
+"""GPUs: who installs the driver, who advertises them, how they are shared, and RDMA beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path, Problem
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.hardware import mig
+from berth.components.hardware.machines import MACHINES
+from berth.components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY, label_command, serving_labels
+from berth.components.sharing.pools import Pool, has_instances, offered
+from berth.components.sharing.settings import Profiles
+from berth.stacks.settings.environment import EnvironmentSettings
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """What is wrong with the GPUs of pools, by themselves and together."""
+    yield from _counted_beside_claims(settings)
+    yield from _contradicting_labels(settings)
+    yield from _mps_beside_mixed_mig(settings)
+    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.kind != "none":
+        yield Problem(
+            ("environment", "sharing", WHOLE_KEY),
+            f"the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the {whole.kind}"
+            " profile another name",
+            of_key=True,
+        )
+    strategies: dict[str, str] = {}
+    drivers: dict[bool, str] = {}
+    for name, pool in settings.pools.items():
+        path: Path = ("environment", "pools", name)
+        yield from _own_problems(pool, settings, path)
+        if not pool.by_operator:
+            continue
+        other = drivers.setdefault(pool.driver == "operator", name)
+        if drivers.keys() == {True, False} and other == name:
+            yield Problem(
+                (*path, "driver"),
+                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the driver, which"
+                " is one switch for the cluster; give both the same `driver`, or leave one to GKE (gpuManagement: gke)",
+            )
+        profile = settings.sharing.get(pool.sharing or "")
+        if profile and profile.strategy:
+            strategies.setdefault(profile.strategy, name)
+            if len(strategies) > 1:
+                yield Problem(
+                    (*path, "sharing"),
+                    f"pools {' and '.join(sorted(strategies.values()))} use MIG with different strategies, which is one setting"
+                    " for the cluster; make both single or both mixed",
+                )
+
+
+def _counted_beside_claims(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Counted GPUs and claimed NICs in one pod, where other pods claim GPUs.
+
+    The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since 1.36 the scheduler goes by that, and
+    fails to bind a pod with a claim of its own whose counted GPUs a device plugin has ("nil or empty request mappings": kubernetes
+    v1.36.3, pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go).
+    """
+    claimed = [name for name, pool in settings.pools.items() if pool.by_dra]
+    for name, pool in settings.pools.items():
+        if claimed and pool.machine.gpus and not pool.by_dra and pool.rdma != "none":
+            yield Problem(
+                ("environment", "pools", name, "gpuAllocation"),
+                f"GPUs of pool {claimed[0]!r} are claimed, and with NVIDIA's DRA driver in the cluster Kubernetes 1.36 starts no pod that"
+                " counts its GPUs and claims its NICs, as workers do here; write `gpuAllocation: dra` for both pools, or for none",
+            )
+
+
+def _own_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+    machine, profiles = pool.machine, settings.sharing
+    for key, value in (
+        ("sharing", pool.sharing),
+        ("gpuManagement", pool.gpu_management),
+        ("driver", pool.driver != "gke"),
+        ("driverVersion", pool.driver_version),
+        ("gpuAllocation", pool.gpu_allocation == "dra"),
+    ):
+        if value and not machine.gpus:
+            yield Problem((*path, key), f"{machine.name} has no GPUs; take this line out")
+    if pool.rdma != "none":
+        yield from _rdma_problems(pool, path)
+    if pool.by_dra:
+        yield from _claim_problems(pool, path)
+        yield from _claimed_sharing_problems(pool, settings, path)
+    elif machine.gpus:
+        yield from _plugin_problems(pool, profiles, path)
+
+
+def _plugin_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterable[Problem]:
+    """GPUs that a device plugin advertises."""
+    if pool.sharing and pool.gpu_management == "gke":
+        yield Problem(
+            (*path, "gpuManagement"),
+            "GKE's own device plugin does not read berth's sharing profiles; take this line out, and the GPU Operator serves"
+            " the pool",
+        )
+    if pool.driver == "operator" and pool.node_image == "cos":
+        yield Problem(
+            (*path, "driver"),
+            "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or `nodeImage: ubuntu`",
+        )
+    if pool.driver == "gke" and pool.node_image == "ubuntu" and pool.by_operator:
+        yield Problem(
+            (*path, "driver"),
+            "Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS; on Ubuntu use"
+            " `driver: operator` or `driver: preinstalled`",
+        )
+    if pool.driver == "operator" and not pool.by_operator:
+        yield Problem((*path, "driver"), "the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`")
+    yield from _driver_problems(pool, path)
+    if pool.sharing is not None:
+        yield from _sharing_problems(pool, pool.sharing, profiles, path)
+
+
+def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    """GPUs that pods claim.
+
+    Source: "Prepare GKE infrastructure for DRA workloads", limitations
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no driver by GKE's own automation.
+    """
+    rests = ((*path, "gpuAllocation"),)
+    if pool.gpu_management:
+        whose = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
+        yield Problem(
+            (*path, "gpuManagement"),
+            f"{whose} would hand out the GPUs that NVIDIA's DRA driver hands out (gpuAllocation: dra), each to two pods; take one of"
+            " the two lines out",
+            rests_on=rests,
+        )
+    if pool.node_image != "cos":
+        yield Problem(
+            (*path, "nodeImage"),
+            "berth tells NVIDIA's DRA driver one place of the GPU driver, that of Container-Optimized OS; take this line out, or"
+            " `gpuAllocation`",
+            rests_on=rests,
+        )
+    if pool.driver == "operator":
+        yield Problem(
+            (*path, "driver"),
+            "the GPU Operator has no daemons, and so installs no driver, on nodes whose GPUs are claimed (gpuAllocation: dra); use"
+            " `driver: gke` for Google's installer, or `driver: preinstalled`",
+            rests_on=rests,
+        )
+    if pool.driver_version:
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE installs no driver by itself where GPUs are claimed (gpuAllocation: dra): Google's installer does, with the version"
+            " that belongs to the node's image; take this line out",
+            rests_on=rests,
+        )
+
+
+def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+    """Claimed GPUs that are shared.
+
+    GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG instances that it finds, and cuts
+    none (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates): so nodes of another make can
+    have them.
+    """
+    profile = settings.sharing.get(pool.sharing or "")
+    if profile is None or (profile.kind == "mig" and settings.cluster.existing):
+        if pool.sharing:
+            yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
+        if profile and pool.rdma != "none":
+            yield Problem(
+                (*path, "rdma"),
+                "a claim pairs NICs with whole GPUs, not with MIG instances; write `rdma: none`, or take `sharing` out",
+            )
+        return
+    yield Problem(
+        (*path, "sharing"),
+        "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is for a whole one;"
+        " share the GPUs of another pool, or take `gpuAllocation` out",
+        rests_on=((*path, "gpuAllocation"),),
+    )
+
+
+def _contradicting_labels(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Labels of a pool's `labels` that say something else about its GPUs than its settings do."""
+    for name, pool in offered(settings.pools, settings.sharing).items():
+        labels = serving_labels(pool)
+        for key, value in pool.settings.labels.items():
+            chooses = key in (CONFIG_LABEL, MIG_LABEL)
+            if (key in labels or chooses) and labels.get(key) != value:
+                says = f"is {labels[key]}" if key in labels else "is not there"
+                yield Problem(
+                    ("environment", "pools", name, "labels", key),
+                    f"by the pool's settings {key} {says}, and a node with {value} would not offer what berth counts on; take this"
+                    " line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
+                    of_key=True,
+                )
+
+
+def _mps_beside_mixed_mig(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """MPS on one pool, and MIG with strategy mixed on another.
+
+    The operator hands the cluster's strategy to every device plugin as a variable, which goes before the plugin's own config, and
+    the plugin ends at once with MPS and mixed (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
+    """
+    served = {
+        name: pool for name, pool in offered(settings.pools, settings.sharing).items() if pool.settings.by_operator
+    }
+    mixed = next((name for name, pool in served.items() if pool.profile.strategy == "mixed"), None)
+    for name, pool in served.items():
+        if mixed and pool.profile.kind == "mps":
+            yield Problem(
+                ("environment", "pools", name, "sharing"),
+                f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and NVIDIA's device plugin does not"
+                " start with it where GPUs are shared by MPS; use strategy single there, or time-slicing here",
+            )
+
+
+def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Warnings about labels on the nodes of an existing cluster, which berth does not set."""
+    if not settings.cluster.existing:
+        return
+    pools = offered(settings.pools, settings.sharing)
+    operator = any(pool.settings.by_operator for pool in pools.values())
+    for name, pool in pools.items():
+        labels = serving_labels(pool)
+        if labels and (operator or pool.settings.by_dra):
+            yield Problem(
+                ("environment", "pools", name),
+                f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabelled(pool)}; run:"
+                f" {label_command(name, labels)}, and give the node pool the same labels for nodes that come later",
+                of_key=True,
+            )
+
+
+def _unlabelled(pool: Pool) -> str:
+    """Effect on nodes of a pool that lack the pool's labels."""
+    if pool.settings.by_dra:
+        return "a device plugin hands out the same GPUs as claims do, each to two pods"
+    if not pool.settings.by_operator:
+        return (
+            "the GPU Operator, which takes every node with an NVIDIA device, runs a second device plugin beside GKE's"
+        )
+    whole = "" if pool.profile.kind == "none" else ", which there has whole GPUs"
+    return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
+
+
+def _driver_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    if pool.driver_version and pool.by_operator:
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator serves them, with the version"
+            " of Google's installer or its own; take this line out",
+        )
+    elif pool.driver_version and pool.driver == "preinstalled":
+        yield Problem(
+            (*path, "driverVersion"),
+            "with `driver: preinstalled` GKE installs no driver; take one of the two lines out",
+        )
+    elif pool.driver_version == "latest" and pool.node_image == "ubuntu":
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out",
+        )
+    if pool.secure_boot and pool.driver == "operator":
+        yield Problem(
+            (*path, "secureBoot"),
+            "the GPU Operator builds a driver that nobody signed, and secure boot would not load it; take this line out, or leave"
+            " the driver to GKE (driver: gke)",
+        )
+
+
+_OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
+
+
+def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    if not pool.machine.rdma:
+        with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
+        other = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
+        instead = f", its GPUs' NICs are for {other}" if other else ""
+        yield Problem(
+            (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
+        )
+    if pool.node_image != "cos":
+        yield Problem((*path, "rdma"), "RDMA on GKE needs Container-Optimized OS; take `nodeImage` out")
+    if pool.sharing and not pool.by_dra:
+        yield Problem(
+            (*path, "sharing"),
+            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs and all"
+            " NICs; share the GPUs of another pool, or set `rdma: none`",
+        )
+
+
+def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:
+    machine, profile = pool.machine, profiles.get(name)
+    if profile is None:
+        known = did_you_mean(name, profiles) or "; `sharing:` has none"
+        yield Problem((*path, "sharing"), f"there is no sharing profile {name!r}{known}")
+    elif profile.kind == "mig" and machine.accelerator not in mig.INSTANCES:
+        yield Problem(
+            (*path, "sharing"),
+            f"{machine.gpu_product} ({machine.name}) has no MIG; share it by time-slicing or MPS",
+        )
+    elif not has_instances(pool, profile):
+        instances = mig.INSTANCES[machine.accelerator]
+        yield Problem(
+            (*path, "sharing"),
+            f"{machine.gpu_product} has no MIG profile {profile.profile}{did_you_mean(str(profile.profile), instances)};"
+            f" it has {', '.join(instances)}",
+        )

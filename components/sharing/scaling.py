@@ -1,0 +1,122 @@
+"""GKE's cluster autoscaler: pools that it can never grow, or grows only in some states.
+
+Sources: kubernetes/autoscaler at 55c37cd5 (cluster-autoscaler/cloudprovider/gce/templates.go, BuildCapacity: the template of a
+node that is not there has nvidia.com/gpu for each accelerator; gce_cloud_provider.go, TemplateNodeInfo: it has no
+ResourceSlices) and kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/processors/customresources/gpu_processor.go: a node with
+an accelerator label and no nvidia.com/gpu counts as unready; pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go: such
+a node is never a template; pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler is built from them, and its
+additions are not public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from berth.components.core.bounds import Bounds
+from berth.components.core.problems import Path, Problem
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.sharing.settings import WHOLE, SharingProfile
+from berth.stacks.settings.environment import EnvironmentSettings
+
+# Defaults of the flags ok-total-unready-count and max-total-unready-percentage (pkg/config/flags/flags.go).
+_UNREADY_NODES, _UNREADY_PERCENT = 3, 45
+
+
+def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Pools whose autoscaling can never work."""
+    if not settings.cluster.existing:
+        yield from _never(settings)
+
+
+def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Pools whose autoscaling works in some states only, and on existing clusters those where it likely never works."""
+    if settings.cluster.existing:
+        yield from _never(settings)
+    for name, pool in settings.pools.items():
+        if not _scales(pool):
+            continue
+        if pool.nodes_at_least == 0 and pool.rdma != "none" and not _never_by_nics(pool):
+            yield Problem(
+                _nodes(name),
+                "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet: while the pool has"
+                f" no node, it may never add one for pods that claim NICs; {_with_a_node(pool)}",
+            )
+        if _profile(pool, settings).kind == "mig" and not _unseen(pool, settings):
+            yield Problem(
+                _nodes(name),
+                "the GPUs of a new node are cut only after it has joined (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that"
+                " it was added for may start on a whole GPU, or find none until somebody sets the label nvidia.com/mig.config again;"
+                " write a number of nodes",
+            )
+    yield from _stopped(settings)
+
+
+def _never(settings: EnvironmentSettings) -> Iterable[Problem]:
+    for name, pool in settings.pools.items():
+        if not _scales(pool):
+            continue
+        if resource := _unseen(pool, settings):
+            yield Problem(
+                _nodes(name),
+                f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise {resource}: it would add"
+                f" no node for pods that wait, and take the pool's nodes for broken ones; {_ways_to_be_seen(pool, settings)}",
+                rests_on=(("environment", "sharing", pool.sharing or ""),),
+            )
+        if _never_by_nics(pool):
+            yield Problem(
+                _nodes(name),
+                "pods claim the RDMA NICs of this pool, and GKE's cluster autoscaler does not know which NICs a node has that is not"
+                f" there yet: it would never add the first one; {_with_a_node(pool)}",
+            )
+
+
+def _scales(pool: PoolSettings) -> bool:
+    return isinstance(pool.nodes, Bounds) and pool.nodes.min < pool.nodes.max
+
+
+def _never_by_nics(pool: PoolSettings) -> bool:
+    """DraNet's NICs from zero nodes; what a ProvisioningRequest brings (queued) is GKE's own and not public."""
+    return pool.rdma == "networks" and pool.nodes_at_least == 0 and not pool.capacity.queued
+
+
+def _with_a_node(pool: PoolSettings) -> str:
+    if pool.capacity.kind == "flex-start":
+        return "take machines that can stay (a reservation or spot) with one node or more, or write `rdma: none`"
+    return f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
+
+
+def _profile(pool: PoolSettings, settings: EnvironmentSettings) -> SharingProfile:
+    return settings.sharing.get(pool.sharing or "", WHOLE) if pool.by_operator else WHOLE
+
+
+def _unseen(pool: PoolSettings, settings: EnvironmentSettings) -> str:
+    """The resource that nodes of a pool advertise in place of nvidia.com/gpu; empty where it is that one, or none."""
+    profile = _profile(pool, settings)
+    if profile.rename_by_default:
+        return "nvidia.com/gpu.shared"
+    return f"nvidia.com/mig-{profile.profile}" if profile.strategy == "mixed" else ""
+
+
+def _ways_to_be_seen(pool: PoolSettings, settings: EnvironmentSettings) -> str:
+    if _profile(pool, settings).rename_by_default:
+        return f"write a number of nodes, or take `renameByDefault` out of profile {pool.sharing!r}"
+    return f"write a number of nodes, or `strategy: single` in profile {pool.sharing!r}"
+
+
+def _stopped(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Nodes that count as broken, of which some stop the autoscaling of all pools."""
+    scaled = [name for name, pool in settings.pools.items() if _scales(pool) and not _unseen(pool, settings)]
+    unseen = {name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)}
+    broken = sum(unseen.values())
+    others = sum(pool.nodes_at_least for name, pool in settings.pools.items() if name not in unseen)
+    if scaled and broken > _UNREADY_NODES and broken * 100 > _UNREADY_PERCENT * (broken + others):
+        yield Problem(
+            ("environment", "pools", next(iter(unseen)), "sharing"),
+            f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and takes the {broken} nodes that advertise another resource"
+            f" ({', '.join(unseen)}) for broken ones; it stops for all pools ({', '.join(scaled)}) where more than {_UNREADY_NODES}"
+            f" nodes and {_UNREADY_PERCENT} % of all are broken: have fewer such nodes, or let them advertise nvidia.com/gpu",
+        )
+
+
+def _nodes(name: str) -> Path:
+    return ("environment", "pools", name, "nodes")

@@ -1,0 +1,125 @@
+"""Resources in the field's words, and what they belong to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from berth.components.plan.fleet import occupant_of
+from berth.components.plan.plan import Plan, Step
+
+_TYPES = {
+    "gcp:container/nodePool:NodePool": "node pool",
+    "gcp:container/cluster:Cluster": "GKE cluster",
+    "gcp:compute/network:Network": "VPC network",
+    "gcp:compute/subnetwork:Subnetwork": "subnetwork",
+    "gcp:compute/firewall:Firewall": "firewall rule",
+    "gcp:compute/router:Router": "Cloud Router",
+    "gcp:compute/routerNat:RouterNat": "Cloud NAT",
+    "gcp:compute/resourcePolicy:ResourcePolicy": "placement policy",
+    "kubernetes:helm.sh/v3:Release": "Helm release",
+}
+
+# Components in the order in which they are shown.
+_COMPONENTS = {
+    "berth:gke:Network": "network",
+    "berth:gke:Cluster": "GKE cluster",
+    "berth:gke:NodePool": "node pool",
+    "berth:operators:KubeRay": "KubeRay operator",
+    "berth:operators:DriverInstaller": "GPU driver installer",
+    "berth:operators:GpuOperator": "GPU Operator",
+    "berth:operators:GpuDra": "GPU DRA driver",
+    "berth:operators:DraNet": "DraNet",
+    "berth:operators:Gib": "gIB",
+    "berth:index:Berth": "berth",
+}
+_NAMELESS = {
+    *("network", "GKE cluster", "KubeRay operator", "GPU driver installer", "GPU Operator", "GPU DRA driver", "DraNet"),
+    "gIB",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A component with those of its resources that change.
+
+    Attributes:
+        title: what it is, in the field's words: `node pool train`, `berth alice`.
+        steps: its changes.
+    """
+
+    title: str
+    steps: Sequence[Step]
+
+
+def word_of(resource_type: str) -> str:
+    """A resource's type in the field's words: `node pool`, `RayCluster`, `Helm release`."""
+    if resource_type in _TYPES:
+        return _TYPES[resource_type]
+    kind = resource_type.rsplit(":", 1)[-1]
+    # A Kubernetes kind is a name; another provider's type is some words.
+    return kind if resource_type.startswith("kubernetes:") else _spaced(kind)
+
+
+def _spaced(kind: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()
+
+
+def groups_of(plan: Plan) -> list[Group]:
+    """A plan's changes by the component that they belong to."""
+    components = {step.urn: step for step in plan.steps if not step.custom}
+    by_component: dict[str, list[Step]] = {}
+    for step in plan.changes:
+        by_component.setdefault(_component(step, components), []).append(step)
+    order = list(_COMPONENTS)
+
+    def rank(urn: str) -> tuple[int, str]:
+        its_type = components[urn].type if urn in components else ""
+        return order.index(its_type) if its_type in order else len(order), urn
+
+    return [
+        Group(_title(components.get(urn), by_component[urn], plan), sorted(by_component[urn], key=_place))
+        for urn in sorted(by_component, key=rank)
+    ]
+
+
+def _place(step: Step) -> tuple[int, str, list[int | str]]:
+    """Where a change stands in its component: by type, then by name, as people count. The engine's order is chance."""
+    types = list(_TYPES)
+    parts: list[int | str] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)]
+    return types.index(step.type) if step.type in types else len(types), step.type, parts
+
+
+def titles_of(plan: Plan) -> Mapping[str, str]:
+    """For each change, by URN, the title of its component."""
+    return {step.urn: group.title for group in groups_of(plan) for step in group.steps}
+
+
+def _component(step: Step, components: Mapping[str, Step]) -> str:
+    """The outermost component that a resource is in, "" where it is in none."""
+    found, state = "", step.new or step.old
+    while state and state.parent in components and components[state.parent].type != "pulumi:pulumi:Stack":
+        found = state.parent
+        state = components[found].new or components[found].old
+    return found
+
+
+def _title(component: Step | None, steps: Sequence[Step], plan: Plan) -> str:
+    if component is None:
+        return "on its own"
+    word = _COMPONENTS.get(component.type, _spaced(component.type.rsplit(":", 1)[-1]))
+    if word in _NAMELESS:
+        return word
+    if word == "berth":
+        word = _kind(component, steps, plan)
+    return f"{word} {component.name}"
+
+
+def _kind(component: Step, steps: Sequence[Step], plan: Plan) -> str:
+    """An engineer's berth, or a named cluster: its RayCluster's labels tell."""
+    for step in (*steps, *plan.steps):
+        state = step.new or step.old
+        if state and state.parent == component.urn and step.type.endswith(":RayCluster"):
+            return "cluster" if occupant_of(state.inputs).kind == "cluster" else "berth"
+    return "berth"
