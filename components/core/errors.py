@@ -1,0 +1,36 @@
+"""Error base of berth: every failure that a person is told about carries its exit code, its place and its remedy."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+BAD_INPUT = 2
+"""Exit code: the input is wrong, and nothing was changed."""
+
+FAILED = 1
+"""Exit code: work began and failed, or something could not be asked."""
+
+
+class BerthError(Exception):
+    """Failure that is reported as text and an exit code, never as a traceback.
+
+    Attributes:
+        problem: what is wrong, and what happens because of it.
+        remedy: the command or value that fixes it; empty where the problem's text has it.
+        place: file and line, or another place to look at; empty where there is none.
+        code: exit code of a command that ends with this error.
+    """
+
+    default_code: ClassVar[int] = FAILED
+
+    def __init__(self, problem: str, remedy: str = "", *, place: str = "", code: int | None = None) -> None:
+        self.problem, self.remedy, self.place = problem, remedy, place
+        self.code = self.default_code if code is None else code
+        where = f"{place}: " if place else ""
+        super().__init__(f"{where}{problem}\n{remedy}" if remedy else f"{where}{problem}")
+
+
+class BadInputError(BerthError):
+    """Input that cannot be used: a setting, an argument, a file. Nothing was changed."""
+
+    default_code = BAD_INPUT
