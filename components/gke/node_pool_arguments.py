@@ -12,8 +12,8 @@ from typing import Any
 
 from berth.components.gke.capacity_arguments import care_of, machines_of, size_of
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
-from berth.components.gke.placement import QUEUED
 from berth.components.gke.pool_settings import PoolSettings
+from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
 from berth.components.sharing.device_plugin import node_labels
 from berth.components.sharing.pools import Pool
 
@@ -23,10 +23,6 @@ _TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SC
 
 RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
 """TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
-
-DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
-"""Node label for which GKE runs its managed DRANET (docs.cloud.google.com/kubernetes-engine, "Allocate network resources by
-using managed DRANET")."""
 
 IGNORED_CHANGES = ["initialNodeCount"]
 """It counts only when the pool is made. Each resize by the autoscaler or by hand changes what GKE reports, and a difference
@@ -116,7 +112,7 @@ def _labels(pool: Pool) -> dict[str, str]:
     return {
         **settings.labels,
         **node_labels(pool),
-        **({DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
+        **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
         **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from berth.components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
 from berth.components.sharing.pools import Pools
 
 Occupants = Mapping[str, Sequence[str]]

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
+from berth.components.hardware.names import MIG_LABEL
 from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_away, sitting_on, where_somebody_works
 from berth.components.plan.fleet import Fleet, NodePool, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
-from berth.components.sharing.device_plugin import MIG_LABEL
 from berth.components.sharing.disturbance import of_labels
 
 # Fields that say how many nodes there are, and where.
