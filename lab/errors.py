@@ -1,25 +1,7 @@
-"""The lab's own error: what is wrong and what mends it, for people; never shown with a traceback."""
+"""Error of the lab, and its exit codes."""
 
-from __future__ import annotations
+from berth.components.core.errors import BAD_INPUT as USAGE
+from berth.components.core.errors import FAILED
+from berth.components.core.errors import BerthError as LabError
 
-USAGE = 2
-"""Exit code when nothing was started: the request can't be carried out as it stands."""
-
-FAILED = 1
-"""Exit code when work began and failed."""
-
-
-class LabError(Exception):
-    """Something that the person at the terminal can mend.
-
-    Attributes:
-        problem: what is wrong, and what happened because of it.
-        remedy: what to do about it.
-        code: the exit code of a command that ends with it (`USAGE` or `FAILED`).
-    """
-
-    def __init__(self, problem: str, remedy: str, *, code: int = FAILED) -> None:
-        super().__init__(f"{problem}\n{remedy}")
-        self.problem = problem
-        self.remedy = remedy
-        self.code = code
+__all__ = ["FAILED", "USAGE", "LabError"]

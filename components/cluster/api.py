@@ -15,6 +15,8 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from berth.components.core.errors import BerthError
+
 Object = dict[str, Any]
 """A Kubernetes object as the API server gives it."""
 
@@ -36,7 +38,7 @@ _CONFLICT = 409
 _FIRST_ERROR = 400
 
 
-class ClusterError(Exception):
+class ClusterError(BerthError):
     """The API server does not answer, or refuses; the text says which and why."""
 
 
