@@ -9,7 +9,7 @@ from typing import Any
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest
 from berth.components.fabric import Claim, Parts, claim_of, parts_of
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import pods as nested
 from berth.components.ray.settings import RayClusterSettings, Worker

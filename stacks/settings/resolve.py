@@ -10,7 +10,7 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import alignment_warning, fabric_problems, nccl_of, nics_of, resource_problem
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
