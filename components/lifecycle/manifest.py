@@ -10,12 +10,12 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core.manifest import Manifest
-from berth.components.gke.placement import on_pools, tolerations
+from berth.components.gke import on_pools, tolerations
 from berth.components.isolation.network_policy import DASHBOARD
 from berth.components.isolation.pod_security import ENFORCE, RESTRICTED_CONTAINER, RESTRICTED_POD
 from berth.components.isolation.settings import PRODUCTION
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 NAMESPACE = "berth-keeper"
 """Where the keeper runs; no berth can be named `keeper`."""
