@@ -24,7 +24,7 @@ from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, 
 from berth.components.cluster.device_inventory import inventory_of
 from berth.components.cluster.devices import NETWORK_PODS, NOTHING, Inventory
 from berth.components.cluster.nodes import is_ready
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
 from berth.components.ray.readiness import reasons_of
 from berth.components.sharing.pools import Pool as OfferedPool

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from berth.components.core.manifest import Manifest
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import network_policy, pod_security, quota, rbac
 from berth.components.isolation.settings import IsolationSettings, PodSecurity
 from berth.components.isolation.templates import autoscales, cluster_spec, templates
 from berth.components.operators.settings import KubeRaySettings
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing.pools import Pools
-from berth.components.sharing.settings import GPU
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def isolation(
         # By other names too, such as that of shares, a berth gets no GPUs of pools that are not its own.
         offers = {pool.offer.resource for pool in pools.values() if pool.offer}
         objects += [
-            quota.resource_quota(namespace, labels, given, withheld={GPU, *offers}),
+            quota.resource_quota(namespace, labels, given, withheld={GPU_RESOURCE, *offers}),
             *([quota.rank_quota(namespace, labels, settings.priority)] if settings.priority else []),
             quota.limit_range(namespace, labels),
         ]

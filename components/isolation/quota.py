@@ -7,9 +7,9 @@ from decimal import ROUND_CEILING, Decimal
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.types import parse_quantity
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.templates import Object, autoscales, templates
 from berth.components.ray.condition import claimed_gpus_of
-from berth.components.sharing.settings import GPU
 
 NAME = "berth"
 """Name of the ResourceQuota of cores, memory and GPUs, and of the LimitRange."""
@@ -51,7 +51,7 @@ def resource_quota(
             asked = _asked(template["spec"], "requests", beside)
             if claimed := claimed_gpus_of(template):
                 # NVIDIA's class of claimed GPUs calls them nvidia.com/gpu, and by that name a quota counts them (Kubernetes 1.36).
-                asked = _sum(asked, {GPU: Decimal(claimed)})
+                asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
             claims += count * len(template["spec"].get("resourceClaims") or [])

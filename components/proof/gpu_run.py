@@ -18,7 +18,7 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.cuda_vector_add import (
     CONTAINER,
     NAMESPACE,

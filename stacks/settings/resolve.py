@@ -11,7 +11,8 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
 from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
 from berth.components.nested.rules import nested_problems, nested_warning
@@ -31,7 +32,7 @@ from berth.components.ray.image import image_warning
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.sharing.pools import Pool, Pools, offered
-from berth.components.sharing.settings import GPU, SharingProfile
+from berth.components.sharing.settings import SharingProfile
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import problems_of, warnings_of
@@ -275,7 +276,7 @@ def _resolve(
             return None
         base = _whole_node(worker_pool).over(BUILT_IN)
     full = wanted.over(base)
-    advertised = worker_pool.offer.resource if worker_pool.offer else GPU
+    advertised = worker_pool.offer.resource if worker_pool.offer else GPU_RESOURCE
     resource = advertised if worker_pool.settings.by_dra else full.worker.gpu_resource or advertised
     if problem := resource_problem(full.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)
