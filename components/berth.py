@@ -9,10 +9,10 @@ from typing import Literal, get_args
 import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.cluster.resource_api import ResourceApi
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import MANAGED_BY, Manifest, forced, resource_type
 from berth.components.fabric.claims import claim_of, claim_template
-from berth.components.fabric.settings import ResourceApi
 from berth.components.isolation.berth import isolated, isolation
 from berth.components.isolation.settings import IsolationSettings
 from berth.components.lifecycle.manifest import in_berth, kept

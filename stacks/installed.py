@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pulumi
 
+from berth.components.cluster.resource_api import ResourceApi
 from berth.components.core.problems import Problem
-from berth.components.fabric.settings import ResourceApi
 from berth.components.operators import dranet, gib, gpu_dra, gpu_operator
 from berth.components.operators.driver_installer import DriverInstaller, wants_installer
 from berth.components.operators.kuberay import KubeRay

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from berth.components.cluster.resource_api import ResourceApi
 from berth.components.core.manifest import Manifest
-from berth.components.fabric.settings import ResourceApi
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT
 from berth.components.ray.settings import Worker
 from berth.components.sharing.pools import Pool

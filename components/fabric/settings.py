@@ -15,9 +15,6 @@ _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4.yaml)."""
 
-ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
-"""Versions of the API group resource.k8s.io in which claims can be made, the newest first."""
-
 Profile = Literal["a4", "a3-ultra", "single-node", "none"]
 
 GIB_PROFILES: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}

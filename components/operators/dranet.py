@@ -15,9 +15,9 @@ from typing import Any
 import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.cluster.resource_api import ResourceApi
 from berth.components.core.manifest import Manifest
 from berth.components.fabric.device_classes import dranet_class
-from berth.components.fabric.settings import ResourceApi
 from berth.components.gke import on_pools
 from berth.components.hardware.names import DRANET
 from berth.components.operators.helm import Chart, operator_namespace, release

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from berth.components.cluster.resource_api import ResourceApi
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
-from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
+from berth.components.fabric.settings import nccl_of, nics_of
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings

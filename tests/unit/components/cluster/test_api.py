@@ -194,9 +194,9 @@ def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:
         list(server.api.watch(NODES, "1", 1))
 
 
-def test_a_refused_connection_is_an_unreachable_server(server: Server) -> None:
+def test_a_refused_connection_is_an_unreachable_server() -> None:
     # Nothing ever listens on port 1.
-    with pytest.raises(UnreachableError, match="127.0.0.1:1 does not answer: .*Connection refused") as raised:
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused") as raised:
         ClusterApi(kubeconfig(1)).list(NODES)
     assert "object at 0x" not in str(raised.value)
 
