@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
+
+from berth.components.hardware.names import ResourceApi
 
 if TYPE_CHECKING:
     from berth.components.cluster.api import ClusterApi, Object
 
 GROUP = "/apis/resource.k8s.io"
 
-ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
-"""Version of resource.k8s.io in which claims can be made, the newest first."""
-
 VERSIONS: tuple[ResourceApi, ...] = get_args(ResourceApi)
+"""Versions in which claims can be created, the newest first."""
 
 # GKE lets beta APIs be switched on kind by kind
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-beta-apis).
