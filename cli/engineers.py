@@ -30,7 +30,8 @@ from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import namespace_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
+from berth.components.core.owner import namespace_of
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")

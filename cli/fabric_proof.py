@@ -33,7 +33,8 @@ from berth.components.sharing.pools import Pool
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import Resolved, namespace_of, resolve_environment
+from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.components.core.owner import namespace_of
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024

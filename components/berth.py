@@ -23,7 +23,7 @@ from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
 from berth.components.sharing.pools import Pools
-from berth.stacks.settings.resolve import namespace_of
+from berth.components.core.owner import namespace_of
 
 ENVIRONMENT_LABEL = "berth/environment"
 STACK_LABEL = "berth/stack"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from berth.components.berth import OWNER_LABELS
+from berth.components.core.owner import OWNER_LABELS
 from berth.components.plan.effect import Effect, Level, Sitting, counted, sitting_whole
 from berth.components.plan.fleet import Fleet, Occupant, occupant_of
 from berth.components.plan.paths import below

@@ -16,7 +16,8 @@ from berth.stacks.policies import policy
 from berth.stacks.policies.judges import GKE_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, SERVICE, violations
 from berth.stacks.policies.policy import POLICIES, House, Planned, Waiver, how_to_waive, waivers
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract, Resolved, namespace_of
+from berth.stacks.settings.resolve import EnvironmentContract, Resolved
+from berth.components.core.owner import namespace_of
 
 # The setting that each policy is about, from a RayCluster's or the environment's settings on.
 _RAY_SETTING: dict[str, Path] = {

@@ -16,7 +16,8 @@ from berth.components.isolation.priority import priority_classes
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import namespace_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
+from berth.components.core.owner import namespace_of
 
 POOLS = {
     "cpu": {"machineType": "n2-standard-16", "nodes": 1},
