@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import pulumi
 
 from berth.components.berth import Berth
-from berth.components.core.owner import STACK_LABEL
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
 
 if TYPE_CHECKING:

@@ -8,8 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.gke.placement import POOL_LABEL
-from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG
+from berth.components.hardware.names import (
+    DRANET,
+    DRANET_DRIVER,
+    GPU,
+    MANAGED_DRANET_LABEL,
+    MANAGED_RDMA,
+    MIG,
+    POOL_LABEL,
+)
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]
@@ -343,10 +350,7 @@ def _of_node(node: str, kinds: Iterable[_Kind], holders: Mapping[Key, Claim]) ->
 
 def _where_to_look(kind: _Kind, nodes: Iterable[Object]) -> str:
     if kind.driver == DRANET_DRIVER:
-        managed = any(
-            (node["metadata"].get("labels") or {}).get("cloud.google.com/gke-networking-dra-driver") == "true"
-            for node in nodes
-        )
+        managed = any((node["metadata"].get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true" for node in nodes)
         if managed:
             return f"GKE's DRANET does not work there (kubectl get pods -n {MANAGED_NETWORK_NAMESPACE} -o wide)"
         return f"DraNet does not run there (kubectl get pods -A -l {NETWORK_PODS} -o wide), or the nodes have no RDMA networks"

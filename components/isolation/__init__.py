@@ -7,7 +7,7 @@ Belongs here: objects of a berth's namespace, and fields of its pods, that prote
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
 from berth.components.isolation.network_policy import (
     DASHBOARD,
-    SERVE,
+    SERVE_PORT,
     network_policy,
     peer,
     tcp,
@@ -30,6 +30,7 @@ from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
     Access,
+    AccessShape,
     IsolationSettings,
     PodSecurity,
     PriorityClass,
@@ -43,8 +44,9 @@ __all__ = [
     "RAY_USER",
     "RESTRICTED_CONTAINER",
     "RESTRICTED_POD",
-    "SERVE",
+    "SERVE_PORT",
     "Access",
+    "AccessShape",
     "Isolation",
     "IsolationInputs",
     "IsolationSettings",

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from berth.components.core.manifest import Manifest
-from berth.components.hardware.names import GPU
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import network_policy, pod_security, quota, rbac
 from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
@@ -69,7 +69,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
             namespace, labels, contents, inputs.kuberay, settings.reachable, inputs.clients
         )
     if settings.quotas:
-        withheld = {GPU, *inputs.gpu_resources}
+        withheld = {GPU_RESOURCE, *inputs.gpu_resources}
         objects.append(quota.resource_quota(namespace, labels, contents, withheld))
         objects += [quota.priority_quota(namespace, labels, priority)] if priority else []
         objects.append(quota.limit_range(namespace, labels))

@@ -13,7 +13,7 @@ from berth.components.core.manifest import Manifest
 from berth.components.isolation.pod_templates import autoscales
 from berth.components.operators import KubeRaySettings
 
-DASHBOARD, SERVE, METRICS = 8265, 8000, 8080
+DASHBOARD, SERVE_PORT, METRICS = 8265, 8000, 8080
 """Ports of Ray: a head's dashboard, Ray Serve, and every pod's metrics (KubeRay v1.6.2,
 ray-operator/controllers/ray/utils/constant.go)."""
 
@@ -76,7 +76,7 @@ def network_policies(
         "podSelector": _HEAD,
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE)},
+            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
             *_from_load_balancers(contents),
         ],
     }
@@ -89,7 +89,7 @@ def network_policies(
     ]
     if peers := [peer(name) for name in clients]:
         # Every pod with a replica takes requests.
-        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": tcp(SERVE)}]}
+        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": tcp(SERVE_PORT)}]}
         policies.append(network_policy({"name": "serve", **metadata}, spec))
     return policies
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 
-from berth.components.cluster import claimed_gpus_of
+from berth.components.cluster.gpus import claimed_gpus_of
 from berth.components.core.manifest import Manifest
 from berth.components.core.types import parse_quantity
-from berth.components.hardware.names import GPU
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.pod_templates import Object, autoscales, pod_templates
 
 NAME = "berth"
@@ -49,7 +49,7 @@ def resource_quota(
             asked = _asked(template["spec"], "requests", beside)
             if claimed := claimed_gpus_of(template):
                 # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
-                asked = _sum(asked, {GPU: Decimal(claimed)})
+                asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
             claims += count * len(template["spec"].get("resourceClaims") or [])

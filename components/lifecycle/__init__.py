@@ -7,7 +7,7 @@ decides and does in its pod (components/programs).
 from typing import TYPE_CHECKING, Any
 
 from berth.components.lifecycle.manifests import keeper_access, with_lifecycle
-from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, complete, lifecycle_problems
+from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
 
 if TYPE_CHECKING:
     from berth.components.lifecycle.component import Keeper, KeeperInputs
@@ -17,6 +17,7 @@ __all__ = [
     "KeeperInputs",
     "KeeperSettings",
     "Lifecycle",
+    "LifecycleShape",
     "complete",
     "keeper_access",
     "lifecycle_problems",
