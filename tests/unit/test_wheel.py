@@ -21,8 +21,9 @@ config:
     zone: us-central1-b
     pools:
       cpu: {machineType: n2-standard-16, nodes: 1}
+      dev: {machineType: g2-standard-24, nodes: 1}
     engineers:
-      alice: {workers: 0, head: {pool: cpu}, worker: {pool: cpu}}
+      alice: {worker: {pool: dev}}
 """
 
 
@@ -92,10 +93,10 @@ def test_an_installed_berth_checks_a_project_of_its_own(installed: Path, tmp_pat
     assert done.returncode == 0, done.stderr
     assert str(installed) in done.stderr
     assert "mine" in done.stdout
-    (tmp_path / "stacks/Pulumi.mine.yaml").write_text(STACK.replace("worker: {pool: cpu}", "worker: {pool: gpu}"))
+    (tmp_path / "stacks/Pulumi.mine.yaml").write_text(STACK.replace("worker: {pool: dev}", "worker: {pool: gpu}"))
     done = python(installed, tmp_path, "-c", run, "check", "mine")
     assert done.returncode == 2
-    assert "stacks/Pulumi.mine.yaml:8: " in done.stderr
+    assert "stacks/Pulumi.mine.yaml:9: " in done.stderr
 
 
 def test_what_a_check_imports_is_there_without_pulumi(installed: Path, tmp_path: Path) -> None:
