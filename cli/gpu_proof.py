@@ -22,7 +22,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
 from berth.components.proof.gpu_evidence import Verdict
 from berth.components.proof.gpu_run import GpuRun, PoolProof
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing import Pool, offered
 from berth.stacks import stack_file
 from berth.stacks.load import berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings

@@ -81,6 +81,8 @@ def parse(arguments: list[str], *, whole: bool) -> str:
         if not left:
             return "which verb?" if whole else ""
         name = left.pop(0)
+        if name == "--help":
+            return ""
         command = command.get_command(Context(command), name)
         if command is None:
             return f"there is no command {name!r}"
