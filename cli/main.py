@@ -35,7 +35,9 @@ class Verbs(TyperGroup):
         if group is None:
             group = typer.Typer(add_completion=False)
             group.command(cmd_name)(module.run)
-        return typer.main.get_command(group)
+        command = typer.main.get_command(group)
+        command.name = cmd_name
+        return command
 
     def invoke(self, ctx: Any) -> NoReturn:
         """Run a verb; end with its exit code, or that of the error that ended it."""
