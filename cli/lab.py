@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -192,7 +193,7 @@ def status(
 
         states = report.states(lab)
         if as_json:
-            print_json([state.as_dict() for state in states])
+            print_json([asdict(state) for state in states])
         else:
             report.show(states, report.resources(lab), placed(lab))
         if not states or any(state.problem for state in states):

@@ -44,7 +44,7 @@ def up(
             update.update(lab, progress, refresh=running.forgotten)
         realnode.up(lab, running.plane, progress)
         if berth:
-            berths.update(lab, progress)
+            update.update(lab, progress, stack=berths.STACK, refresh=True)
             berths.run_job(lab)
             progress.say(f"that its workers talk over their NICs is proven by `berth verify fabric -s {berths.STACK}`")
 
