@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
