@@ -1,7 +1,20 @@
-"""Error of the lab, and its exit codes."""
+"""Error of the lab: what is wrong and what fixes it, reported without a traceback."""
 
-from berth.components.core.errors import BAD_INPUT as USAGE
-from berth.components.core.errors import FAILED
-from berth.components.core.errors import BerthError as LabError
+from __future__ import annotations
 
-__all__ = ["FAILED", "USAGE", "LabError"]
+from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
+
+__all__ = ["FAILED", "USAGE", "LabError", "quoted"]
+
+USAGE = BAD_INPUT
+"""Exit code of a request that cannot be carried out as it stands; nothing was started."""
+
+
+class LabError(BerthError):
+    """Failure of the lab that the person at the terminal can fix."""
+
+
+def quoted(output: str, lines: int = 8) -> str:
+    """Return the last lines of a program's output, indented for an error's text."""
+    last = [line[:300] for line in output.splitlines() if line.strip()][-lines:]
+    return "\n".join(f"    {line}" for line in last) or "    (the output is empty)"

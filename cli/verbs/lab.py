@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -180,7 +181,7 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
     lab = _home(home)
     states = report.states(lab)
     if as_json:
-        print_json([state.as_dict() for state in states])
+        print_json([asdict(state) for state in states])
     else:
         report.show(states, report.resources(lab), placed(lab))
     if states and not any(state.problem for state in states):
@@ -216,7 +217,7 @@ def real_up(
             update.update(lab, progress, refresh=running.forgotten)
         realnode.up(lab, running.plane, progress)
         if berth:
-            berths.update(lab, progress)
+            update.update(lab, progress, stack=berths.STACK, refresh=True)
             berths.run_job(lab)
             progress.say(f"`berth verify fabric -s {berths.STACK}` proves that its workers talk over their NICs")
 
