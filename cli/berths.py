@@ -78,9 +78,6 @@ class Berth:
 
         Args:
             kind: `head` or `worker`; all without.
-
-        Raises:
-            ClusterError: the API server can't be asked.
         """
         selector = f"ray.io/cluster={self.key[1]}" + (f",ray.io/node-type={kind}" if kind else "")
         found, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
@@ -102,15 +99,7 @@ class Berth:
 
 
 def find(name: str | None, stack: str | None) -> Berth:
-    """A berth that is up.
-
-    Raises:
-        BadInputError: it can't be told which is meant, or there is no such berth.
-        NoSuchStackError: no such stack.
-        NotUpError: it, or its environment, is in the settings and not up.
-        StatusError: its environment can't be asked.
-        ClusterError: the API server can't be asked.
-    """
+    """A berth that is up."""
     named = which(name, stack)
     environment = brought_up(named.stack)
     api = ClusterApi(environment.kubeconfig)
@@ -161,10 +150,6 @@ def which(name: str | None, stack: str | None) -> Named:
     Args:
         name: the engineer's id or the cluster's name.
         stack: the environment's stack, or the engineer's own.
-
-    Raises:
-        BadInputError: neither is given, or it can't be told.
-        NoSuchStackError: no such stack.
     """
     if stack is not None:
         settings = settings_of(stack)

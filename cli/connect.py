@@ -97,15 +97,7 @@ def _assignments(variables: Mapping[str, str]) -> str:
 
 
 def connect(request: Request) -> int:
-    """Forward ports until Ctrl-C; the exit code.
-
-    Raises:
-        BadInputError: no such berth, or a port that is taken.
-        BerthError: there is nothing to connect to.
-        StatusError: the environment can't be asked.
-        ClusterError: the API server can't be asked.
-        KubectlError: kubectl is missing, or can't forward.
-    """
+    """Forward ports until Ctrl-C; the exit code."""
     berth = find(request.name, request.stack)
     head = ready_head(berth)
     ports = {DASHBOARD: _port(request.dashboard, DASHBOARD), CLIENT: _port(request.client, CLIENT)}
@@ -119,12 +111,7 @@ def connect(request: Request) -> int:
 
 
 def ready_head(berth: Berth) -> Object:
-    """The head pod of a berth that can be connected to.
-
-    Raises:
-        BerthError: there is none; the text says why.
-        ClusterError: the API server can't be asked.
-    """
+    """The head pod of a berth that can be connected to."""
     condition = condition_of(berth.cluster)
     if asleep := berth.asleep():
         raise BerthError(asleep)
@@ -143,11 +130,7 @@ def ready_head(berth: Berth) -> Object:
 
 
 def _port(given: int | None, usual: int) -> int:
-    """A port of this machine's loopback that is free.
-
-    Raises:
-        BadInputError: the given one is taken.
-    """
+    """A port of this machine's loopback that is free."""
     for port in (given or usual, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -170,12 +153,7 @@ def token_secret(cluster: Object) -> str | None:
 
 
 def read_token(berth: Berth) -> str | None:
-    """Ray's token of a berth; None for one without.
-
-    Raises:
-        BerthError: KubeRay has not made it yet.
-        ClusterError: it may not be read.
-    """
+    """Ray's token of a berth; None for one without."""
     name = token_secret(berth.cluster)
     if name is None:
         return None
@@ -280,11 +258,7 @@ def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
 
 
 def _next_head(berth: Berth) -> Object:
-    """The head, once there is one that is ready; why there is none is said whenever that changes.
-
-    Raises:
-        BerthError: the berth is suspended or gone: nothing comes by itself.
-    """
+    """The head, once there is one that is ready; why there is none is said whenever that changes."""
     told = ""
     namespace, name = berth.key
     while True:
@@ -308,13 +282,7 @@ def _next_head(berth: Berth) -> Object:
 
 
 def print_commands(request: Request) -> int:
-    """Print the commands that do the same; the exit code.
-
-    Raises:
-        BadInputError: no such berth.
-        StatusError: the environment can't be asked.
-        ClusterError: the API server can't be asked.
-    """
+    """Print the commands that do the same; the exit code."""
     berth = find(request.name, request.stack)
     addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, None)
     secret = token_secret(berth.cluster)

@@ -44,9 +44,6 @@ class Kubectl:
         Args:
             kubeconfig: as text.
             folder: a private one, which lives as long as this.
-
-        Raises:
-            BerthError: kubectl is not installed.
         """
         found = shutil.which("kubectl")
         if found is None:
@@ -56,11 +53,7 @@ class Kubectl:
         self._command = [found, "--kubeconfig", str(file)]
 
     def execute(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> str:
-        """Run a command in a container; what it prints.
-
-        Raises:
-            BerthError: it can't be run, or fails, or takes too long.
-        """
+        """Run a command in a container; what it prints."""
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         try:
             done = subprocess.run(
@@ -105,10 +98,6 @@ class Kubectl:
 
 @contextlib.contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Kubectl]:
-    """Kubectl on a cluster, its credentials gone when this is left.
-
-    Raises:
-        BerthError: kubectl is not installed.
-    """
+    """Kubectl on a cluster, its credentials gone when this is left."""
     with private_folder() as folder:
         yield Kubectl(kubeconfig, folder)

@@ -45,14 +45,7 @@ class Selection:
 
 
 def logs(name: str | None, stack: str | None, selection: Selection) -> int:
-    """Print a log; the exit code.
-
-    Raises:
-        BadInputError: no such berth or worker.
-        BerthError: there is no log.
-        StatusError: its environment can't be asked.
-        ClusterError: the API server can't be asked.
-    """
+    """Print a log; the exit code."""
     berth = find(name, stack)
     if selection.operator:
         lines: Iterable[str] = operator_lines(berth, selection.query)
@@ -73,13 +66,7 @@ def logs(name: str | None, stack: str | None, selection: Selection) -> int:
 
 
 def choose(berth: Berth, worker: int | None) -> Object:
-    """The head's pod, or a worker's.
-
-    Raises:
-        BadInputError: there is no such worker.
-        BerthError: there is no head.
-        ClusterError: the API server can't be asked.
-    """
+    """The head's pod, or a worker's."""
     pods = berth.pods("worker" if worker else "head")
     if not pods and (asleep := berth.asleep()):
         raise BerthError(asleep)

@@ -20,10 +20,6 @@ def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
     Args:
         berth: the berth.
         query: how its log is asked for, such as `follow`. `tailLines` counts the lines about the berth, not all.
-
-    Raises:
-        BerthError: there is none, or it has no log.
-        ClusterError: the API server can't be asked.
     """
     return about(berth, _lines(berth.api, berth.simulated_nodes, query))
 
@@ -51,11 +47,7 @@ def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str])
 
 
 def _of_the_lab() -> list[str]:
-    """Where the lab's nodes are simulated, the operator itself is a real process on this machine.
-
-    Raises:
-        BerthError: this is not the machine of the lab, or its environment is not set.
-    """
+    """Where the lab's nodes are simulated, the operator itself is a real process on this machine."""
     root = os.environ.get("BERTH_LAB")
     path = Path(root or "") / "logs" / "kuberay-operator.log"
     if not root or not path.is_file():

@@ -38,11 +38,7 @@ class Running:
 
 
 def running_on(berth: Berth, program: Kubectl) -> Running:
-    """What runs on a berth.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """What runs on a berth."""
     pods = berth.pods()
     head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
     if head is None:

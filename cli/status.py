@@ -134,13 +134,7 @@ class Fleet:
 
 
 def fleet_of(stack: str) -> Fleet:
-    """The fleet of an environment's stack; of an engineer's stack the environment's pools and that berth.
-
-    Raises:
-        NoSuchStackError: no such stack.
-        NotUpError: it was never brought up.
-        StatusError: Pulumi or the API server can't be asked.
-    """
+    """The fleet of an environment's stack; of an engineer's stack the environment's pools and that berth."""
     up = brought_up(stack)
     try:
         fleet = observe(ClusterApi(up.kubeconfig), stack, up.contract)
@@ -152,11 +146,7 @@ def fleet_of(stack: str) -> Fleet:
 
 
 def observe(api: ClusterApi, stack: str, contract: EnvironmentContract) -> Fleet:
-    """The fleet as the API server has it.
-
-    Raises:
-        ClusterError: it can't be asked.
-    """
+    """The fleet as the API server has it."""
     nodes, _ = api.list(NODES)
     pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
     found, _ = api.list(RAY_CLUSTERS, labelSelector=f"{ENVIRONMENT_LABEL}={contract.name}")
@@ -346,11 +336,7 @@ def _camel(value: Any) -> Any:
 
 
 def print_fleet(stack: str) -> None:
-    """Print an environment's fleet after it was brought up, and what to do next.
-
-    Raises:
-        StatusError: it can't be asked.
-    """
+    """Print an environment's fleet after it was brought up, and what to do next."""
     out.print(table(fleet_of(stack)))
     out.print("Next:")
     for command, meaning in (

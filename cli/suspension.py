@@ -23,14 +23,7 @@ LOST = 3
 
 
 def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
-    """Suspend a berth and wait until its pods are gone; the exit code.
-
-    Raises:
-        StatusError: the berth can't be found.
-        ClusterError: the API server can't be asked.
-        KubectlError: kubectl is missing.
-        ValueError: the timeout is no duration.
-    """
+    """Suspend a berth and wait until its pods are gone; the exit code."""
     seconds = seconds_of(timeout)
     berth = find(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
@@ -51,13 +44,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
 
 
 def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
-    """Wake a berth and wait until it is ready; the exit code.
-
-    Raises:
-        StatusError: the berth can't be found.
-        ClusterError: the API server can't be asked.
-        ValueError: the timeout is no duration.
-    """
+    """Wake a berth and wait until it is ready; the exit code."""
     seconds = seconds_of(timeout)
     berth = find(name, stack)
     condition = condition_of(berth.cluster)

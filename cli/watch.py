@@ -56,10 +56,6 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
         stack: an environment's stack, or an engineer's.
         interval: seconds between two looks.
         as_json: for a program.
-
-    Raises:
-        StatusError: the environment can't be asked.
-        ClusterError: its API server can't be asked at the first look.
     """
     up = brought_up(stack)
     api = ClusterApi(up.kubeconfig)
@@ -83,11 +79,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
 
 
 def look(api: ClusterApi, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
-    """The fleet of a stack as it is now, and what waits.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """The fleet of a stack as it is now, and what waits."""
     fleet = observe(api, stack, up.contract)
     on_it = f"{ENVIRONMENT_LABEL}={up.contract.name}"
     if up.stack != stack:

@@ -89,21 +89,13 @@ class Service:
 
 
 def jobs(api: ClusterApi, environment: str) -> list[Job]:
-    """The RayJobs that an environment's stacks made.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """The RayJobs that an environment's stacks made."""
     found, _ = api.list(RAY_JOBS, labelSelector=f"{ENVIRONMENT_LABEL}={environment},{OWNER_LABELS['job']}")
     return [_job(api, each) for each in found]
 
 
 def services(api: ClusterApi, environment: str) -> list[Service]:
-    """The RayServices that an environment's stacks made.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """The RayServices that an environment's stacks made."""
     found, _ = api.list(RAY_SERVICES, labelSelector=f"{ENVIRONMENT_LABEL}={environment},{OWNER_LABELS['service']}")
     return [_service(api, each) for each in found]
 

@@ -58,11 +58,7 @@ class Options:
 
 
 def run(stack: str, options: Options) -> int:
-    """Show what `pulumi up` would do to a stack; the exit code.
-
-    Raises:
-        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
-    """
+    """Show what `pulumi up` would do to a stack; the exit code."""
     report = planned(stack, refresh=options.refresh)
     print_warnings(report.warnings)
     _show(report, options.rendering)
@@ -76,9 +72,6 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
         stack: the stack.
         refresh: look first what is really there.
         destroy: what `pulumi destroy` would do. Then wrong settings are no matter: they are not asked.
-
-    Raises:
-        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     settings, house = _settings(stack) if not destroy else (None, None)
     return _report(stack, settings, house, refresh=refresh, destroy=destroy)
@@ -99,11 +92,7 @@ def exit_code(report: Report, options: Options) -> int:
 
 
 def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
-    """An environment's settings, None for an engineer's stack; and what the policies are applied with.
-
-    Raises:
-        Exit: they are wrong, or there is no such stack.
-    """
+    """An environment's settings, None for an engineer's stack; and what the policies are applied with."""
     found = check(stack)
     if found.lines:
         raise ProblemsError(stack, found.lines)
@@ -117,11 +106,7 @@ def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
 def _report(
     stack: str, settings: EnvironmentSettings | None, house: House | None, *, refresh: bool, destroy: bool
 ) -> Report:
-    """The engine's preview and what it means.
-
-    Raises:
-        EngineError: the engine fails.
-    """
+    """The engine's preview and what it means."""
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
     asking = Asking(lambda: engine.outputs(stack)) if settings or destroy else None
     with _progress(stack) as seen:
