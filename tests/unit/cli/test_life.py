@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from berth.cli.life import expired, life_of, sentences
+from berth.cli.life import sentences
+from berth.components.lifecycle import life_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOURS = {"berth/working-hours": "mon-fri 08:00-20:00", "berth/zone": "Europe/Berlin"}
@@ -81,4 +82,4 @@ def test_why_and_until_when(given: dict[str, Any], told: list[str]) -> None:
 
 @pytest.mark.parametrize(("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)])
 def test_expiry(day: str, over: bool) -> None:  # noqa: FBT001
-    assert expired(life_of(cluster({"berth/expires": day}), NOW), NOW) == over
+    assert life_of(cluster({"berth/expires": day}), NOW).expired(NOW) == over
