@@ -18,11 +18,6 @@ _SHARED_MEMORY = Decimal(250 * _GIB)
 ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
 """Versions of the API group resource.k8s.io in which claims can be made, the newest first."""
 
-Profile = Literal["a4", "a3-ultra", "single-node", "none"]
-
-GIB_PROFILES: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}
-"""NCCL's profile for gIB over the RDMA NICs, by machine type."""
-
 
 def nics_of(worker: WorkerShape, pool: Pool) -> int:
     """RDMA NICs of one worker: as it says, one for each claimed GPU, or all of a node with all its GPUs."""
@@ -53,11 +48,12 @@ def nccl_of(shape: RayShape, pool: Pool) -> Nccl:
     )
 
 
-def _profile(shape: RayShape, pool: Pool, nics: int) -> Profile:
+def _profile(shape: RayShape, pool: Pool, nics: int) -> str:
     """Only nodes of pools with RDMA have gIB, so only there does NCCL have to be told to use it, or to leave it alone."""
     if not shape.worker.gpus or not pool.settings.nics:
         return "none"
-    return GIB_PROFILES.get(pool.settings.machine_type, "none") if nics else "single-node"
+    tuned = pool.settings.machine.series.nccl
+    return (tuned.name if tuned else "none") if nics else "single-node"
 
 
 def _binary(amount: Decimal) -> str:

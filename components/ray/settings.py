@@ -5,12 +5,13 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Name, NonEmpty, Quantity, RayResource
 from berth.components.hardware import versions
+from berth.components.hardware.machines import NCCL_PROFILES
 from berth.components.isolation.settings import Access, AccessShape, PriorityClass
 from berth.components.lifecycle.settings import Lifecycle, LifecycleShape
 
@@ -58,10 +59,20 @@ class WorkerShape(Settings):
     """Other resources that Ray's scheduler counts on one worker, by name, for `@ray.remote(resources={NAME: 1})`."""
 
 
+def _known_profile(name: str) -> str:
+    if name not in _PROFILES:
+        raise ValueError(f"{name!r} is not one of {', '.join(map(repr, _PROFILES))}")
+    return name
+
+
+_PROFILES = ("auto", *NCCL_PROFILES)
+_Profile = Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})]
+
+
 class NcclShape(Settings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
-    profile: Literal["auto", "a4", "a3-ultra", "single-node", "none"] | None = None
+    profile: _Profile | None = None
     """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs, as tuned for that machine
     type. `single-node`: what keeps NCCL from failing where it finds gIB but has no NICs. `auto` (default): by the worker's pool and
     NICs. docs/fabric.md has every value with its source."""
@@ -180,7 +191,7 @@ class Worker(Settings):
 class Nccl(Settings):
     """NCCL's settings, complete."""
 
-    profile: Literal["a4", "a3-ultra", "single-node", "none"] = "none"
+    profile: str = "none"
     env: dict[str, str] = {}
     """Over the profile's."""
     library_path: NonEmpty | None = None

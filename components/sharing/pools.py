@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from berth.components.core.bounds import Bounds
 from berth.components.gke import PoolSettings
-from berth.components.hardware import mig
 from berth.components.sharing.settings import WHOLE, Offer, Profiles, SharingProfile, offer_of
 
 
@@ -100,4 +99,4 @@ def offered(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, 
 
 def has_instances(settings: PoolSettings, profile: SharingProfile) -> bool:
     """The pool's GPUs can be cut as the profile says, where it is MIG's."""
-    return profile.kind != "mig" or profile.profile in mig.INSTANCES.get(settings.machine.accelerator, {})
+    return profile.kind != "mig" or profile.profile in settings.machine.gpu.mig

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import PoolSettings
-from berth.components.hardware import mig
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
@@ -294,15 +293,15 @@ def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: P
     if profile is None:
         known = did_you_mean(name, profiles) or "; `sharing:` has none"
         yield Problem((*path, "sharing"), f"there is no sharing profile {name!r}{known}")
-    elif profile.kind == "mig" and machine.accelerator not in mig.INSTANCES:
+    elif profile.kind == "mig" and not machine.gpu.mig:
         yield Problem(
             (*path, "sharing"),
-            f"{machine.gpu_product} ({machine.name}) has no MIG; share it by time-slicing or MPS",
+            f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing or MPS",
         )
     elif not has_instances(pool, profile):
-        instances = mig.INSTANCES[machine.accelerator]
+        instances = machine.gpu.mig
         yield Problem(
             (*path, "sharing"),
-            f"{machine.gpu_product} has no MIG profile {profile.profile}{did_you_mean(str(profile.profile), instances)};"
+            f"{machine.gpu.product} has no MIG profile {profile.profile}{did_you_mean(str(profile.profile), instances)};"
             f" it has {', '.join(instances)}",
         )

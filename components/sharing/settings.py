@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from berth.components.core.settings import Settings
-from berth.components.hardware import mig
-from berth.components.hardware.machines import Machine
+from berth.components.hardware.facts import Machine, mig_memory_gib
 from berth.components.hardware.names import GPU_RESOURCE
 
 SHARED_GPU = f"{GPU_RESOURCE}.shared"
@@ -92,13 +91,13 @@ def offer_of(machine: Machine, profile: SharingProfile, *, by_operator: bool) ->
     """
     if not machine.gpus:
         return None
-    whole = Decimal(machine.gpu_memory_gib)
+    whole = Decimal(machine.gpu.memory_gib)
     if profile.kind == "mig" and profile.profile:
-        instances = machine.gpus * mig.INSTANCES[machine.accelerator][profile.profile]
+        instances = machine.gpus * machine.gpu.mig[profile.profile]
         mixed = profile.strategy == "mixed"
         labels = {"nvidia.com/mig.strategy": str(profile.strategy), "nvidia.com/mig.config.state": "success"}
         resource = f"nvidia.com/mig-{profile.profile}" if mixed else GPU_RESOURCE
-        return Offer(resource, instances, Decimal(mig.memory_gib(profile.profile)), labels)
+        return Offer(resource, instances, Decimal(mig_memory_gib(profile.profile)), labels)
     replicas = profile.replicas or 1
     labels = {
         "nvidia.com/gpu.count": str(machine.gpus),
