@@ -11,8 +11,8 @@ import pulumi
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import MANAGED_BY, Manifest, forced, resource_type
-from berth.components.fabric.claims import claim_of, claim_template
-from berth.components.fabric.settings import ResourceApi
+from berth.components.fabric import claim_of, claim_template
+from berth.components.hardware.names import ResourceApi
 from berth.components.isolation.berth import isolated, isolation
 from berth.components.isolation.settings import IsolationSettings
 from berth.components.lifecycle.manifest import in_berth, kept
@@ -22,7 +22,7 @@ from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.settings.resolve import namespace_of
 
 ENVIRONMENT_LABEL = "berth/environment"

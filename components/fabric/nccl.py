@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.components.fabric.settings import Nccl
+from berth.components.fabric.workers import Devices
 from berth.components.hardware.machines import GIB_PROFILES
-from berth.components.ray.settings import Nccl, Worker
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
 """The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
@@ -86,7 +87,7 @@ class Parts:
     mounts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts_of(nccl: Nccl, worker: Worker) -> Parts:
+def parts_of(nccl: Nccl, worker: Devices) -> Parts:
     """What a worker's pod has for NCCL; nothing where it has neither GPUs nor NICs.
 
     Args:

@@ -120,11 +120,11 @@ _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
 
 def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
     """Features that a pool needs for its machine type."""
-    series = pool.machine.series
+    series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
     default_driver = pool.driver == "gke" and pool.driver_version != "latest"
     for used, attribute, name in (
-        (True, "gke_since", f"{series.name} machines and their driver"),
-        (default_driver, "gke_driver_since", f"GKE's default driver for {series.name}"),
+        (True, "gke_since", f"{series.name} machines and their driver R{driver}"),
+        (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
         (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
     ):
         if used and (since := getattr(series, attribute)):

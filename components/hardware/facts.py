@@ -13,6 +13,9 @@ CapacityKind = Literal["on-demand", "reservation", "flex-start", "spot"]
 GpuNetwork = Literal["", "roce", "tcpxo", "tcpx"]
 """Network between GPUs of several nodes: RDMA over converged Ethernet, GPUDirect-TCPXO, GPUDirect-TCPX, or none of their own."""
 
+LOCAL_SSD_GB = 375
+"""Size of a Local SSD (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
+
 _PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
 
 
@@ -42,6 +45,7 @@ class Gpu:
         memory_gib: memory, as Google states it.
         driver_name: name that NVIDIA's driver reports.
         driver_memory_mib: memory that NVIDIA's driver reports.
+        architecture: name of the architecture.
         compute: compute capability, major and minor.
         oldest_driver: NVIDIA's oldest driver branch for it, such as 570 for R570.
         oldest_cuda: the oldest CUDA for it.
@@ -56,6 +60,7 @@ class Gpu:
     memory_gib: int
     driver_name: str
     driver_memory_mib: int
+    architecture: str
     compute: tuple[int, int]
     oldest_driver: int
     oldest_cuda: tuple[int, int]
@@ -64,7 +69,7 @@ class Gpu:
     own_quota: bool = False
 
 
-NO_GPU = Gpu("", "", "", 0, "", 0, (0, 0), 0, (0, 0), {}, {})
+NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
 """GPU of machine types without GPUs."""
 
 

@@ -98,6 +98,7 @@ _GPU = {
     "product": _ACCELERATED,
     "driver_name": _REPORTS,
     "driver_memory_mib": _REPORTS,
+    "architecture": _CAPABILITY,
     "compute": _CAPABILITY,
     "oldest_driver": _DRIVERS,
     "oldest_cuda": _CUDA,
@@ -119,15 +120,39 @@ _MIG_180 = _mig("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb
 _GPU_AI = _GPU | {"oldest_driver": _AI_CLUSTERS}
 _SXM = "NVIDIA H100 80GB HBM3"
 
-# GKE's name, product, quota, GB; name and MiB that the driver reports, compute capability, oldest driver and CUDA; MIG.
-B200 = Gpu("nvidia-b200", "B200", "NVIDIA_B200", 180, "NVIDIA B200", 183359, (10, 0), 570, (12, 8), _MIG_180, _GPU_AI)
+# GKE's name, product, quota, GB; name and MiB that the driver reports, architecture, compute capability, oldest driver and CUDA; MIG.
+B200 = Gpu(
+    "nvidia-b200",
+    "B200",
+    "NVIDIA_B200",
+    180,
+    "NVIDIA B200",
+    183359,
+    "Blackwell",
+    (10, 0),
+    570,
+    (12, 8),
+    _MIG_180,
+    _GPU_AI,
+)
 H200 = Gpu(
-    "nvidia-h200-141gb", "H200", "NVIDIA_H200", 141, "NVIDIA H200", 143771, (9, 0), 550, (11, 8), _MIG_141, _GPU_AI
+    "nvidia-h200-141gb",
+    "H200",
+    "NVIDIA_H200",
+    141,
+    "NVIDIA H200",
+    143771,
+    "Hopper",
+    (9, 0),
+    550,
+    (11, 8),
+    _MIG_141,
+    _GPU_AI,
 )
 H100_MEGA = Gpu(
-    "nvidia-h100-mega-80gb", "H100", "NVIDIA_H100_MEGA", 80, _SXM, 81559, (9, 0), 525, (11, 8), _MIG_80, _GPU
+    "nvidia-h100-mega-80gb", "H100", "NVIDIA_H100_MEGA", 80, _SXM, 81559, "Hopper", (9, 0), 525, (11, 8), _MIG_80, _GPU
 )
-H100 = Gpu("nvidia-h100-80gb", "H100", "NVIDIA_H100", 80, _SXM, 81559, (9, 0), 525, (11, 8), _MIG_80, _GPU)
+H100 = Gpu("nvidia-h100-80gb", "H100", "NVIDIA_H100", 80, _SXM, 81559, "Hopper", (9, 0), 525, (11, 8), _MIG_80, _GPU)
 A100_80 = Gpu(
     "nvidia-a100-80gb",
     "A100 80GB",
@@ -135,6 +160,7 @@ A100_80 = Gpu(
     80,
     "NVIDIA A100-SXM4-80GB",
     81920,
+    "Ampere",
     (8, 0),
     450,
     (11, 0),
@@ -149,6 +175,7 @@ A100 = Gpu(
     40,
     "NVIDIA A100-SXM4-40GB",
     40960,
+    "Ampere",
     (8, 0),
     450,
     (11, 0),
@@ -156,7 +183,21 @@ A100 = Gpu(
     _GPU,
     own_quota=True,
 )
-L4 = Gpu("nvidia-l4", "L4", "NVIDIA_L4", 24, "NVIDIA L4", 23034, (8, 9), 525, (11, 8), {}, _GPU, own_quota=True)
+L4 = Gpu(
+    "nvidia-l4",
+    "L4",
+    "NVIDIA_L4",
+    24,
+    "NVIDIA L4",
+    23034,
+    "Ada Lovelace",
+    (8, 9),
+    525,
+    (11, 8),
+    {},
+    _GPU,
+    own_quota=True,
+)
 
 
 def _sources(page: Source, **special: Source) -> dict[str, Source]:

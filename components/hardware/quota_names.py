@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from berth.components.hardware.facts import LOCAL_SSD_GB
 from berth.components.hardware.machines import GPUS, MACHINES
 
 _BY_FAMILY = {gpu.quota for gpu in GPUS.values() if not gpu.own_quota}
@@ -22,9 +23,6 @@ _FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"
 _COMMON_CPUS = {"e2", "n1"}
 _PREEMPTIBLE_KINDS = ("spot", "flex-start")
 _PREEMPTIBLE = "PREEMPTIBLE_"
-
-GIB_OF_A_LOCAL_SSD = 375
-"""Size of a Local SSD, as its quota counts it (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -97,5 +95,5 @@ def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quot
         found[Quota(f"{prefix}{cpus}")] += machine.vcpus
         found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
     if local_ssds:
-        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * GIB_OF_A_LOCAL_SSD
+        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * LOCAL_SSD_GB
     return found

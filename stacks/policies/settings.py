@@ -11,7 +11,7 @@ from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayClusterShape, RayShape
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import ray_job, ray_service
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.policies import policy
 from berth.stacks.policies.judges import GKE_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, SERVICE, violations
 from berth.stacks.policies.policy import POLICIES, House, Planned, Waiver, how_to_waive, waivers

@@ -11,7 +11,6 @@ from berth.components.core.written import written
 from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.machines import RDMA_NICS
-from berth.components.gke.settings import GkeSettings
 
 _NETWORK: Path = ("environment", "network")
 _GIVEN = {
