@@ -109,9 +109,9 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
     archive = nested_image(container.packages(folder / "packages"), folder / "nested.tar")
     script = f"{LOOK} && echo === && {WORKER % ''}"
     look, worker = "\n".join(worker_output(pod, script, archive, tmp_path, image=ray_podman.root)).split("\n===\n")
-    for said in (look.splitlines(), worker.splitlines()):
-        assert seen(said) == set(pod.devices)
-        assert "library libcuda of the node" in said
+    for output in (look.splitlines(), worker.splitlines()):
+        assert seen(output) == set(pod.devices)
+        assert "library libcuda of the node" in output
 
 
 def missing(image: Path, libraries: Path) -> set[str]:
