@@ -11,7 +11,7 @@ from kubernetes import client
 
 from berth.components.fabric import Claim, claim_of, claim_template
 from berth.components.hardware.names import PCIE_ROOT, ResourceApi
-from berth.components.sharing.settings import SharingProfile, offer_of
+from berth.components.sharing import SharingProfile, offer_of
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
 
 APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
