@@ -17,8 +17,7 @@ from berth.components.gke import tolerations
 from berth.components.operators.driver_installer import HOST_DRIVER
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import GpuOperatorSettings
-from berth.components.sharing import Occupants, Pool, Pools, config_map, of_configs
-from berth.components.sharing import Profiles
+from berth.components.sharing import Occupants, Pool, Pools, Profiles, config_map, of_configs
 
 CRITICAL_PODS = "100k"
 """GKE admits pods of system priority only where a quota allows them. The operator has one on every node, and up to eight on a

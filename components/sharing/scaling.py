@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import PoolSettings
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, AnyMode
 from berth.components.sharing.settings import SharingSettings
 
