@@ -21,10 +21,10 @@ import pytest
 from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
-from berth.lab.realnode import debian, dockerfile
+from berth.lab.realnode import debian
 from berth.lab.realnode.images import fetch_wheels
 from berth.lab.toolchain.failures import GIB
-from tests.containers import container
+from tests.containers import container, dockerfile
 from tests.containers.pods import PODS
 from tests.containers.test_podman import LOOK, WORKER, nested_image, seen, worker_output
 

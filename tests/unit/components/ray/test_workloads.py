@@ -9,9 +9,10 @@ import pulumi
 import pytest
 import yaml
 
-from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.berth import Berth, BerthInputs
+from berth.components.core.owner import OwnerKind
 from berth.components.core.types import canonical_quantity
-from berth.components.isolation.berth import isolated
+from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
@@ -54,7 +55,7 @@ def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
     (job,) = found.jobs
     owner = {"berth/job": "nightly"} if job.own_cluster else {"berth/engineer": job.cluster.name}
     cluster = ray_cluster(job.cluster, found.pools, f"berth-{job.cluster.name}", owner)
-    made = isolated(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    made = harden(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
     return as_kuberay_writes_it(made)
 
 
@@ -62,7 +63,7 @@ def service_manifest(shape: dict[str, Any]) -> dict[str, Any]:
     found = resolved(services={"chat": shape})
     (service,) = found.services
     cluster = ray_cluster(service.cluster, found.pools, "berth-chat", {"berth/service": "chat"})
-    made = isolated(ray_service(service, cluster), "restricted", service.cluster.priority)
+    made = harden(ray_service(service, cluster), "restricted", service.cluster.priority)
     return as_kuberay_writes_it(told_apart(made))
 
 
@@ -189,7 +190,7 @@ def inputs(found: Resolved) -> BerthInputs:
     """Those of the first job with a cluster of its own, or of the first service."""
     workload: RayJobSettings | RayServiceSettings
     workload = next(iter(job for job in found.jobs if job.own_cluster), None) or found.services[0]
-    kind: Kind = "job" if isinstance(workload, RayJobSettings) else "service"
+    kind: OwnerKind = "job" if isinstance(workload, RayJobSettings) else "service"
     return BerthInputs(workload.cluster, found.pools, environment="test", stack="test", kind=kind, workload=workload)
 
 
