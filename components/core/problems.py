@@ -54,7 +54,8 @@ def from_validation(error: ValidationError, model: type[BaseModel], root: Path) 
     """
     problems = []
     for detail in error.errors(include_url=False):
-        location, unknown = _location(detail["loc"], model), detail["type"] == "extra_forbidden"
+        unknown = detail["type"] == "extra_forbidden"
+        location = _location(detail["loc"][:-1] if unknown else detail["loc"], model)
         if detail["type"].startswith("union_tag_"):
             location += (detail["ctx"]["discriminator"].strip("'"),)
         if unknown:
@@ -73,12 +74,10 @@ def _message(detail: dict[str, Any]) -> str:
     match kind:
         case "missing" | "union_tag_not_found":
             return "is required"
-        case "union_tag_invalid":
-            return f"{context['tag']!r} is not one of {context['expected_tags']}"
         case "value_error":
             return str(context["error"])
-        case "literal_error":
-            return f"{given!r} is not one of {context['expected']}"
+        case "literal_error" | "union_tag_invalid":
+            return f"{context.get('tag', given)!r} is not one of {context.get('expected') or context['expected_tags']}"
         case "int_type" | "int_parsing" | "int_from_float":
             return f"{given!r} is no whole number"
         case "string_type":

@@ -273,6 +273,7 @@ def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: P
     profile = profiles.get(name)
     if profile is None:
         known = did_you_mean(name, profiles) or "; `sharing:` has none"
-        yield Problem((*path, "sharing"), f"there is no sharing profile {name!r}{known}")
+        message = f"there is no sharing profile {name!r}{known}"
+        yield Problem((*path, "sharing"), message, rests_on=(("environment", "sharing", name),))
     elif problem := profile.problem(pool.machine):
         yield Problem((*path, "sharing"), problem)
