@@ -183,7 +183,7 @@ def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signal
     broken = Lab(Home(tmp_path / "lab"))
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "berth.cli.lab", "up", "--no-update"],
+            [sys.executable, "-m", "berth.cli", "lab", "up", "--no-update"],
             cwd=CLONE,
             env=broken.env,
             stdout=subprocess.PIPE,
@@ -238,7 +238,7 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     own.up()
-    script = f'eval "$({sys.executable} -m berth.cli.lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
+    script = f'eval "$({sys.executable} -m berth.cli lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
     plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
     result = subprocess.run(
         ["/bin/sh", "-c", script], cwd=CLONE, env=plain, capture_output=True, text=True, check=False
