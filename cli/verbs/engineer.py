@@ -1,0 +1,107 @@
+"""`berth engineer`: the engineers in the settings' files."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Json, Stack, complete_names, complete_stacks
+
+app = typer.Typer(
+    help="Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=complete_names)]
+NewId = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference and write nothing.")]
+Workers = Annotated[
+    str | None, typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler.")
+]
+Gpus = Annotated[int | None, typer.Option(min=0, help="GPUs, or shares of them, of one worker.")]
+Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one worker: 8, or 500m.")]
+Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
+HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]
+HeadMemory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of the head.")]
+Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.")]
+Image = Annotated[str | None, typer.Option(help="Container image; its Ray version must be the settings' rayVersion.")]
+
+
+@app.command()
+def add(  # noqa: PLR0913 - each is an option
+    name: NewId,
+    stack: Stack,
+    *,
+    workers: Workers = None,
+    gpus: Gpus = None,
+    pool: Pool = None,
+    image: Image = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    head_cpu: HeadCpu = None,
+    head_memory: HeadMemory = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Add an engineer's berth to an environment's file; missing settings come from its `defaults`.
+
+    Changes nothing but that entry, and nothing at all if `berth check` would refuse the result. A second
+    run with the same options changes nothing. Exit code 0 if the entry is there, 2 if it would be wrong.
+    """
+    from berth.cli import engineers
+
+    shape = engineers.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
+    return engineers.add(stack, name, shape, engineers.Options(dry_run=dry_run, as_json=as_json))
+
+
+@app.command()
+def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Remove an engineer's berth from an environment's file, and say what the next update deletes.
+
+    Exit code 0 if the entry is gone, 2 if there was none or the result would be wrong.
+    """
+    from berth.cli import engineers
+
+    return engineers.remove(stack, name, engineers.Options(dry_run=dry_run, as_json=as_json))
+
+
+@app.command("list")
+def list_(stack: Stack, *, as_json: Json = False) -> int:
+    """List the berths of an environment in the files: its own engineers, and engineers' own stacks.
+
+    Exit code 0, or 2 if the settings are wrong.
+    """
+    from berth.cli import engineers
+
+    return engineers.show(stack, as_json=as_json)
+
+
+@app.command()
+def init(  # noqa: PLR0913 - each is an option
+    name: NewId,
+    environment: Annotated[
+        str,
+        typer.Option("--environment", "-e", help="Stack of the environment.", autocompletion=complete_stacks),
+    ],
+    *,
+    workers: Workers = None,
+    gpus: Gpus = None,
+    pool: Pool = None,
+    image: Image = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    head_cpu: HeadCpu = None,
+    head_memory: HeadMemory = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
+    """Write the file of an engineer's own stack, stacks/Pulumi.NAME.yaml: a berth that needs no admin.
+
+    Exit code 0 if the file is written, 2 if it exists or would be wrong.
+    """
+    from berth.cli import engineers
+
+    shape = engineers.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
+    return engineers.init(environment, name, shape, engineers.Options(dry_run=dry_run, as_json=as_json))
