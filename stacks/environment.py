@@ -13,7 +13,7 @@ from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.owner import OwnerKind
 from berth.components.isolation import priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
-from berth.components.ray.settings import BUILT_IN, RayClusterSettings
+from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.stacks import service_code
 from berth.stacks.claims_api import claims_api
@@ -110,7 +110,7 @@ def _keeper(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> Ke
     pools = resolved.pools
     heads = {each.head.pool for each in resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
-    image = its.image or settings.defaults.image or BUILT_IN.image or ""
+    image = its.image or settings.defaults.image
     chosen = heads or without_gpus or set(pools)
     return KeeperInputs(stack, image, {name: pools[name].settings for name in chosen}, its)
 

@@ -92,16 +92,16 @@ def waited_of(berth: Berth) -> list[Waited]:
     settings = berth.settings
     found = [
         Waited(
-            "running RayJob" if job.settings.wait_until == "running" else "ended RayJob",
+            "running RayJob" if job.settings.wait.until == "running" else "ended RayJob",
             job.resource,
-            job.settings.wait_timeout,
+            job.settings.wait.timeout,
         )
         for job in berth.jobs
-        if job.settings.wait_until != "submitted"
+        if job.settings.wait.until != "submitted"
     ]
-    if berth.kind != "job" and settings.wait_until == "ready":
+    if berth.kind != "job" and settings.wait.until == "ready":
         what: What = "RayService" if berth.kind == "service" else "RayCluster"
-        found.append(Waited(what, berth.ray, settings.wait_timeout))
+        found.append(Waited(what, berth.ray, settings.wait.timeout))
     return found
 
 

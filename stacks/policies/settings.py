@@ -200,4 +200,4 @@ def _where(name: str, kind: str, owner: str, shapes: Mapping[str, RayClusterShap
 
 
 def _written(shape: RayClusterShape, setting: Path) -> bool:
-    return getattr(shape, str(setting[0]), None) is not None
+    return setting[0] in shape.model_fields_set
