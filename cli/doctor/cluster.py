@@ -15,8 +15,7 @@ from berth.cli.doctor.registered import NotRecordedError, WouldFailError, types_
 from berth.cli.environment import StatusError, brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.nodes import is_ready
-from berth.components.gke.cluster_settings import ExistingCluster
-from berth.components.gke.versions import too_old
+from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
 from berth.stacks import stack_file
 from berth.stacks.settings.environment import EnvironmentSettings

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware.names import DEPLOYED_LABEL, POOL_LABEL
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.pools import Pool, offered

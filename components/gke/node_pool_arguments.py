@@ -14,8 +14,6 @@ from berth.components.gke.capacity_arguments import care_of, machines_of, size_o
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import Pool
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
@@ -40,7 +38,8 @@ class NodePlace:
         cluster: the cluster's name.
         location: zone or region of the cluster.
         zones: zones of the nodes; with none, GKE chooses.
-        labels: in Google Cloud, for bills and owners.
+        labels: labels in Google Cloud, for bills and owners.
+        node_labels: labels of the Kubernetes nodes beside those of the pool's settings.
         service_account: what the nodes run as; without one, Compute Engine's default.
         private: the nodes have no public addresses.
         networks: their further network interfaces, in order.
@@ -51,26 +50,21 @@ class NodePlace:
     location: str
     zones: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str | None = None
     private: bool = True
     networks: Sequence[Mapping[str, Any]] = ()
 
 
-def node_pool_arguments(pool: Pool, place: NodePlace) -> dict[str, Any]:
-    """The arguments of a node pool, except its name and cluster. Its version is left to GKE's upgrades.
+def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+    """Return the arguments of a node pool in snake case, except its name and cluster.
 
-    Args:
-        pool: its settings and how its GPUs are shared.
-        place: where its nodes are.
-
-    Returns:
-        Arguments in snake case.
+    The version is left to GKE's upgrades.
     """
-    settings = pool.settings
     return _given(
         location=place.location,
         node_locations=sorted(place.zones) or None,
-        node_config=_node_config(pool, place),
+        node_config=_node_config(settings, place),
         network_config=_network_config(settings, place),
         placement_policy={"type": "COMPACT"} if settings.compact_placement else None,
         queued_provisioning={"enabled": True} if settings.capacity.queued else None,
@@ -80,8 +74,7 @@ def node_pool_arguments(pool: Pool, place: NodePlace) -> dict[str, Any]:
     )
 
 
-def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
-    settings = pool.settings
+def _node_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
     sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
     taints = [{"key": each.key, "value": each.value, "effect": _TAINT_EFFECTS[each.effect]} for each in settings.taints]
@@ -90,7 +83,7 @@ def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
         image_type=IMAGE_TYPES[settings.node_image],
         disk_size_gb=settings.disk_size_gb,
         disk_type=settings.boot_disk,
-        labels=_labels(pool) or None,
+        labels=_labels(settings, place) or None,
         resource_labels=dict(place.labels) or None,
         taints=taints or None,
         guest_accelerators=_accelerators(settings),
@@ -106,12 +99,11 @@ def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
     )
 
 
-def _labels(pool: Pool) -> dict[str, str]:
-    """What GPU Operator and drivers read from nodes is in the pool's config, so that nodes added later have it too."""
-    settings = pool.settings
+def _labels(settings: PoolSettings, place: NodePlace) -> dict[str, str]:
+    """Labels of the Kubernetes nodes. The pool's config has them all, so that nodes added later have them too."""
     return {
         **settings.labels,
-        **node_labels(pool),
+        **place.node_labels,
         **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
         **({QUEUED: "true"} if settings.capacity.queued else {}),
     }

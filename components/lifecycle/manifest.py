@@ -10,7 +10,7 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core.manifest import Manifest
-from berth.components.gke.placement import on_pools, tolerations
+from berth.components.gke import on_pools, tolerations
 from berth.components.isolation.network_policy import DASHBOARD
 from berth.components.isolation.pod_security import ENFORCE, RESTRICTED_CONTAINER, RESTRICTED_POD
 from berth.components.isolation.settings import PRODUCTION

@@ -18,7 +18,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest
 from berth.components.fabric.device_classes import dranet_class
 from berth.components.fabric.settings import ResourceApi
-from berth.components.gke.placement import on_pools
+from berth.components.gke import on_pools
 from berth.components.hardware.names import DRANET
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import DraNetSettings

@@ -13,7 +13,7 @@ import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.operators.driver_installer import HOST_DRIVER
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import GpuOperatorSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware import versions
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.sharing.pools import Pool

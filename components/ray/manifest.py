@@ -10,7 +10,7 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest
 from berth.components.fabric.claims import Claim, claim_of
 from berth.components.fabric.nccl import Parts, parts_of
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import pods as nested
 from berth.components.ray.settings import RayClusterSettings, Worker

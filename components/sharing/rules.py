@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.hardware import mig
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY

@@ -11,7 +11,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
 from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems

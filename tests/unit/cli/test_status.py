@@ -11,7 +11,7 @@ from rich.console import Console
 from berth.cli.status import Fleet, observe, table
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 

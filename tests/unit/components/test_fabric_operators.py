@@ -103,8 +103,14 @@ def test_each_is_for_its_own_pools_only() -> None:
 
 def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golden: Callable[[str, Any], None]) -> None:
     settings, pools = fleet()
-    place = NodePlace(project="some-project", cluster="some", location="us-central1-b", zones=["us-central1-b"])
-    arguments = node_pool_arguments(pools["solo"], place)
+    place = NodePlace(
+        project="some-project",
+        cluster="some",
+        location="us-central1-b",
+        zones=["us-central1-b"],
+        node_labels=node_labels(pools["solo"]),
+    )
+    arguments = node_pool_arguments(pools["solo"].settings, place)
     golden("gke/pool-a4-of-claimed-gpus", arguments)
     assert list(unknown_arguments(arguments | {"name": "solo", "cluster": "some"}, "container", "NodePoolArgs")) == []
     assert node_labels(pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
+from berth.components.sharing.device_plugin import node_labels
 from berth.components.sharing.pools import offered
 from tests.unit.components.gke import environment_of, unknown_arguments
 
@@ -91,11 +92,12 @@ def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> dict[
         location=settings.location,
         zones=settings.zones_of(its.settings),
         labels=settings.labels,
+        node_labels=node_labels(its),
         service_account=settings.cluster.node_service_account,
         private=settings.cluster.private_nodes,
         networks=RDMA,
     )
-    return node_pool_arguments(its, place)
+    return node_pool_arguments(its.settings, place)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
 from berth.components.operators.gpu_operator import CONTROL_PLANE, values
 from berth.components.sharing.device_plugin import node_labels
