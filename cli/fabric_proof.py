@@ -20,6 +20,7 @@ from berth.cli.environment import Environment, brought_up
 from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_duration, parse_quantity
 from berth.components.fabric.claims import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
@@ -33,7 +34,7 @@ from berth.components.sharing.pools import Pool
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import Resolved, namespace_of, resolve_environment
+from berth.stacks.settings.resolve import Resolved, resolve_environment
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pulumi
 
-from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.berth import Berth, BerthInputs
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
+from berth.components.core.owner import OwnerKind
 from berth.components.isolation.priority import priority_classes
 from berth.components.lifecycle.component import Keeper, KeeperInputs
 from berth.components.lifecycle.settings import KeeperSettings
@@ -96,7 +97,7 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
 
 def every(
     resolved: Resolved,
-) -> Iterator[tuple[Kind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
+) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
     """Every RayCluster, whose it is, and the RayJob or RayService that has it made."""
     yield from (("engineer", berth, None) for berth in resolved.berths)
     yield from (("cluster", cluster, None) for cluster in resolved.clusters)

@@ -43,7 +43,9 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
     if service_type in (None, "", "ClusterIP"):
         return
     if service_type != "LoadBalancer":
-        yield Finding(f"{service} is of type {service_type}, which is reachable from outside the cluster", "use ClusterIP")
+        yield Finding(
+            f"{service} is of type {service_type}, which is reachable from outside the cluster", "use ClusterIP"
+        )
         return
     (key, value), *_ = INTERNAL_LOAD_BALANCER.items()
     if at(annotations, key) != value:

@@ -18,7 +18,9 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         elif others := sorted({value for value in _auth_modes(spec) if value != "token"}):
             # KubeRay leaves the variable alone where a container has it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
             modes = ", ".join(others)
-            yield Finding(f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`", "take it out")
+            yield Finding(
+                f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`", "take it out"
+            )
 
 
 def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
+from berth.stacks.policies.judges import violations
+
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, fleet_of
 from berth.components.plan.plan import Operation, Plan, Property, Step
-from berth.stacks.policies.judges import violations
 from berth.stacks.policies.policy import House, Planned, Violation
 from berth.stacks.preview.cost import GpuHours, Money, gpu_hours, money
 from berth.stacks.preview.effects import effects_of

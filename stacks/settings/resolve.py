@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
@@ -189,11 +190,6 @@ RESERVED = {
     "keeper": "the keeper runs in namespace berth-keeper",
 }
 """Names that no engineer and no cluster can have, with the reason."""
-
-
-def namespace_of(name: str) -> str:
-    """The namespace of a berth or a named cluster."""
-    return f"berth-{name}"
 
 
 def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, into: Resolved) -> None:

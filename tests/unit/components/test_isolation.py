@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.isolation import pod_security
 from berth.components.isolation.berth import Isolated, isolated, isolation
@@ -16,7 +17,7 @@ from berth.components.isolation.priority import priority_classes
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import namespace_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
 
 POOLS = {
     "cpu": {"machineType": "n2-standard-16", "nodes": 1},

@@ -9,7 +9,8 @@ import pulumi
 import pytest
 import yaml
 
-from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.berth import Berth, BerthInputs
+from berth.components.core.owner import OwnerKind
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation.berth import isolated
 from berth.components.ray.manifest import ray_cluster
@@ -189,7 +190,7 @@ def inputs(found: Resolved) -> BerthInputs:
     """Those of the first job with a cluster of its own, or of the first service."""
     workload: RayJobSettings | RayServiceSettings
     workload = next(iter(job for job in found.jobs if job.own_cluster), None) or found.services[0]
-    kind: Kind = "job" if isinstance(workload, RayJobSettings) else "service"
+    kind: OwnerKind = "job" if isinstance(workload, RayJobSettings) else "service"
     return BerthInputs(workload.cluster, found.pools, environment="test", stack="test", kind=kind, workload=workload)
 
 

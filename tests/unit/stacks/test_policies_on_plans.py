@@ -7,13 +7,13 @@ from typing import Any
 
 import pulumi
 import pytest
+from berth.stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
 
 from berth.components.berth import Berth, BerthInputs
 from berth.components.cluster.provider import kubernetes_provider
 from berth.components.ray.manifest import ray_cluster
 from berth.stacks.load import load
 from berth.stacks.policies import policy
-from berth.stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
 from berth.stacks.policies.policy import POLICIES, House, Planned, Violation, waivers
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
