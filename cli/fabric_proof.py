@@ -22,7 +22,7 @@ from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_duration, parse_quantity
-from berth.components.fabric.claims import claim_of
+from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof.cuda_vector_add import RUN_LABEL
 from berth.components.proof.fabric import report
@@ -30,7 +30,7 @@ from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.run import FabricRun, Found
 from berth.components.proof.fabric.verdicts import Threshold, threshold_of
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings

@@ -27,8 +27,8 @@ from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_L
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
 from berth.components.ray.readiness import reasons_of
-from berth.components.sharing.pools import Pool as OfferedPool
-from berth.components.sharing.pools import offered
+from berth.components.sharing import Pool as OfferedPool
+from berth.components.sharing import offered
 from berth.stacks.settings.resolve import EnvironmentContract
 
 

@@ -12,8 +12,8 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, resource_type
 from berth.components.core.owner import OwnerKind, namespace_of
-from berth.components.fabric.claims import claim_of, claim_template
-from berth.components.fabric.settings import ResourceApi
+from berth.components.fabric import claim_of, claim_template
+from berth.components.hardware.names import ResourceApi
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import RAY_CLUSTER_CONFIG

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, forced
 from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.components.isolation.berth import isolated, isolation
 from berth.components.isolation.settings import IsolationSettings
 from berth.components.lifecycle.manifest import in_berth, kept
@@ -21,7 +21,7 @@ from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import as_kuberay_writes_it, ray_job, ray_service, told_apart
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 
 @dataclass(frozen=True)

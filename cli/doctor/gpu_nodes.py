@@ -8,8 +8,7 @@ from typing import Any
 from berth.cli.doctor.findings import Finding, Topic
 from berth.components.gke import tolerations
 from berth.components.hardware.names import DEPLOYED_LABEL, POOL_LABEL
-from berth.components.sharing.device_plugin import label_command, serving_labels
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ import json
 from typing import get_args
 
 from berth.components.cluster.api import ClusterApi
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 
 GROUP = "/apis/resource.k8s.io"
 

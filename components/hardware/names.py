@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 GPU_RESOURCE = "nvidia.com/gpu"
 """Resource under which whole GPUs are advertised, and shared ones that are not renamed; GKE taints nodes with it."""
 
@@ -64,3 +66,6 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 CLAIMED_GPUS = "berth/claimed-gpus"
 """Annotation of a pod: number of GPUs, or MIG instances, that it gets through claims. The pod's limits do not have that number, and
 the pod itself names only the claim's template."""
+
+ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
+"""Versions of the API group resource.k8s.io in which claims can be written, the newest first."""

@@ -13,7 +13,7 @@ from berth.components.isolation.settings import IsolationSettings, PodSecurity
 from berth.components.isolation.templates import autoscales, cluster_spec, templates
 from berth.components.operators.settings import KubeRaySettings
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.lifecycle import manifest
 from berth.components.lifecycle.settings import KeeperSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 
 @dataclass(frozen=True)

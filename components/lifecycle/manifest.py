@@ -15,7 +15,7 @@ from berth.components.isolation.network_policy import DASHBOARD
 from berth.components.isolation.pod_security import ENFORCE, RESTRICTED_CONTAINER, RESTRICTED_POD
 from berth.components.isolation.settings import PRODUCTION
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 NAMESPACE = "berth-keeper"
 """Where the keeper runs; no berth can be named `keeper`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 
 def nested_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:

@@ -16,7 +16,7 @@ from berth.components.plan.effect import Effect, Level, sitting_on, where_somebo
 from berth.components.plan.fleet import Fleet
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.sharing.disturbance import KEEPS
+from berth.components.sharing import KEEPS
 
 _QUIET = (
     "timeout",

@@ -8,7 +8,7 @@ from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.gke import tolerations
 from berth.components.hardware import versions
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool
 
 NAMESPACE = "berth-verify"
 """Where the Jobs run. Made by the first run that needs it."""

@@ -12,8 +12,7 @@ from berth.components.cluster.pods import why_not_ready
 from berth.components.core.bounds import Bounds, at_least
 from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.cuda_vector_add import SUCCESS
-from berth.components.sharing.device_plugin import label_command, serving_labels
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool, label_command, serving_labels
 from berth.components.sharing.settings import Offer
 
 Object = dict[str, Any]

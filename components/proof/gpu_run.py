@@ -38,7 +38,7 @@ from berth.components.proof.gpu_evidence import (
     progress,
     why_no_job,
 )
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool
 
 # Events of a Job's own tell when to look again; what its pod waits for is only seen by looking.
 _LOOK_SECONDS = 2

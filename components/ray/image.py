@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from berth.components.core.problems import Path, Problem
 from berth.components.hardware import versions
 from berth.components.ray.settings import ImageContent, RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 _TAG = versions.RAY_IMAGE.rpartition(":")[2]
 

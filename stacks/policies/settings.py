@@ -15,7 +15,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.settings import RayClusterShape, RayShape
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
 from berth.stacks.policies.registry import POLICIES, violations

@@ -10,10 +10,9 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
-from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
-from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
+from berth.components.fabric import alignment_warning, fabric_problems, nccl_of, nics_of, resource_problem
 from berth.components.gke import PoolSettings
-from berth.components.hardware.names import GPU_RESOURCE
+from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
 from berth.components.nested.rules import nested_problems, nested_warning
@@ -32,7 +31,7 @@ from berth.components.ray.fit import (
 from berth.components.ray.image import image_warning
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.sharing.pools import Pool, Pools, offered
+from berth.components.sharing import Pool, Pools, offered
 from berth.components.sharing.settings import SharingProfile
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -276,6 +275,7 @@ def _resolve(
     resource = advertised if worker_pool.settings.by_dra else full.worker.gpu_resource or advertised
     if problem := resource_problem(full.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)
+    nics = nics_of(full.worker.nics, full.worker.gpus, worker_pool)
     cluster = RayClusterSettings.model_validate(
         {
             "name": name,
@@ -284,7 +284,7 @@ def _resolve(
             | {
                 "pool": worker_pool.name,
                 "gpu_resource": resource,
-                "nics": nics_of(full.worker, worker_pool),
+                "nics": nics,
                 "cpu_limit": full.worker.cpu_limit or full.worker.cpu,
                 "ray_resources": full.worker.ray_resources or {},
             },
@@ -293,7 +293,7 @@ def _resolve(
             "image_has": full.image_has or (),
             "ray_version": full.ray_version,
             "env": full.env,
-            "nccl": nccl_of(full, worker_pool).model_dump(),
+            "nccl": nccl_of(full.nccl, full.worker.gpus, nics, full.worker.memory or "0", worker_pool).model_dump(),
             "nested_containers": full.nested_containers,
             "auth": full.auth,
             "dashboard": full.dashboard,

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.fabric.device_classes import dranet_class
+from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
 from berth.components.operators import dranet, gib, gpu_dra
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import Pools, offered
+from berth.components.sharing import Pools, node_labels, offered
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import warnings_of

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import offered
+from berth.components.sharing import node_labels, offered
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2}

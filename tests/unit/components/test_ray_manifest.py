@@ -10,7 +10,7 @@ import pytest
 from berth.components.ray.condition import gpus_of_pod
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment

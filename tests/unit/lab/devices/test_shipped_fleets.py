@@ -12,8 +12,7 @@ import pytest
 
 from berth.components.operators.driver_installer import driver_installer
 from berth.components.operators.gpu_operator import GpuOperatorInputs, values
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing import Pool, node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
