@@ -32,9 +32,8 @@ from berth.components.proof.fabric.verdicts import Threshold, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, berth_on, load
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.load import EngineerStack, SettingsError, load_stack
+from berth.stacks.settings.resolve import Resolved
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024
@@ -238,11 +237,8 @@ def _bytes(max_size: str | None) -> int:
 def _resolved(stack: str, environment: Environment) -> Resolved:
     """The RayClusters of the stack, complete."""
     try:
-        file = stack_file.read(stack_file.stack_path(stack))
-        settings = load(stack, file.settings, file)
-        if isinstance(settings, EngineerSettings):
-            return berth_on(stack, settings, environment.contract, file)
-        return resolve_environment(settings)
+        loaded = load_stack(stack)
+        return (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
     except (SettingsError, stack_file.StackFileError) as error:
         raise BadInputError(str(error)) from None
 

@@ -22,9 +22,7 @@ from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
 from berth.components.proof.gpu_evidence import Verdict
 from berth.components.proof.gpu_run import GpuRun, PoolProof
 from berth.components.sharing import Pool, offered
-from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, berth_on, load
-from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.load import EngineerStack, SettingsError, load_stack
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
@@ -136,12 +134,11 @@ def _others(pools: Iterable[Pool]) -> str:
 
 def _pool_of_engineer(stack: str, environment: Environment) -> str:
     """The pool of the workers of an engineer's stack."""
-    file = stack_file.read(stack_file.stack_path(stack))
     try:
-        settings = load(stack, file.settings, file)
-        if not isinstance(settings, EngineerSettings):
-            raise BadInputError(f"stack {stack} is no engineer's")
-        return berth_on(stack, settings, environment.contract, file).berths[0].worker.pool
+        loaded = load_stack(stack)
+        if not isinstance(loaded, EngineerStack):
+            raise BadInputError(f"stack {stack} is not an engineer's")
+        return loaded.on(environment.contract).berth.settings.worker.pool
     except SettingsError as error:
         raise BadInputError(str(error)) from None
 

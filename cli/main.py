@@ -42,13 +42,12 @@ def check(
     Exit code 0 if all is well, 2 if not. Nothing is contacted and nothing is changed.
     """
     from berth.cli import check as verb  # noqa: PLC0415
-    from berth.cli.check import check as check_stack  # noqa: PLC0415
     from berth.stacks.stack_file import stack_names  # noqa: PLC0415
 
     if policies:
         print_json(verb.policies()) if as_json else out.print(verb.policies_table())
         return
-    found = [check_stack(stack) for stack in stacks or stack_names()]
+    found = verb.check_all(stacks or stack_names())
     bad = [each for each in found if each.lines]
     if as_json:
         print_json([each.as_json() for each in found])

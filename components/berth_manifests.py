@@ -6,7 +6,7 @@ The component registers these manifests, and policies judge the same ones before
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, forced
@@ -76,6 +76,11 @@ class BerthInputs:
     def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
         """Labels of the berth's objects, or of a job's on it."""
         return owner_labels(self.environment, self.stack, kind or self.kind, name or self.settings.name)
+
+
+def built(inputs: BerthInputs) -> BerthInputs:
+    """Return inputs with their manifests."""
+    return replace(inputs, manifests=berth_manifests(inputs))
 
 
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:

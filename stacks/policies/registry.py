@@ -1,4 +1,4 @@
-"""Registry of the policies: every module of this folder that has a `POLICY`, by the policy's name."""
+"""Registry of the policies: the `POLICY` of every module in rules/, by the policy's name."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 
-from berth.stacks import policies
+from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
 
+_MODULES = (import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}."))
 
-def _found() -> Iterable[Policy]:
-    for module in iter_modules(policies.__path__, f"{policies.__name__}."):
-        if module.name != __name__:
-            policy = getattr(import_module(module.name), "POLICY", None)
-            if isinstance(policy, Policy):
-                yield policy
-
-
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in sorted(_found(), key=lambda policy: policy.name)}
+POLICIES: dict[str, Policy] = {policy.name: policy for policy in (module.POLICY for module in _MODULES)}
 """Every policy by name, in the order in which they are shown."""
 
 
