@@ -12,11 +12,10 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, forced
 from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation.berth import isolated, isolation
-from berth.components.isolation.settings import IsolationSettings
-from berth.components.lifecycle.manifest import in_berth, kept
-from berth.components.nested import pods as nested
-from berth.components.operators.settings import KubeRaySettings
+from berth.components.isolation import IsolationInputs, IsolationSettings, harden, isolate
+from berth.components.lifecycle import keeper_access, with_lifecycle
+from berth.components.nested import config_map
+from berth.components.operators import KubeRaySettings
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
@@ -86,21 +85,24 @@ def built(inputs: BerthInputs) -> BerthInputs:
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     """Return the manifests that a berth registers."""
     settings, labels, namespace = inputs.settings, inputs.labels(), namespace_of(inputs.settings.name)
-    cluster = kept(ray_cluster(settings, inputs.pools, namespace, labels), settings)
+    cluster = with_lifecycle(ray_cluster(settings, inputs.pools, namespace, labels), settings.lifecycle)
     dashboard = dashboard_service(settings, namespace, labels)
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
     ray, clients = _ray(inputs.workload, cluster, labels)
-    apart = isolation(
-        settings,
-        inputs.isolation,
-        inputs.kuberay,
-        inputs.pools,
+    isolation = isolate(
+        IsolationInputs(
+            inputs.isolation,
+            inputs.kuberay,
+            settings.access,
+            settings.priority,
+            {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
+            clients,
+        ),
         [ray, *jobs.values(), *([dashboard] if dashboard else [])],
-        clients,
     )
-    keeper = in_berth(settings, namespace, labels, network_policies=inputs.isolation.network_policies)
-    programs = nested.config_map(settings, namespace, labels)
-    ray = isolated(ray, apart.level, settings.priority)
+    keeper = keeper_access(cluster, settings.lifecycle, network_policies=inputs.isolation.network_policies)
+    programs = config_map(settings.nested_containers, namespace, labels)
+    ray = harden(ray, isolation.level, settings.priority)
     if isinstance(inputs.workload, RayServiceSettings):
         ray = told_apart(ray)
     if inputs.workload:
@@ -110,10 +112,10 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         # force every later edit would be a conflict. Another stack's berth is still a conflict, by the namespace.
         ray = forced(ray)
     return BerthManifests(
-        namespace_manifest(namespace, labels | apart.namespace_labels),
-        [*apart.objects, *keeper, *([programs] if programs else [])],
+        namespace_manifest(namespace, labels | isolation.namespace_labels),
+        [*isolation.objects, *keeper, *([programs] if programs else [])],
         ray,
-        {name: _of_kuberay(isolated(job, apart.level, settings.priority)) for name, job in jobs.items()},
+        {name: _of_kuberay(harden(job, isolation.level, settings.priority)) for name, job in jobs.items()},
         dashboard,
     )
 

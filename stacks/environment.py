@@ -11,9 +11,8 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
-from berth.components.isolation.priority import priority_classes
-from berth.components.lifecycle.component import Keeper, KeeperInputs
-from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.isolation import priority_classes
+from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
 from berth.components.ray.settings import BUILT_IN
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import existing
@@ -78,7 +77,8 @@ def _keeper(loaded: Environment) -> KeeperInputs:
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     image = settings.image or loaded.settings.defaults.image or BUILT_IN.image or ""
-    return KeeperInputs(loaded.stack, settings, image, heads or without_gpus or set(pools), pools)
+    chosen = heads or without_gpus or set(pools)
+    return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
 
 
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from berth.components.cluster.nodes import is_ready
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import is_ready, why_not_ready
 from berth.components.core.bounds import Bounds, at_least
 from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.cuda_vector_add import SUCCESS

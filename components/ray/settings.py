@@ -11,11 +11,9 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Name, NonEmpty, Quantity, RayResource
 from berth.components.fabric import Nccl, NcclShape
 from berth.components.hardware import versions
-from berth.components.isolation.settings import Access, AccessShape, PriorityClass
-from berth.components.lifecycle.settings import Lifecycle, LifecycleShape
-
-NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
-"""How containers inside Ray's pods get the pods' GPUs."""
+from berth.components.isolation import Access, AccessShape, PriorityClass
+from berth.components.lifecycle import Lifecycle, LifecycleShape
+from berth.components.nested import NestedContainers
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""

@@ -11,25 +11,14 @@ from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
-from berth.components.fabric import alignment_warning, fabric_problems, nccl_of, nics_of, resource_problem
+from berth.components.fabric import nccl_of, nics_of, resource_problem
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
-from berth.components.nested.rules import nested_problems, nested_warning
 from berth.components.operators.settings import KubeRaySettings
-from berth.components.ray.fit import (
-    Demand,
-    capacity_problems,
-    demands_of,
-    fit_problems,
-    memory_warning,
-    ray_gpus_warning,
-    second_cluster_warning,
-    version_problems,
-    waiting_warning,
-)
-from berth.components.ray.image import image_warning
+from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
+from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.sharing import Pool, Pools, offered
@@ -311,15 +300,10 @@ def _resolve(
             "wait_timeout": full.wait.timeout,
         }
     )
-    into.problems += fit_problems(cluster, into.pools, path)
-    into.problems += fabric_problems(cluster, into.pools, path)
-    into.problems += version_problems(cluster, into.pools, path)
+    into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
-    into.problems += nested_problems(cluster, into.pools, path)
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
-    for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning, image_warning):
-        if warning := warn(cluster, into.pools, path):
-            into.warnings.append(warning)
+    into.warnings += cluster_warnings(cluster, into.pools, path)
     return cluster
 
 

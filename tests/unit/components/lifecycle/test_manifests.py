@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.lifecycle import manifest
+from berth.components.lifecycle import keeper_access, manifests, with_lifecycle
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment, SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
@@ -71,16 +71,15 @@ def plain(value: Any) -> Any:
 
 
 def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
-    pools = resolve_environment(settings()).pools
-    made = manifest.keeper("lab", "an/image:1", "*/5 * * * *", ["cpu", "dev"], pools, {"a": "b"})
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
     program = made[0]["data"]
     shown = [made[0] | {"data": sorted(program)}, *made[1:]]
-    golden("lifecycle/keeper", plain([manifest.namespace({"a": "b"}), *shown]))
+    golden("lifecycle/keeper", plain([manifests.namespace({"a": "b"}), *shown]))
 
 
 def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
-    pools = resolve_environment(settings()).pools
-    made = manifest.keeper("lab", "an/image:1", "*/5 * * * *", ["cpu"], pools, {"a": "b"})
+    pools = {"cpu": settings().pools["cpu"]}
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
     assert "[]" not in json.dumps(
         [each for each in made if each["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
     )
@@ -88,10 +87,12 @@ def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
 
 def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
     (its,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
-    made = manifest.in_berth(its, "berth-x", {"a": "b"}, network_policies=True)
-    cluster = manifest.kept({"kind": "RayCluster", "metadata": {"name": "x"}}, its)
+    metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
+    ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
+    made = keeper_access(ray, its.lifecycle, network_policies=True)
+    cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, its.lifecycle)
     golden("lifecycle/berth", plain([cluster, *made]))
-    open_to_all = manifest.in_berth(its, "berth-x", {}, network_policies=False)
+    open_to_all = keeper_access(ray, its.lifecycle, network_policies=False)
     assert [each["kind"] for each in open_to_all] == ["Role", "RoleBinding"]
 
 
@@ -221,8 +222,8 @@ def test_nobody_takes_the_keepers_namespace() -> None:
 
 
 def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
-    pools = resolve_environment(settings()).pools
-    made = manifest.keeper("lab", "an/image:1", "*/5 * * * *", ["cpu"], pools, {})
+    pools = {"cpu": settings().pools["cpu"]}
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {})
     pod = made[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     for item in pod["volumes"][0]["configMap"]["items"]:
         path = tmp_path / item["path"]

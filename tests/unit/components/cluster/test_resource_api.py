@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -21,9 +20,8 @@ class Discovery(ClusterApi):
         kinds = {f"{GROUP}/{each}": {"resources": [{"name": kind} for kind in of]} for each, of in versions.items()}
         self._answers: dict[str, Any] = {GROUP: group, **kinds} if versions else {}
 
-    def text(self, path: str, **_: str) -> str:
-        found = self._answers.get(path)
-        return "" if found is None else json.dumps(found)
+    def get(self, path: str) -> dict[str, Any] | None:
+        return self._answers.get(path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.ray.condition import gpus_of_pod
+from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pools

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from berth.components.isolation.berth import isolated
-from berth.components.isolation.pod_security import level_of
-from berth.components.nested import pods as nested
+from berth.components import nested
+from berth.components.isolation import harden, level_of
 from berth.components.ray.manifest import ray_cluster
 from berth.stacks.load import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment
-from tests.unit.components.test_ray_manifest import POOLS
+from tests.unit.components.ray.test_manifest import POOLS
 
 OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}
 
@@ -44,15 +43,13 @@ def test_manifest(golden: Callable[[str, Any], None], way: str, pools: dict[str,
 
 
 def test_none_changes_nothing() -> None:
-    settings = resolved("none").berths[0]
     template = {"spec": {"containers": [{"name": "ray-head"}]}}
-    assert nested.over(template, nested.parts_of(settings, gpus=8)) == template
-    assert nested.config_map(settings, "berth-x", {}) is None
+    assert nested.add_parts(template, nested.parts_of("none", gpus=8)) == template
+    assert nested.config_map("none", "berth-x", {}) is None
 
 
 def test_every_pod_finds_the_programs_under_their_name() -> None:
-    settings = resolved("cdi-per-pod").berths[0]
-    config_map = nested.config_map(settings, "berth-x", {"a": "b"})
+    config_map = nested.config_map("cdi-per-pod", "berth-x", {"a": "b"})
     assert config_map is not None
     for pod in pods(cluster("cdi-per-pod")):
         (volume,) = (each for each in pod["volumes"] if "configMap" in each)
@@ -76,7 +73,7 @@ def test_what_else_is_in_a_pod_stays() -> None:
             ],
         }
     }
-    spec = nested.over(template, nested.parts_of(resolved("cdi-per-pod").berths[0], gpus=1))["spec"]
+    spec = nested.add_parts(template, nested.parts_of("cdi-per-pod", gpus=1))["spec"]
     ray, beside = spec["containers"]
     assert (spec["volumes"][0], ray["volumeMounts"][0], beside) == (
         {"name": "mine"},
@@ -89,7 +86,7 @@ def test_what_else_is_in_a_pod_stays() -> None:
 
 
 def test_no_pod_is_privileged_or_can_become_it() -> None:
-    for pod in pods(isolated(cluster("cdi-per-pod"), "privileged", None)):
+    for pod in pods(harden(cluster("cdi-per-pod"), "privileged", None)):
         context = pod["containers"][0]["securityContext"]
         assert not context.get("privileged")
         assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})

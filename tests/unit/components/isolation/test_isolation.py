@@ -11,9 +11,7 @@ import pytest
 
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
-from berth.components.isolation import pod_security
-from berth.components.isolation.berth import Isolated, isolated, isolation
-from berth.components.isolation.priority import priority_classes
+from berth.components.isolation import Isolation, IsolationInputs, harden, isolate, pod_security, priority_classes
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -33,7 +31,7 @@ ACCESS = {
 }
 
 
-def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolated]:
+def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
     """The RayCluster of a berth `x` as it is registered, and its isolation."""
     values = {
         "project": "berth-lab",
@@ -51,11 +49,15 @@ def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str
     ray = ray_cluster(cluster, resolved.pools, namespace, labels)
     dashboard = dashboard_service(cluster, namespace, labels)
     manifests = [ray, *([dashboard] if dashboard else [])]
-    apart = isolation(cluster, settings.isolation, settings.operators.kuberay, resolved.pools, manifests)
-    return isolated(ray, apart.level, cluster.priority), apart
+    offers = {pool.offer.resource for pool in resolved.pools.values() if pool.offer}
+    inputs = IsolationInputs(
+        settings.isolation, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
+    )
+    isolation = isolate(inputs, manifests)
+    return harden(ray, isolation.level, cluster.priority), isolation
 
 
-def of_kind(apart: Isolated, kind: str) -> list[dict[str, Any]]:
+def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
     return [each for each in apart.objects if each["kind"] == kind]
 
 
@@ -229,7 +231,7 @@ def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
     }
     service = {"kind": "RayService", "metadata": {}, "spec": {"rayClusterConfig": ray["spec"]}}
     assert pod_security.level_of([job, service]) == "restricted"
-    submitter = isolated(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"]["spec"]
+    submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"]["spec"]
     assert submitter["securityContext"]["runAsNonRoot"] is True
     assert submitter["priorityClassName"] == "berth-development"
     assert "securityContext" not in plain

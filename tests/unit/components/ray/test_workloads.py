@@ -12,7 +12,7 @@ import yaml
 from berth.components.berth import Berth, BerthInputs
 from berth.components.core.owner import OwnerKind
 from berth.components.core.types import canonical_quantity
-from berth.components.isolation.berth import isolated
+from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
@@ -53,7 +53,7 @@ def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
     (job,) = found.jobs
     owner = {"berth/job": "nightly"} if job.own_cluster else {"berth/engineer": job.cluster.name}
     cluster = ray_cluster(job.cluster, found.pools, f"berth-{job.cluster.name}", owner)
-    made = isolated(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    made = harden(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
     return as_kuberay_writes_it(made)
 
 
@@ -61,7 +61,7 @@ def service_manifest(shape: dict[str, Any]) -> dict[str, Any]:
     found = resolved(services={"chat": shape})
     (service,) = found.services
     cluster = ray_cluster(service.cluster, found.pools, "berth-chat", {"berth/service": "chat"})
-    made = isolated(ray_service(service, cluster), "restricted", service.cluster.priority)
+    made = harden(ray_service(service, cluster), "restricted", service.cluster.priority)
     return as_kuberay_writes_it(told_apart(made))
 
 

@@ -16,7 +16,7 @@ import pytest
 from berth.components.programs import cdi
 from tests.containers.pods import LOADER, PODS, PRIVILEGED, Pod, uuid
 
-SCHEMA = Path(__file__).parents[2] / "containers" / "cdi-schema.json"
+SCHEMA = Path(__file__).parents[3] / "containers" / "cdi-schema.json"
 CHECK = Path(sys.executable).with_name("check-jsonschema")
 PROGRAMS = ("cdi.py", "podman.py")
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.devices import Inventory, inventory, why_without_devices
+from berth.components.cluster.devices import why_without_devices
+from berth.components.cluster.inventory import Inventory, inventory
 
 POOL = {"cloud.google.com/gke-nodepool": "train"}
 RDMA = 'device.attributes["dra.net"].rdma == true'
@@ -121,14 +122,14 @@ def test_without_a_node_the_autoscaler_knows_better() -> None:
 def test_what_is_missing_is_said_with_who_makes_it() -> None:
     found = seen([nics("a")], [claim("waits")], classes={})
     assert why_without_devices(pod(), found, [node("a")]) == (
-        "it claims devices of class dranet, but there is no such DeviceClass: `pulumi up` of the environment makes it"
+        "it claims devices of class dranet, but there is no such DeviceClass: `pulumi up` of the environment creates it"
     )
     gone = inventory([], [], [], [])
     assert "its ResourceClaimTemplate all-nic is not in namespace berth-train" in why_without_devices(
         pod(made=False), gone, [node("a")]
     )
     refused = why_without_devices(pod(made=False), seen([], []), [node("a")], refused="exceeded quota")
-    assert refused == "its ResourceClaim could not be made: exceeded quota"
+    assert refused == "its ResourceClaim could not be created: exceeded quota"
     assert why_without_devices(pod(made=False), seen([], []), [node("a")]) == "", "it may come at any moment"
 
 
