@@ -15,14 +15,12 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.berths import Berth, find
 from berth.cli.check import check
-from berth.cli.console import BAD_INPUT, err, out, print_json
-from berth.cli.environment import NotUpError, StatusError
+from berth.cli.console import err, out, print_json
 from berth.cli.stack_edit import EditError, with_entry, without_entry
-from berth.components.cluster.api import ClusterError
 from berth.components.core.bounds import Bounds
-from berth.components.core.errors import BadInputError as CoreBadInputError
+from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.plan.effect import counted
@@ -226,7 +224,7 @@ def show(stack: str, *, as_json: bool) -> int:
     """
     try:
         loaded = load_stack(stack)
-    except CoreBadInputError as error:
+    except BadInputError as error:
         raise BadInputError(str(error)) from None
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
@@ -355,9 +353,9 @@ def _takes_away(stack: str, name: str) -> str:
     try:
         berth = find(name, stack)
         pods = berth.pods()
-    except (BadInputError, NotUpError):
+    except BadInputError:
         return f"{text}; it is not up"
-    except (StatusError, ClusterError) as error:
+    except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
     return f"{text}: {_standing(berth, len(pods))}"
 
@@ -371,7 +369,7 @@ def _standing(berth: Berth, pods: int) -> str:
 
 def _name_on(stack: str, environment: str) -> str | None:
     """Whose berth a stack is, if it is an engineer's own on an environment."""
-    with suppress(CoreBadInputError):
+    with suppress(BadInputError):
         loaded = load_stack(stack)
         if isinstance(loaded, EngineerStack) and loaded.settings.environment == environment:
             return loaded.settings.name or stack

@@ -6,21 +6,20 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from berth.cli import engine
 from berth.cli.check import check
-from berth.cli.console import BAD_INPUT, err, fail, out, print_json
-from berth.cli.preview import engine
+from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
+from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks.load import EngineerBerth, EngineerStack, Environment
@@ -34,13 +33,8 @@ _NO_LIMIT = 10_000
 Rendering = Literal["tree", "markdown", "json"]
 
 
-class Exit(IntEnum):
-    """Exit codes; 2, for bad settings and unknown stacks, is the console's."""
-
-    FINE = 0
-    FAILED = 1
-    DESTRUCTIVE = 3
-    CHANGES = 4
+DESTRUCTIVE, CHANGES = 3, 4
+"""Exit codes of a preview, beside those of errors."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +61,7 @@ def run(stack: str, options: Options) -> int:
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     report = planned(stack, refresh=options.refresh)
-    for line in report.warnings:
-        err.print(f"warning: {line}", markup=False, style="yellow")
+    print_warnings(report.warnings)
     _show(report, options.rendering)
     return exit_code(report, options)
 
@@ -85,14 +78,7 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     loaded = None if destroy else _loaded(stack)
-    try:
-        return _report(stack, loaded, refresh=refresh, destroy=destroy)
-    except engine.RefusedSettingsError as error:
-        refuse(stack, error.lines)
-    except engine.UnknownStackError as error:
-        fail(str(error), BAD_INPUT)
-    except engine.EngineError as error:
-        fail(str(error), Exit.FAILED)
+    return _report(stack, loaded, refresh=refresh, destroy=destroy)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -102,11 +88,11 @@ def exit_code(report: Report, options: Options) -> int:
         return BAD_INPUT
     if options.expect_no_changes and report.verdict != "nothing":
         err.print("something would change, and --expect-no-changes says that nothing should", markup=False)
-        return Exit.CHANGES
+        return CHANGES
     if report.level == Level.DESTROYS and not options.allow_destroy:
         err.print("this plan destroys; where that is meant, say --allow-destroy", markup=False)
-        return Exit.DESTRUCTIVE
-    return Exit.FINE
+        return DESTRUCTIVE
+    return 0
 
 
 def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
@@ -117,20 +103,8 @@ def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
     """
     checked = check(stack)
     if checked.lines:
-        refuse(stack, checked.lines)
+        raise ProblemsError(stack, checked.lines)
     return checked.loaded
-
-
-def refuse(stack: str, lines: list[str]) -> NoReturn:
-    """Say what is wrong with settings, as `berth check` does.
-
-    Raises:
-        Exit: always.
-    """
-    err.print(f"[bold red]✗[/] {stack}")
-    for line in lines:
-        err.print(f"  {line}", markup=False)
-    raise typer.Exit(BAD_INPUT)
 
 
 def _report(
@@ -141,12 +115,11 @@ def _report(
     Raises:
         EngineError: the engine fails.
     """
-    engine.program()
     environment = loaded if isinstance(loaded, Environment) else None
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
     asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None
     with _progress(stack) as seen:
-        events = engine.preview(stack, refresh=refresh, seen=seen, destroy=destroy)
+        events = engine.preview(stack, refresh=refresh, report=seen, destroy=destroy)
         answer = asking.answer() if asking else Answer()
     known = Known(
         stack=stack,
