@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
 
 pytestmark = pytest.mark.lab
 
@@ -22,22 +20,12 @@ CANARY = "canary-5b1f9e"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-48", "nodes": 1},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {
-            "head": {"cpu": 1, "memory": "2Gi"},
-            "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"},
-            "wait": {"timeout": "2m"},
-        },
-        "engineers": {"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
-    }
+    return environment_settings(
+        lab,
+        {"dev": {"machineType": "g2-standard-48", "nodes": 1}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,24 +58,6 @@ def berth(project: Project, *arguments: str, code: int = 0) -> Done:
     assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
-
-
-@contextmanager
-def started(day: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that runs beside the test, and no longer than it."""
-    with subprocess.Popen(
-        command,
-        cwd=day.folder,
-        env=day.lab.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def pods(day: Project, name: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -39,28 +39,21 @@ Object = dict[str, Any]
 
 
 def environment(lab: Lab) -> Settings:
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": small | {"workers": {"min": 0, "max": 1}, "wait": {"timeout": "2m"}},
-        "engineers": {name: {"access": {"users": [user(name)]}} for name in OWNERS},
-    }
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
+        engineers={name: {"access": {"users": [user(name)]}} for name in OWNERS},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    project = Project.make(tmp_path_factory.mktemp("isolation") / "project", lab)
-    project.write(STACK, environment=environment(lab))
-    project.up(STACK)
-    yield project
-    project.destroy(STACK)
+    with brought_up(tmp_path_factory.mktemp("isolation"), lab, STACK, environment(lab)) as project:
+        yield project
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -39,22 +39,19 @@ def clock(moment: datetime) -> str:
 def environment(lab: Lab, now: datetime) -> Settings:
     # Outside of its hours from an hour ago until in three hours, whatever the time is.
     hours = {"days": "mon-sun", "from": clock(now + timedelta(hours=3)), "to": clock(now - timedelta(hours=1))}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"lifecycle": {"idle": "2h"}, "wait": {"timeout": "2m"}},
-        "engineers": {
+        defaults={"lifecycle": {"idle": "2h"}},
+        engineers={
             "bob": {"lifecycle": {"hours": hours}},
             "carol": {"lifecycle": {"idle": "never", "expires": "30d", "deleteAfter": "10d"}},
         },
-        "clusters": {"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
-    }
+        clusters={"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
+    )
 
 
 class Dashboards(ThreadingHTTPServer):

@@ -17,7 +17,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, environment_settings, eventually
 
 pytestmark = [
     pytest.mark.lab,
@@ -29,18 +29,8 @@ COMMIT = "c0ffee"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-ci",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-24", "nodes": 2},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "engineers": {"ines": {"workers": 2}},
-        "defaults": {"wait": {"timeout": "2m"}},
-    }
+    pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
+    return environment_settings(lab, pools, project="berth-ci", engineers={"ines": {"workers": 2}})
 
 
 @dataclass(frozen=True)

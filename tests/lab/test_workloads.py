@@ -15,7 +15,7 @@ import yaml
 from berth.components.ray.workloads import CLUSTER_CONFIG
 from berth.lab.devices.ray_serve import NOT_RUN
 from tests.lab.conftest import Lab
-from tests.lab.project import CLONE, Project, Settings, eventually
+from tests.lab.project import CLONE, HEAD, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -28,18 +28,15 @@ SUBMITTED = {"until": "submitted"}
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "gpu": {"machineType": "g2-standard-8", "nodes": 3},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
-        "jobs": {
+        defaults={"head": HEAD},
+        engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
+        jobs={
             "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'", "wait": SUBMITTED},
             "nightly": {
                 "entrypoint": "python -m nightly",
@@ -50,14 +47,14 @@ def environment(lab: Lab) -> Settings:
                 "wait": SUBMITTED,
             },
         },
-        "services": {
+        services={
             "chat": {
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
             }
         },
-    }
+    )
 
 
 @pytest.fixture(scope="module")
