@@ -1,6 +1,8 @@
-"""`make bench`: what an engineer's stack costs, and whether that grows with the number of engineers.
+"""`make bench`: what an engineer's stack costs, and whether that grows with the number of
+engineers.
 
-It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and takes it down again.
+It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and
+takes it down again.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ Done = subprocess.CompletedProcess[str]
 def environment_settings(
     lab: Lab, pools: Settings, *operators: str, defaults: Settings | None = None, **settings: Any
 ) -> Settings:
-    """An environment with KubeRay and some operators from the lab's charts, and a CPU pool of one node beside the others."""
+    """An environment with KubeRay and some operators from the lab's charts, and a CPU pool of one
+    node beside the others.
+    """
     return {
         "project": "berth-test",
         "zone": "us-central1-b",

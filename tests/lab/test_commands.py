@@ -1,4 +1,6 @@
-"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls `pulumi up` itself."""
+"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls
+`pulumi up` itself.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def environment(lab: Lab) -> Settings:
 
 @pytest.fixture(scope="module")
 def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's own commands."""
+    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's
+    own commands.
+    """
     project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
     project.write("day", environment=environment(lab))
     project.run("pulumi", "stack", "init", "day", "--no-select")
@@ -65,7 +69,9 @@ def pods(day: Project, name: str) -> list[dict[str, Any]]:
 
 
 def test_an_engineer_comes_and_goes(day: Project) -> None:
-    """She comes while there is no room for her, so that the update waits, is watched, and is interrupted."""
+    """She comes while there is no room for her, so that the update waits, is watched, and is
+    interrupted.
+    """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
     before, text = day.versions(), file.read_text()
     nodes = [node["metadata"]["name"] for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")]
@@ -106,7 +112,8 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert "simulated" in report.stderr
     assert pods(day, "bob") == []
     assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
-    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it asleep.
+    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it
+    # asleep.
     day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
     day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")

@@ -1,4 +1,6 @@
-"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's APIs."""
+"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's
+APIs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ MEMBER = '--member="user:$(gcloud config get account)"'
 
 @pytest.fixture
 def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
-    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an engineer on it."""
+    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an
+    engineer on it.
+    """
     project = Project.make(tmp_path / "project", lab)
     project.write("shop", environment=SETTINGS)
     project.write(ENGINEER, engineer={"environment": "shop"})

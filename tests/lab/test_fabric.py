@@ -1,4 +1,6 @@
-"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler → what `berth status` says."""
+"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler →
+what `berth status` says.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ KINDS = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 
 
 def environment(lab: Lab, pool: Settings, cluster: Settings, *operators: str) -> Settings:
-    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are refused in one environment."""
+    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are
+    refused in one environment.
+    """
     return environment_settings(
         lab,
         {"train": {"machineType": "a4-highgpu-8g"} | pool},
@@ -42,7 +46,9 @@ def pairs(lab: Lab) -> Settings:
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment that is up, named `fabric`; each test but the last two leaves it as it found it."""
+    """An environment that is up, named `fabric`; each test but the last two leaves it as it found
+    it.
+    """
     with brought_up(tmp_path_factory.mktemp("fabric"), lab, "fabric", production(lab)) as project:
         yield project
 
@@ -136,8 +142,8 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
         lambda: len(results(fleet, "train")) == len(fleet.get("resourceclaims", "-n", "berth-train")) == 2,
         "its claim goes",
     )
-    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are missing. The settings would refuse that
-    # many NICs at the start.
+    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are
+    # missing. The settings would refuse that many NICs at the start.
     worker = {"pool": "train", "gpus": 0, "nics": 8, "cpu": 1, "memory": "2Gi"}
     second = {"environment": "fabric", "workers": {"min": 0, "max": 1}, "worker": worker, "wait": {"timeout": "5s"}}
     fleet.write("second", engineer=second)
@@ -157,7 +163,9 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
 
 
 def test_without_dranet_status_says_where_to_look(fleet: Project) -> None:
-    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays held."""
+    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays
+    held.
+    """
 
     def keep_to(pool: str | None) -> None:
         selector = {"spec": {"template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}}}

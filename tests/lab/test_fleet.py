@@ -191,7 +191,8 @@ def test_two_stacks_cannot_share_a_berth(fleet: Project) -> None:
 
 
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half of the only one.
+    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half
+    # of the only one.
     fleet.write(
         "alice",
         engineer={

@@ -1,6 +1,8 @@
-"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas, traffic, rank, tokens.
+"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas,
+traffic, rank, tokens.
 
-Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay. Nothing in the lab enforces
+Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay.
+    Nothing in the lab enforces
 NetworkPolicies on its nodes: cyclonus judges them as the API server has them.
 """
 
@@ -125,7 +127,9 @@ NOBODYS = [
 
 
 def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
-    """What the API server says of `user may in namespace`, each (user, owner of the namespace, right); "" for all namespaces."""
+    """What the API server says of `user may in namespace`, each (user, owner of the namespace,
+    right); "" for all namespaces.
+    """
     reviews = [
         {
             "apiVersion": "authorization.k8s.io/v1",
@@ -176,7 +180,9 @@ def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet:
 
 
 def refusals(fleet: Project, where: str, *manifests: Object) -> dict[str, str]:
-    """What the API server says against each manifest, by its name; nothing is made. Good ones are not among them."""
+    """What the API server says against each manifest, by its name; nothing is made. Good ones are
+    not among them.
+    """
     command = ["kubectl", "create", "--dry-run=server", "-n", where, "-f", "-"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     done = fleet.lab.run(command, stdin=text, check=False)
@@ -408,7 +414,8 @@ def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_
     assert before["spec"]["priority"] == -1
     heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
     settings = environment(fleet.lab)
-    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none, and is not waited for.
+    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none,
+    # and is not waited for.
     worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
     settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
     settings["defaults"]["wait"]["until"] = "submitted"
@@ -494,7 +501,8 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
     watched("berth", "status", "-s", STACK, "--json")
     assert seen == set()
     assert not any(word.decode() in text for text in output for word in words)
-    # The database of the API server is where the Secret is; that it is found there shows that the search finds it.
+    # The database of the API server is where the Secret is; that it is found there shows that the
+    # search finds it.
     places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
     assert places == {"kwok"}
     assert files_with(fleet.folder, words) == set()

@@ -1,4 +1,6 @@
-"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not yet."""
+"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not
+yet.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverV
 
 
 def environment(lab: Lab) -> Settings:
-    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has her own stack."""
+    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has
+    her own stack.
+    """
     return environment_settings(
         lab,
         {
@@ -61,7 +65,9 @@ def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
 
 
 def changed(fleet: Project, **changes: Any) -> None:
-    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None takes out."""
+    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None
+    takes out.
+    """
     settings = copy.deepcopy(environment(fleet.lab))
     for path, value in changes.items():
         *way, last = path.split("__")

@@ -1,4 +1,6 @@
-"""Sharing GPUs, end to end: settings → GPU Operator's values → what nodes advertise → what pods get."""
+"""Sharing GPUs, end to end: settings → GPU Operator's values → what nodes advertise → what pods
+get.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are real and proven, the rest is said."""
+"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are
+real and proven, the rest is said.
+"""
 
 from __future__ import annotations
 

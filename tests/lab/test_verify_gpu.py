@@ -1,4 +1,6 @@
-"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller; simulated containers."""
+"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller;
+simulated containers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub itself is played."""
+"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub
+itself is played.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class Runner:
         (self.folder / "state.json").write_text(json.dumps(self.github | state))
 
     def step(self, name: str, **expressions: str) -> Done:
-        """Run a step's script; what its environment takes from GitHub's expressions is given by name."""
+        """Run a step's script; what its environment takes from GitHub's expressions is given by
+        name.
+        """
         (script,) = (script for script in workflows.github_scripts() if script.name == name)
         known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"

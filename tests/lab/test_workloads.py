@@ -1,4 +1,6 @@
-"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no code runs, so that no job ends."""
+"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no
+code runs, so that no job ends.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def environment(lab: Lab) -> Settings:
                 "entrypoint": "python -m nightly",
                 "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
                 "workers": 1,
-                # The simulated containers end at once and without a job, after which its cluster would go.
+                # The simulated containers end at once and without a job, after which its cluster
+                # would go.
                 "shutdownAfterJobFinishes": False,
                 "wait": SUBMITTED,
             },
@@ -110,7 +113,9 @@ def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
 
 
 def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
-    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into each object."""
+    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into
+    each object.
+    """
     work.up(STACK, "--expect-no-changes")
     work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
     assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
@@ -253,7 +258,9 @@ def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
 
 
 def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
-    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the pool's autoscaler."""
+    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the
+    pool's autoscaler.
+    """
     text = (CLONE / SHIPPED).read_text(encoding="utf-8")
     settings = yaml.safe_load(text)["config"]["berth:environment"]
     service = settings["services"]["stable-diffusion"]

@@ -106,7 +106,9 @@ class RealNode:
         return self.lab.run([str(layout.folder(self.lab.home) / "enter"), *command]).stdout
 
     def heads(self, owner: str) -> set[str]:
-        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet to make the next one."""
+        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet
+        to make the next one.
+        """
         pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}")
         return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
@@ -151,7 +153,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         project.up("env")
         lab.run(["berth", "lab", "real", "prepare"], timeout=BUILD_SECONDS)
         node = RealNode(lab, project, machine_state())
-        # Only the first of the pool's two nodes is real: pods that must be on it shall find no other.
+        # Only the first of the pool's two nodes is real: pods that must be on it shall find no
+        # other.
         node.command("up", "--no-berth")
         simulated = [
             item["metadata"]["name"]

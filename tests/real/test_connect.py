@@ -1,4 +1,6 @@
-"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs that would be lost."""
+"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs
+that would be lost.
+"""
 
 from __future__ import annotations
 
