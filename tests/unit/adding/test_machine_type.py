@@ -29,7 +29,7 @@ STACK = """config:
   berth:environment:
     project: some-project
     zone: us-central1-b
-    cluster: {{version: {version}}}
+    cluster: {{version: "{version}"}}
     pools:
       cpu: {{machineType: n2-standard-16, nodes: 1}}
       train: {{machineType: x9-test-8g, nodes: 2, rdma: managed}}
