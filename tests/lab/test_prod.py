@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.ranges import RDMA_NICS
+from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import CLONE, Project, eventually
