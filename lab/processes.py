@@ -158,7 +158,7 @@ class Supervisor:
         return record.process() if record else None
 
     def strays(self) -> list[psutil.Process]:
-        """Return marked processes that are not recorded, or a recorded one's child, or the caller."""
+        """Return marked processes without a record, of the lab or of a parent; never the caller."""
         known = {process.pid for record in self.records().values() if (process := record.process())}
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         strays = []

@@ -124,7 +124,7 @@ class Container:
         return [
             f"mount -t tmpfs -o mode=755 tmpfs {root}",
             f"cd {root} && mkdir -p dev etc home/ray opt proc run sys tmp usr var/lib var/tmp .upper .work",
-            f"chmod 1777 {root}/tmp {root}/var/tmp",
+            f"cd {root} && chmod 1777 tmp var/tmp",
             *(f"ln -s {path.readlink()} {root}{path}" for path in links),
             f"mount -t overlay -o lowerdir={':'.join(map(str, [*laid_over, '/usr']))} overlay {root}/usr",
             f"mount -t overlay -o lowerdir={self.packages}/etc:/etc,{writable} overlay {etc}",
