@@ -59,7 +59,8 @@ class Home:
     """Helm charts of the lab: templates of berth's, definitions of the operator."""
 
     egress = Inside("egress.sock")
-    """Unix socket through which the API server reaches pods and kubelets; the lab controller listens."""
+    """Unix socket through which the API server reaches pods and kubelets; the lab controller
+    listens."""
 
     logs = Inside("logs")
     """Log files, one for each process."""

@@ -1,4 +1,4 @@
-"""Removal of everything that a real node left, whether it ended well or not, found by the lab's own tag.
+"""Removal of everything that a real node left, found by the lab's own tag.
 
 Simulates nothing: it removes what a real node left.
 """

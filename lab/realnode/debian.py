@@ -1,6 +1,7 @@
-"""Debian packages without an installation: programs of single packages, and whole root file systems.
+"""Debian packages without installation: single programs, and whole root file systems.
 
-apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed packages stay unchanged.
+apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed
+packages stay unchanged.
 
 Simulates nothing: it unpacks Debian's packages.
 """
@@ -91,7 +92,7 @@ def _mirror() -> str:
 
 
 def unpack(packages: Sequence[str], folder: Path) -> None:
-    """Fill a folder with the files of packages, in the versions of this machine's apt; nothing is configured or run.
+    """Fill a folder with the files of packages; nothing is configured or run.
 
     Raises:
         LabError: a package cannot be fetched.
@@ -105,7 +106,7 @@ def unpack(packages: Sequence[str], folder: Path) -> None:
 
 
 def root_file_system(packages: Sequence[str], folder: Path) -> None:
-    """Create a minimal Debian with packages in it; the mounts for this stay invisible to other processes.
+    """Create a minimal Debian with packages; its mounts stay invisible to other processes.
 
     Raises:
         LabError: a package cannot be fetched, or its installation failed.

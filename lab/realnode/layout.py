@@ -86,7 +86,7 @@ class Layout:
 
     @property
     def argument(self) -> str:
-        """This layout as an argument of a program."""
+        """Text of this layout as a program's argument."""
         return json.dumps({"home": str(self.home.root.absolute()), "network": str(self.network)})
 
     @property
@@ -117,5 +117,5 @@ def folder(home: Home) -> Path:
 
 
 def tag(home: Home) -> str:
-    """Return a name of one lab on this machine, in at most 15 characters: an interface's name has no more."""
+    """Return a lab's unique name in at most 15 characters, the limit of an interface's name."""
     return f"berth-{hashlib.sha256(str(home.root.resolve()).encode()).hexdigest()[:8]}"

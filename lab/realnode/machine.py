@@ -1,4 +1,4 @@
-"""Choice of the lab's real node, and its place in the lab: simulated GKE creates its object, the kubelet adopts it.
+"""Choice of the real node: simulated GKE creates its object, and the kubelet adopts it.
 
 Simulates nothing: it chooses the node that becomes real.
 """
@@ -55,7 +55,7 @@ def pool_of(home: Home) -> Record:
             return record
     raise LabError(
         f"no node pool of the lab is marked as real: none with a node has the label {key}: {value}",
-        "give one that label in stacks/Pulumi.lab.yaml (labels: under the pool) and at least one node, then run it again",
+        "give one that label (labels: under the pool in stacks/Pulumi.lab.yaml) and a node, then run it again",
         code=USAGE,
     )
 
@@ -80,7 +80,7 @@ def describe(pool: Record) -> Machine:
 
 
 def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
-    """Have simulated GKE create one node again, as a real or as a simulated one; its pods are deleted.
+    """Have simulated GKE create a node again, real or simulated; its pods are deleted.
 
     Raises:
         LabError: the API server does not answer.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from berth.lab.toolchain.tools import Tool
 
 SPACE = 1 * GIB
-"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool, roughly)."""
+"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool,
+roughly)."""
 
 
 def key(tool: Tool) -> str:
@@ -109,7 +110,7 @@ class Builder:
 
 
 def _program_name(package: str) -> str:
-    """Return the name that Go gives a package's program: the last part that is not a major version."""
+    """Return Go's name of a package's program: the last part that is not a major version."""
     parts = package.split("/")
     versioned = parts[-1].startswith("v") and parts[-1][1:].isdigit()
     return parts[-2] if versioned else parts[-1]

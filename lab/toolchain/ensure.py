@@ -1,4 +1,4 @@
-"""All tools of the lab, each from the cheapest place: installed, cached, built."""
+"""Tools of the lab, each from the cheapest place: installed, cached, built."""
 
 from __future__ import annotations
 
