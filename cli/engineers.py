@@ -15,23 +15,19 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.berths import Berth, find
 from berth.cli.check import check
-from berth.cli.console import BAD_INPUT, err, out, print_json
-from berth.cli.environment import NotUpError, StatusError
+from berth.cli.console import err, out, print_json
 from berth.cli.stack_edit import EditError, with_entry, without_entry
-from berth.components.cluster.api import ClusterError
 from berth.components.core.bounds import Bounds
+from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.plan.effect import counted
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, load
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.load import EngineerStack, Environment, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -226,16 +222,14 @@ def show(stack: str, *, as_json: bool) -> int:
     Raises:
         BadInputError: it is no environment, or its settings are wrong.
     """
-    path, text, _ = _environment(stack)
-    file = stack_file.parse(path, text)
     try:
-        settings = load(stack, file.settings, file)
-    except SettingsError as error:
+        loaded = load_stack(stack)
+    except BadInputError as error:
         raise BadInputError(str(error)) from None
-    if not isinstance(settings, EnvironmentSettings):
-        raise BadInputError(f"stack {stack} is no environment")
+    if not isinstance(loaded, Environment):
+        raise BadInputError(f"stack {stack} is not an environment")
     own = {name: of for of in stack_file.stack_names() if (name := _name_on(of, stack))}
-    rows = [_row(each, stack) for each in resolve_environment(settings).berths]
+    rows = [_row(berth, stack) for berth in loaded.resolved.berths]
     rows += [{"name": name, "stack": of, "workers": None, "gpus": None, "pool": None} for name, of in own.items()]
     if as_json:
         print_json(rows)
@@ -359,9 +353,9 @@ def _takes_away(stack: str, name: str) -> str:
     try:
         berth = find(name, stack)
         pods = berth.pods()
-    except (BadInputError, NotUpError):
+    except BadInputError:
         return f"{text}; it is not up"
-    except (StatusError, ClusterError) as error:
+    except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
     return f"{text}: {_standing(berth, len(pods))}"
 
@@ -375,11 +369,10 @@ def _standing(berth: Berth, pods: int) -> str:
 
 def _name_on(stack: str, environment: str) -> str | None:
     """Whose berth a stack is, if it is an engineer's own on an environment."""
-    with suppress(stack_file.StackFileError, SettingsError):
-        file = stack_file.read(stack_file.stack_path(stack))
-        settings = load(stack, file.settings, file)
-        if isinstance(settings, EngineerSettings) and settings.environment == environment:
-            return settings.name or stack
+    with suppress(BadInputError):
+        loaded = load_stack(stack)
+        if isinstance(loaded, EngineerStack) and loaded.settings.environment == environment:
+            return loaded.settings.name or stack
     return None
 
 

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from berth.cli.check import check as check_settings
+from berth.cli.console import ProblemsError
 from berth.cli.doctor import (
     backend,
     cluster,
@@ -25,26 +26,13 @@ from berth.cli.doctor.backend import Backend
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.doctor.machines_in_use import Running
-from berth.stacks import stack_file
-from berth.stacks.load import load
-from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.load import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.stack_file import shown, stack_path
 
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 
 _AT_ONCE = 8
-
-
-class BadSettingsError(Exception):
-    """There is no such stack, or its settings are wrong: nothing else is worth looking at.
-
-    Attributes:
-        lines: one for each problem, with file and line.
-    """
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
 
 
 @dataclass(frozen=True)
@@ -83,17 +71,19 @@ def examine(stack: str) -> Examination:
     """Look at everything that a stack needs.
 
     Raises:
-        BadSettingsError: there is no such stack, or its settings are wrong.
+        ProblemsError: there is no such stack, or its settings are wrong.
     """
     checked = check_settings(stack)
     if checked.lines:
-        raise BadSettingsError(checked.lines)
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    findings = [SETTINGS.fine(f"{file.shown_path} is good"), *(SETTINGS.unchecked(line) for line in checked.warnings)]
+        raise ProblemsError(stack, checked.lines)
+    findings = [
+        SETTINGS.fine(f"{shown(stack_path(stack))} is good"),
+        *(SETTINGS.unchecked(line) for line in checked.warnings),
+    ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        if isinstance(settings, EngineerSettings):
+        if not isinstance(checked.loaded, Environment):
             return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
+        settings = checked.loaded.settings
         existing = settings.cluster.existing
         if existing:
             there = pool.submit(cluster.check_existing, stack, settings, existing)
@@ -150,7 +140,7 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
 
 
 def _no_access(error: GoogleError) -> Finding:
-    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(str(error), error.mend)
+    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
 
 
 Check = Callable[[Google], list[Finding]]
@@ -161,7 +151,7 @@ def _checks(
 ) -> list[tuple[Topic, Check]]:
     """What is asked of Google, by topic."""
     name = settings.cluster.name or stack
-    key = bool(backend.marks_of(stack_file.stack_path(stack)).get("secretsprovider"))
+    key = bool(backend.marks_of(stack_path(stack)).get("secretsprovider"))
     needed = project.apis(bucket=bool(state.bucket), key=key)
     lock, listed = Lock(), list[Future[list[Running]]]()
 
@@ -202,7 +192,7 @@ def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
         return future.result()
     except GoogleError as error:
         # What is not enabled is said with the APIs, and mended there.
-        return [topic.unchecked(f"not checked: {error}", "" if error.kind == "disabled" else error.mend)]
+        return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
 
 
 def _each_once(findings: Iterable[Finding]) -> list[Finding]:

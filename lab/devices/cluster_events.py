@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from berth.lab.plugins.kubernetes.client import Cluster
+    from berth.components.cluster.api import ClusterApi
 
 _MESSAGE_LENGTH = 1024
 
@@ -19,7 +19,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def warn(cluster: Cluster, about: dict[str, Any], kind: str, component: str, reason: str, message: str) -> None:
+def warn(cluster: ClusterApi, about: dict[str, Any], kind: str, component: str, reason: str, message: str) -> None:
     """Write a warning about an object.
 
     Args:
@@ -31,7 +31,7 @@ def warn(cluster: Cluster, about: dict[str, Any], kind: str, component: str, rea
         message: the words; cut at 1024 characters, as the API server would refuse more.
 
     Raises:
-        ProviderError: when the API server does not answer, or refuses.
+        ClusterError: the API server does not answer, or refuses.
     """
     metadata, time = about["metadata"], now()
     namespace = metadata.get("namespace") or "default"

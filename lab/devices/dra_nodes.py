@@ -14,9 +14,9 @@ Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Any
 
+from berth.components.cluster.api import ClusterApi, ConflictError, NotFoundError
 from berth.lab.devices import gpu_devices, network_devices, operands
 from berth.lab.devices.autoscaler import selected
 from berth.lab.devices.cluster_events import warn
@@ -24,8 +24,6 @@ from berth.lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
 from berth.lab.devices.resource_slices import PATH, changes, resource_slice
 from berth.lab.plugins.gcp.interfaces import interfaces
 from berth.lab.plugins.gcp.nodes import POOL_LABEL
-from berth.lab.plugins.kubernetes.client import ApiError, Cluster
-from berth.lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,13 +55,13 @@ class DraNodes:
     def __init__(self, kubeconfig: Path, store: Store) -> None:
         self._kubeconfig = kubeconfig
         self._store = store
-        self._connected: Cluster | None = None
+        self._connected: ClusterApi | None = None
         self._said: dict[str, str] = {}
 
     @property
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> ClusterApi:
         if self._connected is None:
-            self._connected = Cluster(load(str(self._kubeconfig)), threading.Event())
+            self._connected = ClusterApi(self._kubeconfig.read_text())
         return self._connected
 
     def step(self) -> float | None:
@@ -73,7 +71,7 @@ class DraNodes:
             Seconds after which to look again even if nothing changes, or None.
 
         Raises:
-            ProviderError: when the API server does not answer, or refuses.
+            ClusterError: the API server does not answer, or refuses.
         """
         nodes = [node for node in self._listed("/api/v1/nodes") if _kwok(node)]
         network_pods = self._pods(network_devices.DAEMONSET)
@@ -125,9 +123,7 @@ class DraNodes:
                 _log.info(
                     "ResourceSlice %s: generation %d", each["metadata"]["name"], each["spec"]["pool"]["generation"]
                 )
-        except ApiError as error:
-            if not (error.not_found or error.conflict or error.already_exists):
-                raise
+        except (NotFoundError, ConflictError):
             return False
         return True
 
@@ -142,8 +138,7 @@ class DraNodes:
         return [each for each in found if each["metadata"]["name"].startswith(_INSTALLER)]
 
     def _listed(self, path: str, **query: str) -> list[Object]:
-        items: list[Object] = self._cluster.request("GET", path, query=query).get("items") or []
-        return items
+        return self._cluster.list(path, **query)[0]
 
 
 def driver_problem(pod: Object, labels: Mapping[str, str], *, installed: bool) -> str:

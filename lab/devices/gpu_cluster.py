@@ -79,7 +79,7 @@ def look(listed: Callable[..., list[Object]]) -> Seen:
         listed: gives the objects of an API path, with a query.
 
     Raises:
-        ProviderError: when the API server does not answer, or refuses.
+        ClusterError: the API server does not answer, or refuses.
     """
     operators = listed("/apis/apps/v1/deployments", fieldSelector=f"metadata.name={OPERATOR}")
     master = ",".join(f"{key}={value}" for key, value in node_features.MASTER.items())

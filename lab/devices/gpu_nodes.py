@@ -14,9 +14,9 @@ Answers to (believed): NVIDIA's plugin registers after GKE's, which is there whe
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Any
 
+from berth.components.cluster.api import ClusterApi, NotFoundError
 from berth.lab.devices import gke_device_plugin, node_features, operand_objects, operands, pod_states
 from berth.lab.devices.admission import REASON, failed, refusal
 from berth.lab.devices.advertised import status_change
@@ -27,8 +27,6 @@ from berth.lab.devices.gpu_operator import FEATURES
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from berth.lab.devices.operands import CRASHES, Hold, MigError, UnknownLayoutError
 from berth.lab.devices.reconciler import Reconciler
-from berth.lab.plugins.kubernetes.client import ApiError, Cluster
-from berth.lab.plugins.kubernetes.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +57,7 @@ class GpuNodes:
     def __init__(self, kubeconfig: Path, told_of: Callable[[str], bool]) -> None:
         self._kubeconfig = kubeconfig
         self._told_of = told_of
-        self._connected: Cluster | None = None
+        self._connected: ClusterApi | None = None
         self._plugins = DevicePlugins()
         self._reconciler = Reconciler()
         self._refused: set[str] = set()
@@ -69,9 +67,9 @@ class GpuNodes:
         self._single: dict[str, tuple[frozenset[str], str]] = {}
 
     @property
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> ClusterApi:
         if self._connected is None:
-            self._connected = Cluster(load(str(self._kubeconfig)), threading.Event())
+            self._connected = ClusterApi(self._kubeconfig.read_text())
         return self._connected
 
     def step(self) -> float | None:
@@ -81,7 +79,7 @@ class GpuNodes:
             Seconds after which to look again even if nothing changes, or None.
 
         Raises:
-            ProviderError: when the API server does not answer, or refuses.
+            ClusterError: the API server does not answer, or refuses.
         """
         nodes = [node for node in self._listed("/api/v1/nodes") if _kwok(node)]
         names = {node["metadata"]["name"] for node in nodes}
@@ -111,7 +109,7 @@ class GpuNodes:
         """Fail a pod that its node's plugin gives no devices.
 
         Raises:
-            ProviderError: when the API server does not answer, or refuses.
+            ClusterError: the API server does not answer, or refuses.
         """
         single, since = self._single.get(pod["spec"].get("nodeName") or "", (frozenset(), ""))
         message = refusal(pod, single, since) if single else ""
@@ -128,17 +126,11 @@ class GpuNodes:
         self._refused.discard(uid)
 
     def _listed(self, path: str, **query: str) -> list[Object]:
-        items: list[Object] = self._cluster.request("GET", path, query=query).get("items") or []
-        return items
+        return self._cluster.list(path, **query)[0]
 
     def _policies(self) -> list[Object]:
         """The ClusterPolicies, the one that counts first; none while their kind is not there."""
-        try:
-            found = self._listed(_POLICIES)
-        except ApiError as error:
-            if error.not_found:
-                return []
-            raise
+        found = self._listed(_POLICIES)
         alive = [policy for policy in found if not policy["metadata"].get("deletionTimestamp")]
         return sorted(alive, key=lambda each: (str(each["metadata"]["creationTimestamp"]), each["metadata"]["name"]))
 
@@ -245,13 +237,8 @@ class GpuNodes:
         return {**wanted, **found}
 
     def _data(self, namespace: str, name: str) -> dict[str, str] | None:
-        try:
-            data = self._cluster.request("GET", f"/api/v1/namespaces/{namespace}/configmaps/{name}").get("data")
-        except ApiError as error:
-            if error.not_found:
-                return None
-            raise
-        return dict(data or {})
+        found = self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        return None if found is None else dict(found.get("data") or {})
 
     def _hold(self, pod: Object, hold: Hold | None) -> None:
         """Show in a pod's status that it is not ready, or let it become ready."""
@@ -287,10 +274,8 @@ class GpuNodes:
         """Patch an object; False if it is gone."""
         try:
             self._cluster.request("PATCH", path, change, content_type=kind)
-        except ApiError as error:
-            if error.not_found:
-                return False
-            raise
+        except NotFoundError:
+            return False
         return True
 
     def _say(self, name: str, message: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import kopf
 
+from berth.components.core.errors import BerthError
 from berth.lab.devices import definitions_hook
 from berth.lab.devices.dra_nodes import DraNodes
 from berth.lab.devices.egress import Egress, RayHeads
@@ -26,7 +27,6 @@ from berth.lab.devices.scaler import Scaler, autoscaled, short
 from berth.lab.plugins.gcp import real_node
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.store import Store
-from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ class Controller:
                 await asyncio.to_thread(definitions_hook.play, self.home, dict(body))
             if self._gpus.may_refuse(body):
                 await asyncio.to_thread(self._gpus.admit, dict(body))
-        except (ProviderError, RuntimeError) as error:
+        except (BerthError, RuntimeError) as error:
             _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
     async def serve(self) -> None:
@@ -104,7 +104,7 @@ class Controller:
         """Seconds after which to look again even if nothing changes, or None."""
         try:
             return await asyncio.to_thread(step)
-        except ProviderError as error:
+        except BerthError as error:
             _log.warning("%s: %s", what, error)
         except Exception:  # noqa: BLE001 (as in `scale`)
             _log.exception(what)
@@ -118,7 +118,7 @@ class Controller:
             try:
                 if autoscaled(self._store) or short(self._store):
                     await asyncio.to_thread(scaler.step)
-            except ProviderError as error:
+            except BerthError as error:
                 _log.warning("autoscaler: %s", error)
             except Exception:  # noqa: BLE001 (what it cannot deal with must not end the other work of this process)
                 _log.exception("autoscaler")
@@ -130,7 +130,7 @@ class Controller:
             for cluster, nodes, load in self._heads.loads():
                 try:
                     await asyncio.to_thread(self._ray_autoscaler.step, cluster, nodes, load)
-                except ProviderError as error:
+                except BerthError as error:
                     _log.warning("RayCluster %s/%s: %s", *cluster, error)
                 except Exception:  # noqa: BLE001 (as in `scale`)
                     _log.exception("RayCluster %s/%s", *cluster)
@@ -140,7 +140,7 @@ class Controller:
         while True:
             try:
                 await self.operators.look()
-            except ProviderError as error:
+            except BerthError as error:
                 _log.warning("add-ons: %s", error)
             except Exception:  # noqa: BLE001 (as in `scale`)
                 _log.exception("add-ons")

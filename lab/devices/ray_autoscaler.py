@@ -15,16 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from berth.components.cluster.api import JSON_PATCH, RAY_CLUSTERS, ClusterApi, within
 from berth.lab.devices.ray_pods import RayNode, counted
 from berth.lab.devices.ray_serve import Load, Room
-from berth.lab.plugins.kubernetes.client import ApiError, Cluster
-from berth.lab.plugins.kubernetes.kubeconfig import load
 
 _IDLE_SECONDS = 60.0
-_JSON_PATCH = "application/json-patch+json"
 
 _log = logging.getLogger("berth.lab.devices.ray")
 
@@ -40,7 +37,7 @@ class RayAutoscaler:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._connected: Cluster | None = None
+        self._connected: ClusterApi | None = None
         self._idle_since: dict[str, float] = {}
 
     def step(self, cluster: tuple[str, str], nodes: Sequence[RayNode], demand: Load) -> None:
@@ -52,19 +49,15 @@ class RayAutoscaler:
             demand: what replicas ask of them.
 
         Raises:
-            ProviderError: the API server refuses, or does not answer.
+            ClusterError: the API server refuses, or does not answer.
         """
         if self._connected is None:
-            self._connected = Cluster(load(str(self._kubeconfig)), Event())
-        try:
-            found = self._connected.get("ray.io/v1", "RayCluster", *cluster)
-        except ApiError as error:
-            if error.not_found:
-                return
-            raise
-        if operations := self._operations(found, nodes, demand):
-            path = self._connected.resource("ray.io/v1", "RayCluster").path(*cluster)
-            self._connected.request("PATCH", path, operations, content_type=_JSON_PATCH)
+            self._connected = ClusterApi(self._kubeconfig.read_text())
+        namespace, name = cluster
+        path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
+        found = self._connected.get(path)
+        if found is not None and (operations := self._operations(found, nodes, demand)):
+            self._connected.request("PATCH", path, operations, content_type=JSON_PATCH)
             _log.info("RayCluster %s/%s: %s", *cluster, operations)
 
     def _operations(self, found: Object, nodes: Sequence[RayNode], demand: Load) -> list[Object]:

@@ -10,19 +10,20 @@ Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/rec
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from berth.components.cluster.api import NotFoundError, RefusedError
 from berth.lab.devices import gpu_operator, operand_objects
 from berth.lab.devices.cluster_events import now
 from berth.lab.devices.gpu_operator import Policy
 from berth.lab.devices.operand_objects import HASH, OPERANDS
-from berth.lab.plugins.kubernetes.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from berth.lab.plugins.kubernetes.client import Cluster
+    from berth.components.cluster.api import ClusterApi
 
 Object = dict[str, Any]
 
@@ -141,7 +142,7 @@ class Reconciler:
 
     def act(
         self,
-        cluster: Cluster,
+        cluster: ClusterApi,
         nodes: list[Object],
         policy: Object,
         namespace: str,
@@ -151,7 +152,7 @@ class Reconciler:
         """Reconcile the cluster.
 
         Raises:
-            ProviderError: when the API server does not answer, or refuses.
+            ClusterError: the API server does not answer, or refuses.
         """
         unknown = tuple(Policy(policy.get("spec") or {}).unknown())
         if unknown and unknown != self._unknown:
@@ -161,12 +162,12 @@ class Reconciler:
         plan = self._controller.plan(labels, policy, namespace, there, held)
         try:
             self._apply(cluster, plan, policy, namespace)
-        except ApiError:
+        except RefusedError:
             # What was not done must be planned again.
             self._controller.stop()
             raise
 
-    def _apply(self, cluster: Cluster, plan: Plan, policy: Object, namespace: str) -> None:
+    def _apply(self, cluster: ClusterApi, plan: Plan, policy: Object, namespace: str) -> None:
         for name, change in plan.labels.items():
             _try(cluster, "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": change}})
         classes = {each["metadata"]["name"] for each in cluster.request("GET", _CLASSES).get("items") or []}
@@ -186,13 +187,10 @@ class Reconciler:
             _try(cluster, "PATCH", f"{_POLICIES}/{policy['metadata']['name']}/status", {"status": status})
 
 
-def _try(cluster: Cluster, method: str, path: str, body: Object | None = None) -> None:
+def _try(cluster: ClusterApi, method: str, path: str, body: Object | None = None) -> None:
     """A request about an object that may be gone."""
-    try:
+    with suppress(NotFoundError):
         cluster.request(method, path, body, content_type=_MERGE) if body else cluster.request(method, path)
-    except ApiError as error:
-        if not error.not_found:
-            raise
 
 
 def _patched(labels: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:

@@ -79,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pulumi(project: Path, says: str) -> None:
     """A pulumi that only says so, and fails."""
     program = project / "bin/pulumi"
-    program.write_text(f'#!/bin/sh\necho "error: {says}" >&2\nexit 255\n')
+    program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit 255\n')
     program.chmod(0o755)
 
 
@@ -167,7 +167,9 @@ class Empty:
 @pytest.fixture
 def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment is up, and nobody's berth is."""
-    settings = load("env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None)
+    settings = load(
+        "env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None
+    ).settings
     assert isinstance(settings, EnvironmentSettings)
     contract = contract_of(settings, "env", resolve_environment(settings))
     monkeypatch.setattr(berths, "brought_up", lambda _stack: Environment("env", contract, ""))

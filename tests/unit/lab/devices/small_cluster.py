@@ -6,8 +6,8 @@ import copy
 import json
 from typing import Any
 
+from berth.components.cluster.api import NotFoundError
 from berth.lab.devices.autoscaler import selected, tolerated
-from berth.lab.plugins.kubernetes.client import ApiError
 
 Object = dict[str, Any]
 
@@ -108,7 +108,7 @@ class SmallCluster:
             made["metadata"] = {**body["metadata"], "name": name, "uid": made["metadata"]["uid"], "generation": 1}
             return made
         if rest[0] not in found:
-            raise ApiError(404, {"reason": "NotFound", "message": path})
+            raise NotFoundError(404, {"reason": "NotFound", "message": path})
         if method == "DELETE":
             return found.pop(rest[0])
         if method == "PUT":
@@ -117,6 +117,15 @@ class SmallCluster:
         elif method == "PATCH":
             found[rest[0]] = merged(found[rest[0]], body)
         return copy.deepcopy(found[rest[0]])
+
+    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
+        return self.request("GET", path, query=query)["items"], ""
+
+    def get(self, path: str) -> Object | None:
+        try:
+            return self.request("GET", path)
+        except NotFoundError:
+            return None
 
     def text(self) -> str:
         """Everything, to see whether something changed."""
