@@ -71,7 +71,7 @@ class JobKeys(DefaultedSettings):
     """Delay between the end of the job and the deletion of its RayCluster. Default: none."""
 
 
-class JobShape(RayClusterShape, JobKeys):
+class JobShape(JobKeys, RayClusterShape):
     """RayJob as written in YAML: a program that runs once, on its own RayCluster or an existing one."""
 
     cluster: Name | None = None
@@ -108,7 +108,7 @@ class ServiceKeys(DefaultedSettings):
     pools without GPUs for a second cluster."""
 
 
-class ServiceShape(RayClusterShape, ServiceKeys):
+class ServiceShape(ServiceKeys, RayClusterShape):
     """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
 
     wait: Wait = Wait()
