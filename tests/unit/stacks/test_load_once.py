@@ -53,7 +53,7 @@ def counting() -> Iterator[Counter[str]]:
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code in codes:
-            function = codes[frame.f_code]  # type: ignore[index]
+            function = codes[frame.f_code]
             given = next(iter(frame.f_locals.values()))
             given = getattr(given, "settings", given) if function == berth_manifests else given
             name = f" {getattr(given, 'name', '')}" if function in BUILDING else ""
