@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from berth.lab.devices import gke_device_plugin
+from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.fleet import Fleet
@@ -75,7 +75,7 @@ def describe(pool: Record) -> Machine:
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
         reserved={"cpu": f"{int(kept('cpu') * 1000)}m", "memory": f"{int(kept('memory')) // 1024}Ki"},
-        gpus=sum(gke_device_plugin.devices(labels).values()),
+        gpus=sum(gke_devices(labels).values()),
     )
 
 

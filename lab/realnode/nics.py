@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.devices import network_devices, topology
+from berth.components.hardware.names import PCIE_ROOT
+from berth.lab.devices.dra_devices import slots
 from berth.lab.realnode.layout import GATEWAY, NICS
 
 if TYPE_CHECKING:
@@ -112,9 +113,9 @@ def configure(layout: Layout, number: int) -> list[Command]:
 
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
     """What an RDMA NIC of an A4 machine says of itself, and a virtual interface can't: DraNet publishes it with the rest."""
-    slot = topology.slots(len(NICS))[number]
+    slot = slots(len(NICS))[number]
     return {
         "dra.net/rdma": {"bool": True},
         "dra.net/numaNode": {"int": slot.numa},
-        network_devices.PCIE_ROOT: {"string": slot.root},
+        PCIE_ROOT: {"string": slot.root},
     }
