@@ -23,6 +23,7 @@ from berth.cli.stack_edit import EditError, with_entry, without_entry
 from berth.components.cluster.api import ClusterError
 from berth.components.core.bounds import Bounds
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.plan.effect import counted
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.settings import RayClusterSettings
@@ -30,7 +31,7 @@ from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import namespace_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")

@@ -20,8 +20,9 @@ from berth.cli.environment import Environment, brought_up
 from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_duration, parse_quantity
-from berth.components.fabric.claims import claim_of
+from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof.cuda_vector_add import RUN_LABEL
 from berth.components.proof.fabric import report
@@ -29,11 +30,11 @@ from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.run import FabricRun, Found
 from berth.components.proof.fabric.verdicts import Threshold, threshold_of
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import Resolved, namespace_of, resolve_environment
+from berth.stacks.settings.resolve import Resolved, resolve_environment
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024

@@ -21,7 +21,7 @@ from berth.components.core.types import parse_duration
 from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
 from berth.components.proof.gpu_evidence import Verdict
 from berth.components.proof.gpu_run import GpuRun, PoolProof
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing import Pool, offered
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings

@@ -19,16 +19,17 @@ from berth.cli.console import err, out
 from berth.cli.environment import StatusError, brought_up
 from berth.cli.life import Life, age, life_of, moment, sentences
 from berth.cli.workloads import Job, Service
-from berth.components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
-from berth.components.cluster.device_inventory import inventory_of
-from berth.components.cluster.devices import NETWORK_PODS, NOTHING, Inventory
-from berth.components.cluster.nodes import is_ready
-from berth.components.gke.placement import POOL_LABEL
-from berth.components.ray.condition import claimed_gpus_of, condition_of, gpus_in, gpus_of, gpus_of_pod
+from berth.components.cluster.devices import NETWORK_PODS
+from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
+from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
+from berth.components.cluster.pods import is_ready
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.readiness import reasons_of
-from berth.components.sharing.pools import Pool as OfferedPool
-from berth.components.sharing.pools import offered
+from berth.components.sharing import Pool as OfferedPool
+from berth.components.sharing import offered
 from berth.stacks.settings.resolve import EnvironmentContract
 
 

@@ -23,9 +23,9 @@ from berth.cli.console import err, out
 from berth.cli.environment import Environment, brought_up
 from berth.cli.life import age
 from berth.cli.status import Fleet, observe, table
-from berth.components.berth import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from berth.cli.life import age
-from berth.components.berth import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.cluster.api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.isolation import SERVE_PORT
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.readiness import reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
-from berth.components.ray.workload_settings import SERVE_PORT
 
 
 @dataclass(frozen=True)

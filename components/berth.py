@@ -4,37 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.bounds import Bounds
-from berth.components.core.manifest import MANAGED_BY, Manifest, forced, resource_type
-from berth.components.fabric.claims import claim_of, claim_template
-from berth.components.fabric.settings import ResourceApi
-from berth.components.isolation.berth import isolated, isolation
-from berth.components.isolation.settings import IsolationSettings
-from berth.components.lifecycle.manifest import in_berth, kept
-from berth.components.nested import pods as nested
-from berth.components.operators.settings import KubeRaySettings
+from berth.components.core.manifest import Manifest, forced, resource_type
+from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
+from berth.components.fabric import claim_of, claim_template
+from berth.components.hardware.names import ResourceApi
+from berth.components.isolation import IsolationInputs, IsolationSettings, harden, isolate
+from berth.components.lifecycle import keeper_access, with_lifecycle
+from berth.components.nested import config_map
+from berth.components.operators import KubeRaySettings
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import RAY_CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
-from berth.components.sharing.pools import Pools
-from berth.stacks.settings.resolve import namespace_of
-
-ENVIRONMENT_LABEL = "berth/environment"
-STACK_LABEL = "berth/stack"
-OWNER_LABELS = {
-    "engineer": "berth/engineer",
-    "cluster": "berth/cluster",
-    "job": "berth/job",
-    "service": "berth/service",
-}
-
-Kind = Literal["engineer", "cluster", "job", "service"]
+from berth.components.sharing import Pools
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class BerthInputs:
     pools: Pools
     environment: str
     stack: str
-    kind: Kind
+    kind: OwnerKind
     resource_api: ResourceApi = "v1"
     isolation: IsolationSettings = field(default_factory=IsolationSettings)
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
@@ -87,7 +75,7 @@ class Berth(pulumi.ComponentResource):
 
     settings: RayClusterSettings
     """The RayCluster's settings."""
-    kind: Kind
+    kind: OwnerKind
     """Whose it is."""
     namespace: str
     """The namespace's name."""
@@ -107,18 +95,23 @@ class Berth(pulumi.ComponentResource):
         super().__init__("berth:index:Berth", name, None, opts)
         self.settings, self.kind = inputs.settings, inputs.kind
         self.namespace = namespace_of(inputs.settings.name)
-        labels = berth_labels(inputs)
-        cluster = kept(ray_cluster(inputs.settings, inputs.pools, self.namespace, labels), inputs.settings)
+        labels = owner_labels(inputs.environment, inputs.stack, inputs.kind, inputs.settings.name)
+        lifecycle = inputs.settings.lifecycle
+        cluster = with_lifecycle(ray_cluster(inputs.settings, inputs.pools, self.namespace, labels), lifecycle)
         dashboard = dashboard_service(inputs.settings, self.namespace, labels)
         main = _workload(inputs, cluster, labels)
-        jobs = {each.name: ray_job(each, cluster, _labels(inputs, "job", each.name)) for each in inputs.jobs}
-        apart = isolation(
-            inputs.settings,
-            inputs.isolation,
-            inputs.kuberay,
-            inputs.pools,
+        job_labels = [owner_labels(inputs.environment, inputs.stack, "job", job.name) for job in inputs.jobs]
+        jobs = {job.name: ray_job(job, cluster, of_job) for job, of_job in zip(inputs.jobs, job_labels, strict=True)}
+        apart = isolate(
+            IsolationInputs(
+                inputs.isolation,
+                inputs.kuberay,
+                inputs.settings.access,
+                inputs.settings.priority,
+                {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
+                inputs.workload.clients if isinstance(inputs.workload, RayServiceSettings) else (),
+            ),
             [main, *jobs.values(), *([dashboard] if dashboard else [])],
-            inputs.workload.clients if isinstance(inputs.workload, RayServiceSettings) else (),
         )
         namespace = KubernetesObject(
             name,
@@ -128,19 +121,17 @@ class Berth(pulumi.ComponentResource):
         in_namespace = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
         needed: list[pulumi.Resource] = [namespace, *self._claim_template(name, inputs, labels, namespace)]
         needed += [KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace) for each in apart.objects]
-        for each in in_berth(
-            inputs.settings, self.namespace, labels, network_policies=inputs.isolation.network_policies
-        ):
-            needed.append(KubernetesObject(f"{name}-{each['metadata']['name']}", each, in_namespace))
-        if programs := nested.config_map(inputs.settings, self.namespace, labels):
+        for manifest in keeper_access(cluster, lifecycle, network_policies=inputs.isolation.network_policies):
+            needed.append(KubernetesObject(f"{name}-{manifest['metadata']['name']}", manifest, in_namespace))
+        if programs := config_map(inputs.settings.nested_containers, self.namespace, labels):
             needed.append(KubernetesObject(f"{name}-{programs['metadata']['name']}", programs, in_namespace))
-        self.ray = self._ray(name, inputs, isolated(main, apart.level, inputs.settings.priority), needed)
+        self.ray = self._ray(name, inputs, harden(main, apart.level, inputs.settings.priority), needed)
         on_cluster = pulumi.ResourceOptions(parent=self, depends_on=[self.ray], delete_before_replace=True)
         self.jobs = [
             Job(
                 each,
                 KubernetesObject(
-                    each.name, _of_kuberay(isolated(jobs[each.name], apart.level, inputs.settings.priority)), on_cluster
+                    each.name, _of_kuberay(harden(jobs[each.name], apart.level, inputs.settings.priority)), on_cluster
                 ),
             )
             for each in inputs.jobs
@@ -198,15 +189,6 @@ def _workload(inputs: BerthInputs, cluster: Manifest, labels: dict[str, str]) ->
 def _of_kuberay(made: Manifest) -> Manifest:
     """A RayJob or RayService, of which KubeRay writes parts: without force every edit of these would be a conflict."""
     return forced(as_kuberay_writes_it(made))
-
-
-def berth_labels(inputs: BerthInputs) -> dict[str, str]:
-    """The labels of all that belongs to a berth, its pods included."""
-    return _labels(inputs, inputs.kind, inputs.settings.name)
-
-
-def _labels(inputs: BerthInputs, kind: Kind, name: str) -> dict[str, str]:
-    return {**MANAGED_BY, ENVIRONMENT_LABEL: inputs.environment, STACK_LABEL: inputs.stack, OWNER_LABELS[kind]: name}
 
 
 def namespace_manifest(name: str, labels: dict[str, str]) -> Manifest:

@@ -6,7 +6,7 @@ import asyncio
 
 import pulumi
 
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
 
 ASSUMED: ResourceApi = "v1"

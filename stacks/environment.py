@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pulumi
 
-from berth.components.berth import Berth, BerthInputs, Kind
+from berth.components.berth import Berth, BerthInputs
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
-from berth.components.isolation.priority import priority_classes
-from berth.components.lifecycle.component import Keeper, KeeperInputs
-from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.core.owner import OwnerKind
+from berth.components.isolation import priority_classes
+from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.stacks import service_code
@@ -96,7 +96,7 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
 
 def every(
     resolved: Resolved,
-) -> Iterator[tuple[Kind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
+) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
     """Every RayCluster, whose it is, and the RayJob or RayService that has it made."""
     yield from (("engineer", berth, None) for berth in resolved.berths)
     yield from (("cluster", cluster, None) for cluster in resolved.clusters)
@@ -111,7 +111,8 @@ def _keeper(stack: str, settings: EnvironmentSettings, resolved: Resolved) -> Ke
     heads = {each.head.pool for each in resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     image = its.image or settings.defaults.image or BUILT_IN.image or ""
-    return KeeperInputs(stack, its, image, heads or without_gpus or set(pools), pools)
+    chosen = heads or without_gpus or set(pools)
+    return KeeperInputs(stack, image, {name: pools[name].settings for name in chosen}, its)
 
 
 async def _platform(

@@ -13,7 +13,7 @@ import yaml
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
-from berth.components.gke.cluster_settings import ExistingCluster
+from berth.components.gke import ExistingCluster
 from berth.stacks.load import SettingsError
 from berth.stacks.platforms import Platform
 from berth.stacks.stack_file import StackFile, project, shown

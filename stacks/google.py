@@ -6,15 +6,23 @@ Apart from the rest, since only it imports pulumi_gcp, which takes two seconds: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pulumi
 import pulumi_gcp
 
-from berth.components.gke.cluster import Cluster, ClusterInputs
-from berth.components.gke.network import Network, NetworkInputs
-from berth.components.gke.node_pool import NodePool, NodePoolInputs
-from berth.components.gke.node_pool_arguments import NodePlace
-from berth.components.gke.versions import too_old
+from berth.components.gke import (
+    Cluster,
+    ClusterInputs,
+    Network,
+    NetworkInputs,
+    NodePlace,
+    NodePool,
+    NodePoolInputs,
+    too_old,
+)
+from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing.disturbance import of_labels
 from berth.components.sharing.pools import Pool, Pools
 from berth.stacks.platforms import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -46,15 +54,20 @@ async def google(
     )
     cluster = Cluster(name, ClusterInputs(settings, network), on_google)
     await _check_version(settings, cluster)
-    made = [
+    node_pools = [
         NodePool(
-            pool,
-            NodePoolInputs(its, cluster.name, _place(name, settings, its, network), occupants.get(pool, ())),
+            pool.name,
+            NodePoolInputs(
+                pool.settings,
+                cluster.name,
+                _place(name, settings, pool, network),
+                partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
+            ),
             on_google,
         )
-        for pool, its in pools.items()
+        for pool in pools.values()
     ]
-    return Platform(cluster.kubeconfig, cluster.id, made)
+    return Platform(cluster.kubeconfig, cluster.id, node_pools)
 
 
 def rdma_zones(settings: EnvironmentSettings) -> list[str]:
@@ -71,6 +84,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         location=settings.location,
         zones=zones,
         labels=settings.labels,
+        node_labels=node_labels(pool),
         service_account=settings.cluster.node_service_account,
         private=settings.cluster.private_nodes,
         networks=network.node_networks(zones[0]) if pool.settings.rdma == "networks" and zones else (),

@@ -9,12 +9,11 @@ from pathlib import Path
 import pulumi
 
 from berth.components.core.problems import Problem
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.components.operators import dranet, gib, gpu_dra, gpu_operator
 from berth.components.operators.driver_installer import DriverInstaller, wants_installer
 from berth.components.operators.kuberay import KubeRay
-from berth.components.sharing.disturbance import Occupants
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Occupants, Pools
 from berth.stacks.load import SettingsError
 from berth.stacks.manifest_file import ManifestError, Object, read
 from berth.stacks.settings.environment import EnvironmentSettings

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import pulumi
 
-from berth.components.berth import STACK_LABEL, Berth
+from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
 
 if TYPE_CHECKING:

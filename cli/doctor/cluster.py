@@ -14,10 +14,9 @@ from berth.cli.doctor.gpu_nodes import check_nodes
 from berth.cli.doctor.registered import NotRecordedError, WouldFailError, types_of
 from berth.cli.environment import StatusError, brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
-from berth.components.cluster.nodes import is_ready
-from berth.components.gke.cluster_settings import ExistingCluster
-from berth.components.gke.placement import POOL_LABEL
-from berth.components.gke.versions import too_old
+from berth.components.cluster.pods import is_ready
+from berth.components.gke import ExistingCluster, too_old
+from berth.components.hardware.names import POOL_LABEL
 from berth.stacks import stack_file
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google
-from berth.components.gke.versions import needed, parse, too_old
+from berth.components.gke import needed, parse, too_old
 from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("GKE")

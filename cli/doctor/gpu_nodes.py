@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
-from berth.components.gke.placement import POOL_LABEL, tolerations
-from berth.components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
-from berth.components.sharing.pools import Pool, offered
+from berth.components.gke import tolerations
+from berth.components.hardware.names import DEPLOYED_LABEL, POOL_LABEL
+from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
 Object = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google
-from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork
+from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork
 from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("networks")

@@ -8,7 +8,7 @@ from typing import Any
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.doctor.machines_in_use import Running, in_pool
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("reservations")

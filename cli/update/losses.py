@@ -10,8 +10,8 @@ from berth.cli.berths import Berth, names_of
 from berth.cli.environment import Environment, NotUpError, StatusError, brought_up
 from berth.cli.kubectl import KubectlError, kubectl
 from berth.cli.running import Running, running_on
-from berth.components.berth import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.ray.condition import condition_of
 
 

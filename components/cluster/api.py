@@ -1,13 +1,15 @@
-"""A cluster's API server, as plain objects: what waiting, `berth status` and `berth verify` need.
+"""Kubernetes client of berth and of its lab: objects are plain dicts, every failure is a `ClusterError`.
 
-What berth provisions is made by Pulumi. What is made here is a proof's and gone when that ends.
+The official client reads the kubeconfig, runs credential plugins and sends requests. Paths are given as text, because the
+client's typed calls know no custom resources and import a module for each API group.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import yaml
@@ -15,8 +17,10 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from berth.components.core.errors import BerthError
+
 Object = dict[str, Any]
-"""A Kubernetes object as the API server gives it."""
+"""Kubernetes object as the API server writes it."""
 
 RAY_CLUSTERS = "/apis/ray.io/v1/rayclusters"
 RAY_JOBS = "/apis/ray.io/v1/rayjobs"
@@ -27,239 +31,330 @@ EVENTS = "/api/v1/events"
 NAMESPACES = "/api/v1/namespaces"
 JOBS = "/apis/batch/v1/jobs"
 
-_TIMEOUT_SECONDS = 30
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+
+_CONNECT_SECONDS = 10
+_READ_SECONDS = 60
 _DAY_SECONDS = 24 * 60 * 60
-_CONNECT_RETRIES = 2
-_FORBIDDEN = 403
-_NOT_FOUND = 404
-_CONFLICT = 409
-_FIRST_ERROR = 400
+_CONNECTIONS = 64
+
+_NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
+"""Errors that the client raises where it gets no answer: on connecting, in the middle of a body, on new credentials."""
 
 
-class ClusterError(Exception):
-    """The API server does not answer, or refuses; the text says which and why."""
+class ClusterError(BerthError):
+    """Failure to read or change a cluster."""
 
 
-class ConflictError(ClusterError):
-    """Another object stands against it: one of that name is there, or the one that was meant is gone."""
+class UnreachableError(ClusterError):
+    """Missing answer: the connection is refused, breaks off or times out.
+
+    Attributes:
+        server: address of the API server.
+        cause: the innermost reason.
+    """
+
+    def __init__(self, server: str, error: Exception) -> None:
+        # urllib3 wraps a refused connection three times.
+        inner = str(getattr(error, "reason", None) or error)
+        self.server = server
+        self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
+        super().__init__(f"the API server {server} does not answer: {self.cause}")
+
+
+class RefusedError(ClusterError):
+    """Answer of the API server that is not a success.
+
+    Attributes:
+        status: the HTTP status.
+        message: the server's own words.
+        reason: the server's word for the kind of refusal, such as `AlreadyExists`.
+        details: kind, name and causes as the server gives them.
+    """
+
+    def __init__(self, status: int, answer: Object) -> None:
+        self.status = status
+        self.message = str(answer.get("message") or f"the server answered with HTTP status {status}")
+        self.reason = str(answer.get("reason") or "")
+        self.details: Object = answer.get("details") or {}
+        # A quota, an admission policy and a namespace in deletion answer 403 too; only the text tells them from RBAC.
+        if status == HTTPStatus.FORBIDDEN and "User " in self.message:
+            super().__init__(f"you lack a right in the cluster; ask whoever administers it: {self.message}")
+        else:
+            number = "" if status == HTTPStatus.CONFLICT else f"{status} "
+            super().__init__(f"the API server refused: {number}{self.message}")
+
+    @property
+    def not_found(self) -> bool:
+        """Whether the object, its namespace or its kind is missing."""
+        return isinstance(self, NotFoundError)
+
+    @property
+    def already_exists(self) -> bool:
+        """Whether an object with this name exists."""
+        return self.reason == "AlreadyExists"
+
+    @property
+    def conflict(self) -> bool:
+        """Whether another manager owns a field, or the object changed since it was read."""
+        return self.status == HTTPStatus.CONFLICT and not self.already_exists
+
+
+class NotFoundError(RefusedError):
+    """Refusal because the object, its namespace or its kind is missing."""
+
+
+class ConflictError(RefusedError):
+    """Refusal because of another object: one with this name exists, or the object that was meant is gone."""
+
+
+_KINDS: dict[int, type[RefusedError]] = {HTTPStatus.NOT_FOUND: NotFoundError, HTTPStatus.CONFLICT: ConflictError}
 
 
 def within(namespace: str, path: str) -> str:
-    """A collection's path in one namespace: `/api/v1/pods` becomes `/api/v1/namespaces/x/pods`."""
+    """Return a collection's path in one namespace: `/api/v1/pods` becomes `/api/v1/namespaces/x/pods`."""
     group, kind = path.rsplit("/", 1)
     return f"{group}/namespaces/{namespace}/{kind}"
 
 
+class _Retries(Retry):
+    """Retries of refused connections and broken reads, and of any request while the server is too busy."""
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 (urllib3's signature)
+        return status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
 class ClusterApi:
-    """A connection to one cluster."""
+    """Connection to one cluster. Safe to use from many threads.
+
+    Args:
+        kubeconfig: text of a kubeconfig, YAML or JSON; its credential plugin is run.
+
+    Raises:
+        ClusterError: the kubeconfig cannot be used, or its credential plugin fails.
+    """
 
     def __init__(self, kubeconfig: str) -> None:
-        """Connect lazily.
+        settings = client.Configuration()
+        settings.retries = _Retries(
+            total=None, connect=2, read=2, redirect=0, status=4, backoff_factor=0.2, raise_on_status=False
+        )
+        settings.connection_pool_maxsize = _CONNECTIONS
+        try:
+            document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+            self._api = config.new_client_from_config_dict(document, client_configuration=settings)
+        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:
+            raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
+        commands = [str(entry["user"]["exec"].get("command")) for entry in document["users"] if _runs_a_plugin(entry)]
+        if commands and not (settings.api_key or settings.cert_file):
+            raise ClusterError(
+                f"the kubeconfig's credential plugin {commands[0]} gives no credentials",
+                f"run {commands[0]} to see why, or install it",
+            )
+
+    @property
+    def server(self) -> str:
+        """Address of the API server."""
+        return str(self._api.configuration.host)
+
+    def request(
+        self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
+    ) -> Object:
+        """Send a request and return its JSON answer.
 
         Args:
-            kubeconfig: as text, YAML or JSON; exec credential plugins are run.
+            method: the HTTP method.
+            path: path on the server.
+            body: object, list of operations or, for `APPLY`, also YAML text.
+            query: parameters of the request.
+            content_type: type of the body.
 
         Raises:
-            ClusterError: it is no kubeconfig, or its credential plugin fails.
+            RefusedError: the server refuses.
+            UnreachableError: the server does not answer, or its answer breaks off.
         """
-        settings = client.Configuration()
-        settings.retries = Retry(total=_CONNECT_RETRIES, backoff_factor=0.2)
+        if content_type == APPLY and not isinstance(body, str):
+            body = json.dumps(body)
+        text = self._read(self._send(method, path, query or {}, body, content_type=content_type))
         try:
-            self._api = config.new_client_from_config_dict(yaml.safe_load(kubeconfig), client_configuration=settings)
-        except (config.ConfigException, yaml.YAMLError, OSError) as error:
-            raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
+            answer = json.loads(text) if text else {}
+        except ValueError:
+            raise ClusterError(f"the API server {self.server} answers {path} with something other than JSON") from None
+        return answer if isinstance(answer, dict) else {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
-        """The objects of a collection, and the resource version to watch from.
+        """Return the objects of a collection, and the resource version to watch from.
 
         Args:
-            path: for example `/api/v1/nodes`; a collection that the server doesn't know is empty.
+            path: for example `/api/v1/nodes`; a collection that the server does not know is empty.
             query: parameters such as labelSelector.
 
         Raises:
-            ClusterError: the server can't be asked.
+            ClusterError: the request fails.
         """
-        response = self._call("GET", path, query)
-        if response is None:
-            return [], ""
-        answer = json.loads(response.read())
-        return answer["items"], answer["metadata"].get("resourceVersion", "")
+        with suppress(NotFoundError):
+            answer = self.request("GET", path, query=query)
+            return answer.get("items") or [], (answer.get("metadata") or {}).get("resourceVersion", "")
+        return [], ""
 
     def get(self, path: str) -> Object | None:
-        """One object; None where there is no such thing.
-
-        Args:
-            path: the object's, or anything else that answers JSON, such as `/version`.
+        """Return one object, or anything else that is JSON, such as `/version`; None where the path has nothing.
 
         Raises:
-            ClusterError: the server can't be asked.
+            ClusterError: the request fails.
         """
-        response = self._call("GET", path, {})
-        return None if response is None else dict(json.loads(response.read()))
-
-    def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
-        """The objects of a collection that appear or change, until `seconds` have passed.
-
-        Raises:
-            ClusterError: the server can't be asked, or forgot that version.
-        """
-        query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
-        response = self._call("GET", path, query, timeout=seconds + _TIMEOUT_SECONDS)
-        if response is None:
-            return
-        stream = response.response
-        try:
-            rest = b""
-            for chunk in stream.stream(amt=None):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        raise ClusterError(event["object"].get("message", "the watch failed"))
-                    if event["type"] in ("ADDED", "MODIFIED"):
-                        yield event["object"]
-        except HTTPError as error:
-            raise ClusterError(f"the API server broke off: {error}") from None
-        finally:
-            stream.close()
+        with suppress(NotFoundError):
+            return self.request("GET", path)
+        return None
 
     def text(self, path: str, **query: str) -> str:
-        """What a path answers as text, such as a pod's log; "" where there is no such thing.
+        """Return the text at a path, such as a pod's log; "" where the path has nothing.
 
         Raises:
-            ClusterError: the server can't be asked, or has none yet.
+            ClusterError: the request fails, or there is no log yet.
         """
-        response = self._call("GET", path, query)
-        return "" if response is None else response.read().decode(errors="replace")
+        with suppress(NotFoundError):
+            return self._read(self._send("GET", path, query)).decode(errors="replace")
+        return ""
+
+    def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
+        """Yield the objects of a collection that appear or change, until `seconds` have passed.
+
+        Raises:
+            ClusterError: the request fails, or the server has forgotten the version.
+        """
+        for event in self.events(path, version, seconds, **query):
+            if event["type"] in ("ADDED", "MODIFIED"):
+                yield event["object"]
+
+    def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
+        """Yield the events of a watch, deletions and bookmarks among them, until `seconds` have passed.
+
+        Raises:
+            ClusterError: the request fails, or the server has forgotten the version.
+        """
+        query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
+        for line in self._lines(path, query, seconds + _READ_SECONDS):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                raise ClusterError(f"the API server {self.server} breaks off a watch of {path}") from None
+            if event["type"] == "ERROR":
+                raise RefusedError(int(event["object"].get("code") or 0), event["object"])
+            yield event
 
     def lines(self, path: str, **query: str) -> Iterator[str]:
-        """The lines that a path answers, as they come: a log that is followed has no end of its own.
+        """Yield the lines at a path as they come; a log that is followed has no end.
 
         Raises:
-            ClusterError: the server can't be asked, or has none yet.
+            ClusterError: the request fails, or there is no log yet.
         """
-        response = self._call("GET", path, query, timeout=_DAY_SECONDS)
-        if response is None:
-            return
-        stream = response.response
+        return self._lines(path, query, _DAY_SECONDS)
+
+    def _lines(self, path: str, query: dict[str, str], seconds: int) -> Iterator[str]:
         try:
-            rest = b""
+            stream = self._send("GET", path, query, seconds=seconds).response
+        except NotFoundError:
+            return
+        rest = b""
+        try:
             for chunk in stream.stream(amt=None):
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from (line.decode(errors="replace") for line in lines)
             if rest:
                 yield rest.decode(errors="replace")
-        except HTTPError as error:
-            raise ClusterError(f"the API server broke off: {error}") from None
+        except _NO_ANSWER as error:
+            raise UnreachableError(self.server, error) from None
         finally:
             stream.close()
 
     def create(self, path: str, manifest: Object) -> Object:
-        """Make an object; what the server made of it.
-
-        Args:
-            path: its collection, in its namespace.
-            manifest: the object.
+        """Create an object in a collection; return the object as the server completes it.
 
         Raises:
-            ConflictError: there is one of that name.
-            ClusterError: the server can't be asked, or refuses it.
+            ConflictError: an object with this name exists.
+            ClusterError: the request fails.
         """
-        response = self._call("POST", path, {}, manifest)
-        if response is None:
-            raise ClusterError(f"the API server has no {path}: is its namespace gone?")
-        return dict(json.loads(response.read()))
+        return self.request("POST", path, manifest)
 
     def patch(self, path: str, change: Object, manager: str) -> Object:
-        """Change fields of an object, and own them from then on; the object as it is after that.
+        """Change fields of an object; return the changed object.
 
         Args:
-            path: the object's.
+            path: path of the object.
             change: a JSON merge patch.
-            manager: the field manager that owns what the change sets.
+            manager: the field manager that owns the changed fields from then on.
 
         Raises:
-            ClusterError: the server can't be asked, refuses, or there is no such object.
+            ClusterError: the request fails, or the object is gone.
         """
-        response = self._call("PATCH", path, {"fieldManager": manager}, change, content="application/merge-patch+json")
-        if response is None:
-            raise ClusterError(f"the API server has no {path}: is it gone?")
-        return dict(json.loads(response.read()))
+        return self.request("PATCH", path, change, {"fieldManager": manager}, MERGE_PATCH)
 
     def apply(self, path: str, manifest: str, manager: str) -> None:
-        """Make an object as a manifest has it, by server-side apply; fields that others own are taken over.
+        """Create or change an object by server-side apply; fields of other managers are taken over.
 
         Args:
-            path: the object's.
-            manifest: the object, as YAML or JSON text.
-            manager: the field manager that owns what the manifest sets.
+            path: path of the object.
+            manifest: the object as YAML or JSON text.
+            manager: the field manager that owns the manifest's fields.
 
         Raises:
-            ClusterError: the server can't be asked, or refuses.
+            ClusterError: the request fails.
         """
-        query = {"fieldManager": manager, "force": "true"}
-        if self._call("PATCH", path, query, manifest, content="application/apply-patch+yaml") is None:
-            raise ClusterError(f"the API server has no {path}")
+        self.request("PATCH", path, manifest, {"fieldManager": manager, "force": "true"}, APPLY)
 
     def delete(self, path: str, uid: str) -> None:
-        """Have an object, and what belongs to it, removed; one that is gone, or has another uid, is left.
-
-        Args:
-            path: the object's.
-            uid: of the very object that is meant, so that none that took its name since is hit.
+        """Delete an object and its dependents; an object that is gone, or has another uid, is left.
 
         Raises:
-            ClusterError: the server can't be asked, or refuses.
+            ClusterError: the request fails.
         """
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
-        with contextlib.suppress(ConflictError):
-            self._call("DELETE", path, {}, options)
+        with suppress(NotFoundError, ConflictError):
+            self.request("DELETE", path, options)
 
-    def _call(
+    def _send(
         self,
         method: str,
         path: str,
         query: dict[str, str],
-        body: Object | str | None = None,
+        body: Any = None,
         *,
-        timeout: int = _TIMEOUT_SECONDS,
-        content: str = "application/json",
+        content_type: str = JSON,
+        seconds: int = _READ_SECONDS,
     ) -> Any:
-        """The open response; None where there is no such thing."""
-        request = self._api.param_serialize(
-            method,
-            path,
-            query_params=list(query.items()),
-            header_params={"Accept": "application/json, */*", "Content-Type": content},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
+        """Return the open response of a successful request."""
         try:
-            response = self._api.call_api(*request, _request_timeout=timeout)
-        except (HTTPError, OSError) as error:
-            server = self._api.configuration.host
-            raise ClusterError(f"the API server {server} does not answer: {_cause(error)}") from None
-        if response.status == _NOT_FOUND:
-            return None
-        if response.status >= _FIRST_ERROR:
-            message = _message(response.read()) or response.reason
-            if response.status == _CONFLICT:
-                raise ConflictError(f"the API server refused: {message}")
-            # Quotas, admission and a namespace that is going away answer 403 too.
-            if response.status == _FORBIDDEN and "User " in message:
-                raise ClusterError(f"you lack a right in the cluster; ask whoever administers it: {message}")
-            raise ClusterError(f"the API server refused: {response.status} {message}")
+            request = self._api.param_serialize(
+                method,
+                path,
+                query_params=list(query.items()),
+                header_params={"Accept": f"{JSON}, */*", "Content-Type": content_type},
+                body=body,
+                auth_settings=["BearerToken"],
+            )
+            response = self._api.call_api(*request, _request_timeout=(_CONNECT_SECONDS, seconds))
+        except _NO_ANSWER as error:
+            raise UnreachableError(self.server, error) from None
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            text = self._read(response)
+            answer: Any = None
+            with suppress(ValueError):
+                answer = json.loads(text)
+            if not isinstance(answer, dict):
+                answer = {"message": text.decode(errors="replace").strip() or response.reason}
+            raise _KINDS.get(response.status, RefusedError)(response.status, answer)
         return response
 
+    def _read(self, response: Any) -> bytes:
+        try:
+            return bytes(response.read())
+        except _NO_ANSWER as error:
+            raise UnreachableError(self.server, error) from None
 
-def _cause(error: Exception) -> str:
-    """The innermost reason: urllib3 wraps a refused connection three times."""
-    inner: BaseException = getattr(error, "reason", None) or error
-    return str(inner).split(": ", 1)[-1] if "Connection" in str(inner) else str(inner)
 
-
-def _message(body: bytes) -> str:
-    try:
-        return str(json.loads(body).get("message", ""))
-    except (json.JSONDecodeError, AttributeError):
-        return ""
+def _runs_a_plugin(entry: Object) -> bool:
+    return bool((entry.get("user") or {}).get("exec"))

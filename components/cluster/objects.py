@@ -1,4 +1,4 @@
-"""Any Kubernetes object as a Pulumi resource, from the plain manifest that a pure function made."""
+"""Kubernetes object of any kind as a Pulumi resource, registered from a plain manifest."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from berth.components.core.manifest import Manifest, owned, resource_type
 
 
 class KubernetesObject(pulumi.CustomResource):
-    """One object, of any kind, of the `kubernetes` provider.
+    """Object of any kind of the `kubernetes` provider.
 
-    The typed classes of pulumi_kubernetes register the same resource types, but importing those of one API group takes
-    longer than all the rest of a program (core/v1: 0.4 s), and a manifest would have to be turned into arguments only to be
-    turned back.
+    The typed classes of pulumi_kubernetes register the same resource types, but importing one API group takes longer
+    than the rest of a program (core/v1: 0.4 s), and they take arguments instead of manifests.
     """
 
     manifest: Manifest
-    """What was asked for, but for values that are not known yet."""
+    """The registered manifest; its values may be outputs."""
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
         """Register the object.
 
         Args:
             name: Pulumi's name of the resource.
-            manifest: the object; values may be outputs.
-            opts: must carry the kubernetes provider, itself or through the parent.
+            manifest: the object.
+            opts: options with the kubernetes provider, or with a parent that has it.
         """
         self.manifest = manifest
         super().__init__(resource_type(manifest), name, owned(manifest, pulumi.get_stack()), opts)

@@ -1,4 +1,4 @@
-"""What can be told of a pod from the API server's object, in the scheduler's and the kubelet's own words: pure."""
+"""State of pods and nodes, read from the API server's objects, in the scheduler's and the kubelet's own words. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
 def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), devices: str = "") -> str | None:
-    """Why a pod is not ready; None if it is.
+    """Return why a pod is not ready; None if it is.
 
     Args:
         pod: the pod.
-        kind: what it is, for people: `worker` makes "worker pod cannot be scheduled: …".
-        scaling: what the cluster's autoscaler said of pods, as events.
-        devices: why it has not got the devices that it claims, where that is known.
+        kind: kind of pod for people: `worker` gives "worker pod cannot be scheduled: …".
+        scaling: events of the cluster's autoscaler about pods.
+        devices: why the pod lacks the devices that it claims, where that is known.
     """
     status = pod.get("status") or {}
     name = f"{kind} pod".lstrip()
@@ -25,11 +25,11 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
     if conditions.get("Ready", {}).get("status") == "True":
         return None
     scheduled = conditions.get("PodScheduled", {})
-    # While a claim is not even made the scheduler does not look at the pod, and says nothing.
+    # The scheduler does not look at a pod whose claims do not exist yet, and sets no condition.
     if scheduled.get("status") == "False" or (devices and not pod["spec"].get("nodeName")):
-        told = str(scheduled.get("message") or scheduled.get("reason") or "")
-        said = [told, devices, said_by_autoscaler(pod, scaling)]
-        return f"{name} cannot be scheduled: {'; '.join(filter(None, said))}"
+        message = str(scheduled.get("message") or scheduled.get("reason") or "")
+        reasons = [message, devices, said_by_autoscaler(pod, scaling)]
+        return f"{name} cannot be scheduled: {'; '.join(filter(None, reasons))}"
     if status.get("phase") == "Failed":
         return f"{name} failed: {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
     for container in _containers(pod):
@@ -41,18 +41,18 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
 
 
 def has_a_node(pod: Object) -> bool:
-    """Whether a pod takes room on a node."""
+    """Return whether a pod occupies a node."""
     return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
 
 
 def finds_no_node(pod: Object) -> bool:
-    """Whether the scheduler has looked for a node for a pod, and there was none."""
+    """Return whether the scheduler found no node for a pod."""
     conditions = pod.get("status", {}).get("conditions") or []
-    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+    return any(entry["type"] == "PodScheduled" and entry.get("reason") == "Unschedulable" for entry in conditions)
 
 
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
-    """What the cluster's autoscaler said last of a pod: that a node comes, or why none does; "" if it said nothing."""
+    """Return the autoscaler's last word on a pod: a node is coming, or why none is; "" without a word."""
     about = [event for event in scaling if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")]
     if not about:
         return ""
@@ -62,8 +62,14 @@ def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
     return f"the autoscaler: {last.get('message') or last.get('reason')}"
 
 
+def is_ready(node: Object) -> bool:
+    """Return whether a node's kubelet takes pods."""
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
 def _exit(pod: Object) -> str:
-    """How the container that failed ended, where the pod itself has no reason."""
+    """Return how the failed container ended, for a pod without a reason of its own."""
     for container in _containers(pod):
         ended = (container.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):

@@ -1,19 +1,18 @@
-"""Which version of resource.k8s.io, the API of claims, a cluster serves: asked from its API server."""
+"""Versions of resource.k8s.io, the API of claims, that a cluster serves."""
 
 from __future__ import annotations
 
-import json
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from berth.components.cluster.api import ClusterApi
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
+
+if TYPE_CHECKING:
+    from berth.components.cluster.api import ClusterApi, Object
 
 GROUP = "/apis/resource.k8s.io"
 
 VERSIONS: tuple[ResourceApi, ...] = get_args(ResourceApi)
-"""The newest first."""
-
-NEWEST = VERSIONS[0]
+"""Versions in which claims can be created, the newest first."""
 
 # GKE lets beta APIs be switched on kind by kind
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-beta-apis).
@@ -21,19 +20,17 @@ _NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourc
 
 
 def served(api: ClusterApi) -> ResourceApi | None:
-    """The newest version with all kinds that claims need; None where the cluster serves none.
+    """Return the newest version with all kinds that claims need; None where the cluster serves none.
 
     Raises:
-        ClusterError: the API server can't be asked.
+        ClusterError: the request fails.
     """
-    offered = {each["version"] for each in _asked(api, GROUP).get("versions") or []}
+    offered = _names(api.get(GROUP), "versions", "version")
     for version in VERSIONS:
-        if version in offered:
-            kinds = {each["name"] for each in _asked(api, f"{GROUP}/{version}").get("resources") or []}
-            if kinds >= _NEEDED:
-                return version
+        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= _NEEDED:
+            return version
     return None
 
 
-def _asked(api: ClusterApi, path: str) -> dict[str, list[dict[str, str]]]:
-    return dict(json.loads(api.text(path) or "{}"))
+def _names(answer: Object | None, entries: str, key: str) -> set[str]:
+    return {str(entry[key]) for entry in (answer or {}).get(entries) or []}

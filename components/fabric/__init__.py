@@ -1,1 +1,25 @@
-"""The fabric as Kubernetes sees it: classes and claims of NICs and GPUs, and NCCL's settings. All of it pure but resource_api.py."""
+"""RDMA NICs, claims on devices, and NCCL: settings, rules and the parts of a worker's pod."""
+
+from berth.components.fabric.claims import Claim, claim_of, claim_template
+from berth.components.fabric.device_classes import dranet_class
+from berth.components.fabric.nccl import HOST_LIBRARIES, Parts, parts_of
+from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
+from berth.components.fabric.settings import GIB_PROFILES, Nccl, NcclShape, nccl_of, nics_of
+
+__all__ = [
+    "GIB_PROFILES",
+    "HOST_LIBRARIES",
+    "Claim",
+    "Nccl",
+    "NcclShape",
+    "Parts",
+    "alignment_warning",
+    "claim_of",
+    "claim_template",
+    "dranet_class",
+    "fabric_problems",
+    "nccl_of",
+    "nics_of",
+    "parts_of",
+    "resource_problem",
+]

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.manifest import Manifest
-from berth.components.fabric.settings import ResourceApi
-from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT
-from berth.components.ray.settings import Worker
-from berth.components.sharing.pools import Pool
+from berth.components.fabric.workers import Devices
+from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT, ResourceApi
+from berth.components.sharing import Pool
 
 _HASH_LENGTH = 8
 
@@ -80,7 +79,7 @@ class Claim:
         return f"{self.kind}-{hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]}"
 
 
-def claim_of(worker: Worker, pool: Pool) -> Claim | None:
+def claim_of(worker: Devices, pool: Pool) -> Claim | None:
     """What one worker pod claims; None where it claims nothing.
 
     Args:

@@ -7,8 +7,7 @@ GKE's managed DRANET brings its own, and so does NVIDIA's DRA driver; DraNet bri
 from __future__ import annotations
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.fabric.settings import ResourceApi
-from berth.components.hardware.names import DRANET, DRANET_DRIVER
+from berth.components.hardware.names import DRANET, DRANET_DRIVER, ResourceApi
 
 
 def dranet_class(api: ResourceApi) -> Manifest:

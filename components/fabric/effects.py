@@ -8,12 +8,12 @@ that running workers have mapped; Google's release notes ask for a time without 
 
 from __future__ import annotations
 
+from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.gib import NAME as GIB
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import Fleet, NodePool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
-from berth.components.sharing.device_plugin import CLAIMED_LABEL
 
 DRANET, GPU_DRA = "dranet", "dra-driver-nvidia-gpu"
 """Names of their charts."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.fabric.settings import GIB_PROFILES, Profile
-from berth.components.ray.settings import Nccl, Worker
+from berth.components.fabric.settings import GIB_PROFILES, Nccl, Profile
+from berth.components.fabric.workers import Devices
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
 """The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
@@ -89,7 +89,7 @@ class Parts:
     mounts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts_of(nccl: Nccl, worker: Worker) -> Parts:
+def parts_of(nccl: Nccl, worker: Devices) -> Parts:
     """What a worker's pod has for NCCL; nothing where it has neither GPUs nor NICs.
 
     Args:

@@ -7,21 +7,15 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
 from berth.components.fabric.settings import GIB_PROFILES
-from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.fabric.workers import Cluster
+from berth.components.sharing import Pool, Pools
 
 
-def fabric_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+def fabric_problems(cluster: Cluster, pools: Pools, path: Path) -> Iterable[Problem]:
     """What can never be had of the fabric, and what NCCL would fail with."""
     pool, worker = pools[cluster.worker.pool], cluster.worker
     yield from _nic_problems(cluster, pool, (*path, "worker", "nics"))
     yield from _profile_problems(cluster, pool, (*path, "nccl", "profile"))
-    if parse_quantity(worker.cpu_limit) < parse_quantity(worker.cpu):
-        yield Problem(
-            (*path, "worker", "cpuLimit"),
-            f"{worker.cpu_limit} is less than `cpu`, {worker.cpu}, and Kubernetes refuses a limit below the request; raise it, or"
-            " take this line out",
-        )
     shared = cluster.nccl.shared_memory
     if shared and parse_quantity(shared) > parse_quantity(worker.memory):
         yield Problem(
@@ -31,7 +25,7 @@ def fabric_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> It
         )
 
 
-def _nic_problems(cluster: RayClusterSettings, pool: Pool, where: Path) -> Iterable[Problem]:
+def _nic_problems(cluster: Cluster, pool: Pool, where: Path) -> Iterable[Problem]:
     worker, machine = cluster.worker, pool.settings.machine
     most = pool.settings.nics
     if worker.nics and not most:
@@ -57,7 +51,7 @@ def _nic_problems(cluster: RayClusterSettings, pool: Pool, where: Path) -> Itera
         )
 
 
-def _profile_problems(cluster: RayClusterSettings, pool: Pool, where: Path) -> Iterable[Problem]:
+def _profile_problems(cluster: Cluster, pool: Pool, where: Path) -> Iterable[Problem]:
     worker, profile = cluster.worker, cluster.nccl.profile
     if profile not in GIB_PROFILES.values():
         return
@@ -79,7 +73,7 @@ def _profile_problems(cluster: RayClusterSettings, pool: Pool, where: Path) -> I
         )
 
 
-def alignment_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+def alignment_warning(cluster: Cluster, pools: Pools, path: Path) -> Problem | None:
     """A warning where GPUs are counted and NICs are claimed, so that nothing brings the two together.
 
     Google documents RDMA for pods that take all GPUs and all NICs of a node ("Maximize GPU network bandwidth in Standard mode

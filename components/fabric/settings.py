@@ -1,13 +1,15 @@
-"""What a worker has of the fabric where its settings don't say: NICs, and NCCL's profile."""
+"""NCCL's settings, and the NICs and the NCCL profile of workers whose settings do not choose them."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
-from berth.components.core.types import parse_quantity
-from berth.components.ray.settings import Nccl, RayShape, WorkerShape
-from berth.components.sharing.pools import Pool
+from pydantic import Field
+
+from berth.components.core.settings import Settings
+from berth.components.core.types import NonEmpty, Quantity, parse_quantity
+from berth.components.sharing import Pool
 
 _MIB, _GIB = 2**20, 2**30
 
@@ -15,51 +17,82 @@ _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4.yaml)."""
 
-ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
-"""Versions of the API group resource.k8s.io in which claims can be made, the newest first."""
-
 Profile = Literal["a4", "a3-ultra", "single-node", "none"]
 
 GIB_PROFILES: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}
 """NCCL's profile for gIB over the RDMA NICs, by machine type."""
 
 
-def nics_of(worker: WorkerShape, pool: Pool) -> int:
-    """RDMA NICs of one worker: as it says, one for each claimed GPU, or all of a node with all its GPUs."""
-    if worker.nics is not None:
-        return worker.nics
+class NcclShape(Settings):
+    """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
+
+    profile: Literal["auto", Profile] | None = None
+    """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs,
+    tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
+    gIB but has no NICs. `auto` (default): chosen by the worker's pool and NICs. docs/fabric.md
+    lists every value with its source."""
+    env: dict[NonEmpty, str] | None = None
+    """Variables that override the profile's; "" is a value."""
+    library_path: NonEmpty | None = None
+    """Folder in the image that is searched for libraries before the node's own, so that the node's
+    NCCL does not shadow a newer one of the image. Default: none."""
+    shared_memory: Quantity | None = None
+    """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
+    quarter of the worker's memory if that is less."""
+    min_bus_bandwidth: Annotated[Decimal, Field(gt=0)] | None = None
+    """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails. Default:
+    the machine type's."""
+
+
+class Nccl(Settings):
+    """NCCL's settings, complete."""
+
+    profile: Profile = "none"
+    env: dict[str, str] = {}
+    """Variables that override the profile's."""
+    library_path: NonEmpty | None = None
+    shared_memory: Quantity | None = None
+    """None for workers without NICs."""
+    min_bus_bandwidth: Decimal | None = None
+
+
+def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
+    """Return the RDMA NICs of one worker: as given, one a claimed GPU, or a whole node's."""
+    if given is not None:
+        return given
     if pool.settings.by_dra:
-        return min(worker.gpus or 0, pool.settings.nics)
-    whole = worker.gpus is not None and worker.gpus == pool.per_node > 0
+        return min(gpus or 0, pool.settings.nics)
+    whole = gpus is not None and gpus == pool.per_node > 0
     return pool.settings.nics if whole and not pool.shared else 0
 
 
-def nccl_of(shape: RayShape, pool: Pool) -> Nccl:
-    """NCCL's settings of one worker, complete.
+def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Pool) -> Nccl:
+    """Complete NCCL's settings of one worker.
 
     Args:
-        shape: the RayCluster with all defaults.
-        pool: the pool of its workers.
+        given: the settings as written, over all defaults.
+        gpus: GPUs of the worker.
+        nics: RDMA NICs of the worker.
+        memory: memory of the worker.
+        pool: pool of the worker.
     """
-    nics = nics_of(shape.worker, pool)
-    given = shape.nccl
-    memory = parse_quantity(shape.worker.memory or "0")
+    default_memory = _binary(min(_SHARED_MEMORY, parse_quantity(memory) / 4)) if nics else None
     return Nccl(
-        profile=_profile(shape, pool, nics) if given.profile in (None, "auto") else given.profile,
+        profile=_profile(gpus, nics, pool) if given.profile in (None, "auto") else given.profile,
         env=given.env or {},
         library_path=given.library_path,
-        shared_memory=given.shared_memory or (_binary(min(_SHARED_MEMORY, memory / 4)) if nics else None),
+        shared_memory=given.shared_memory or default_memory,
         min_bus_bandwidth=given.min_bus_bandwidth,
     )
 
 
-def _profile(shape: RayShape, pool: Pool, nics: int) -> Profile:
-    """Only nodes of pools with RDMA have gIB, so only there does NCCL have to be told to use it, or to leave it alone."""
-    if not shape.worker.gpus or not pool.settings.nics:
+def _profile(gpus: int | None, nics: int, pool: Pool) -> Profile:
+    """Return the default profile; gIB, which NCCL has to use or ignore, is on nodes with RDMA only."""
+    if not gpus or not pool.settings.nics:
         return "none"
     return GIB_PROFILES.get(pool.settings.machine_type, "none") if nics else "single-node"
 
 
 def _binary(amount: Decimal) -> str:
-    """Bytes as a Kubernetes quantity, in whole GiB where they are."""
+    """Return bytes as a Kubernetes quantity, in GiB where that is a whole number."""
     return f"{int(amount) // _GIB}Gi" if amount % _GIB == 0 else f"{int(amount) // _MIB}Mi"

@@ -1,4 +1,61 @@
-"""The GKE network, cluster and node pools, and the pure functions that make their arguments.
+"""GKE: settings and rules of a cluster, its networks and node pools, the components that register them, effects of their changes.
 
-Only the components themselves import pulumi_gcp, and stacks/google.py, which puts them together.
+Belongs here: Google Cloud and its machines. Does not belong here: who shares a GPU (sharing/), what runs on the nodes.
+The components import pulumi_gcp, which takes seconds; they are loaded when they are first used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
+from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, NetworkSettings
+from berth.components.gke.node_pool_arguments import NodePlace
+from berth.components.gke.placement import on_pools, tolerations
+from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.settings import GkeSettings
+from berth.components.gke.versions import needed, parse, too_old
+
+if TYPE_CHECKING:
+    from berth.components.gke.cluster import Cluster, ClusterInputs
+    from berth.components.gke.network import Network, NetworkInputs
+    from berth.components.gke.node_pool import NodePool, NodePoolInputs
+
+__all__ = [
+    "Cluster",
+    "ClusterInputs",
+    "ClusterSettings",
+    "ExistingCluster",
+    "ExistingNetwork",
+    "ExistingRdmaNetwork",
+    "GkeSettings",
+    "Network",
+    "NetworkInputs",
+    "NetworkSettings",
+    "NodePlace",
+    "NodePool",
+    "NodePoolInputs",
+    "PoolSettings",
+    "needed",
+    "on_pools",
+    "parse",
+    "tolerations",
+    "too_old",
+]
+
+_LAZY = {
+    "Cluster": "cluster",
+    "ClusterInputs": "cluster",
+    "Network": "network",
+    "NetworkInputs": "network",
+    "NodePool": "node_pool",
+    "NodePoolInputs": "node_pool",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a component when it is first used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -11,7 +11,7 @@ from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_argu
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.network import Network
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ClusterInputs:
         network: the network that it is on.
     """
 
-    settings: EnvironmentSettings
+    settings: GkeSettings
     network: Network
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.gke.cluster_settings import ClusterSettings
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """What a node may do is its service account's business: narrower scopes would only hide it."""
@@ -19,7 +19,7 @@ IGNORED_CHANGES = ["nodeConfig"]
 would replace the cluster (https://github.com/hashicorp/terraform-provider-google/issues/12070)."""
 
 
-def cluster_arguments(settings: EnvironmentSettings) -> dict[str, Any]:
+def cluster_arguments(settings: GkeSettings) -> dict[str, Any]:
     """The arguments of the cluster, except its name and networks.
 
     What is left to GKE is left out: the version beyond `version`, the range of the control plane, and the security posture
@@ -66,12 +66,12 @@ def cluster_arguments(settings: EnvironmentSettings) -> dict[str, Any]:
 _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 
 
-def _node_locations(settings: EnvironmentSettings) -> list[str] | None:
+def _node_locations(settings: GkeSettings) -> list[str] | None:
     """Zones of a regional cluster's nodes, unless a pool says otherwise; a zonal one has its own."""
     return sorted(settings.zones) or None if settings.region else None
 
 
-def _multi_networking(settings: EnvironmentSettings) -> bool | None:
+def _multi_networking(settings: GkeSettings) -> bool | None:
     """Whether nodes can have further networks: where a pool's nodes have some, unless the settings say so."""
     if settings.cluster.multi_networking is not None:
         return settings.cluster.multi_networking
@@ -111,12 +111,11 @@ def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
     return {"cidr_blocks": blocks}
 
 
-def _addons(settings: EnvironmentSettings) -> dict[str, Any] | None:
+def _addons(settings: GkeSettings) -> dict[str, Any] | None:
     """GKE's own Ray operator: on instead of the chart, off beside it. Logs and metrics go where the cluster's go."""
-    source = settings.operators.kuberay.source
-    if source == "present":
+    if settings.ray_addon is None:
         return None
-    if source == "chart":
+    if not settings.ray_addon:
         return {"ray_operator_configs": [{"enabled": False}]}
     operator = {
         "enabled": True,

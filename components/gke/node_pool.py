@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ from pulumi_gcp import container
 from berth.components.gke.advice import Pooled
 from berth.components.gke.explained import explained
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
-from berth.components.sharing.disturbance import of_labels
-from berth.components.sharing.pools import Pool
+from berth.components.gke.pool_settings import PoolSettings
+
+Labels = Mapping[str, str]
+"""Labels of a pool's nodes."""
 
 TIMEOUTS = pulumi.CustomTimeouts(update="6h")
 """The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool,
@@ -22,54 +24,48 @@ which it does one by one, with up to an hour for each to drain. Creation and del
 
 @dataclass(frozen=True)
 class NodePoolInputs:
-    """What a node pool needs to know.
+    """Inputs of a node pool.
 
     Attributes:
-        pool: machine type, size, labels, taints, and how its GPUs are shared.
+        settings: machine type, size, taints, capacity and disks.
         cluster: name of the cluster.
-        place: where the nodes are.
-        occupants: berths and clusters whose workers are on it.
+        place: location, labels and networks of the nodes.
+        warn: warnings of an update, from the node labels before and after it.
     """
 
-    pool: Pool
+    settings: PoolSettings
     cluster: pulumi.Input[str]
     place: NodePlace
-    occupants: Sequence[str] = ()
+    warn: Callable[[Labels, Labels], Sequence[str]] = lambda _before, _after: ()
 
 
 class NodePool(pulumi.ComponentResource):
     """Nodes of one machine type."""
 
     def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make the pool.
+        """Register the pool.
 
         Args:
             name: the pool's name.
-            inputs: settings and the cluster that it belongs to.
+            inputs: settings, and the cluster that the pool belongs to.
             opts: Pulumi's options.
         """
         super().__init__("berth:gke:NodePool", name, None, opts)
+        settings, place = inputs.settings, inputs.place
 
         def warn(change: pulumi.ResourceHookArgs) -> None:
-            for line in of_labels(name, _labels(change.old_inputs), _labels(change.new_inputs), inputs.occupants):
+            for line in inputs.warn(_labels(change.old_inputs), _labels(change.new_inputs)):
                 pulumi.log.warn(line)
 
         sharing = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
-        pooled = Pooled(
-            name,
-            inputs.pool.settings,
-            inputs.place.project,
-            tuple(inputs.place.zones),
-            inputs.place.cluster,
-            inputs.place.location,
-        )
-        explain = explained(self, f"pool-{name}", inputs.place.project, pooled)
+        pooled = Pooled(name, settings, place.project, tuple(place.zones), place.cluster, place.location)
+        explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         container.NodePool(
             name,
             name=name,
             cluster=inputs.cluster,
-            **node_pool_arguments(inputs.pool, inputs.place),
+            **node_pool_arguments(settings, place),
             opts=pulumi.ResourceOptions(
                 parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=TIMEOUTS
             ),
@@ -77,5 +73,5 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _labels(inputs: Mapping[str, Any] | None) -> Mapping[str, str]:
+def _labels(inputs: Mapping[str, Any] | None) -> Labels:
     return dict(((inputs or {}).get("nodeConfig") or {}).get("labels") or {})

@@ -12,10 +12,8 @@ from typing import Any
 
 from berth.components.gke.capacity_arguments import care_of, machines_of, size_of
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
-from berth.components.gke.placement import QUEUED
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import Pool
+from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
@@ -23,10 +21,6 @@ _TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SC
 
 RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
 """TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
-
-DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
-"""Node label for which GKE runs its managed DRANET (docs.cloud.google.com/kubernetes-engine, "Allocate network resources by
-using managed DRANET")."""
 
 IGNORED_CHANGES = ["initialNodeCount"]
 """It counts only when the pool is made. Each resize by the autoscaler or by hand changes what GKE reports, and a difference
@@ -44,7 +38,8 @@ class NodePlace:
         cluster: the cluster's name.
         location: zone or region of the cluster.
         zones: zones of the nodes; with none, GKE chooses.
-        labels: in Google Cloud, for bills and owners.
+        labels: labels in Google Cloud, for bills and owners.
+        node_labels: labels of the Kubernetes nodes beside those of the pool's settings.
         service_account: what the nodes run as; without one, Compute Engine's default.
         private: the nodes have no public addresses.
         networks: their further network interfaces, in order.
@@ -55,26 +50,21 @@ class NodePlace:
     location: str
     zones: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str | None = None
     private: bool = True
     networks: Sequence[Mapping[str, Any]] = ()
 
 
-def node_pool_arguments(pool: Pool, place: NodePlace) -> dict[str, Any]:
-    """The arguments of a node pool, except its name and cluster. Its version is left to GKE's upgrades.
+def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+    """Return the arguments of a node pool in snake case, except its name and cluster.
 
-    Args:
-        pool: its settings and how its GPUs are shared.
-        place: where its nodes are.
-
-    Returns:
-        Arguments in snake case.
+    The version is left to GKE's upgrades.
     """
-    settings = pool.settings
     return _given(
         location=place.location,
         node_locations=sorted(place.zones) or None,
-        node_config=_node_config(pool, place),
+        node_config=_node_config(settings, place),
         network_config=_network_config(settings, place),
         placement_policy={"type": "COMPACT"} if settings.compact_placement else None,
         queued_provisioning={"enabled": True} if settings.capacity.queued else None,
@@ -84,8 +74,7 @@ def node_pool_arguments(pool: Pool, place: NodePlace) -> dict[str, Any]:
     )
 
 
-def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
-    settings = pool.settings
+def _node_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
     sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
     taints = [{"key": each.key, "value": each.value, "effect": _TAINT_EFFECTS[each.effect]} for each in settings.taints]
@@ -94,7 +83,7 @@ def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
         image_type=IMAGE_TYPES[settings.node_image],
         disk_size_gb=settings.disk_size_gb,
         disk_type=settings.boot_disk,
-        labels=_labels(pool) or None,
+        labels=_labels(settings, place) or None,
         resource_labels=dict(place.labels) or None,
         taints=taints or None,
         guest_accelerators=_accelerators(settings),
@@ -110,13 +99,12 @@ def _node_config(pool: Pool, place: NodePlace) -> dict[str, Any]:
     )
 
 
-def _labels(pool: Pool) -> dict[str, str]:
-    """What GPU Operator and drivers read from nodes is in the pool's config, so that nodes added later have it too."""
-    settings = pool.settings
+def _labels(settings: PoolSettings, place: NodePlace) -> dict[str, str]:
+    """Labels of the Kubernetes nodes. The pool's config has them all, so that nodes added later have them too."""
     return {
         **settings.labels,
-        **node_labels(pool),
-        **({DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
+        **place.node_labels,
+        **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
         **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
 

@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.sharing.settings import GPU
-
-POOL_LABEL = "cloud.google.com/gke-nodepool"
-"""GKE's label of every node: the name of its pool."""
-
-
-QUEUED = "cloud.google.com/gke-queued"
-"""Taint that GKE sets on nodes of queued provisioning; the label of that name, for node selectors, has to be asked for."""
+from berth.components.hardware.names import GPU_RESOURCE, POOL_LABEL, QUEUED
 
 
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
@@ -30,7 +23,7 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     if pool.capacity.queued:
         tolerated.append({"key": QUEUED, "operator": "Exists", "effect": "NoSchedule"})
     if pool.machine.gpus:
-        tolerated.append({"key": GPU, "operator": "Exists", "effect": "NoSchedule"})
+        tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return tolerated
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.series import Source
-from berth.stacks.settings.environment import EnvironmentSettings
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
 
@@ -132,12 +132,12 @@ _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
 }
 
 
-def needed(settings: EnvironmentSettings) -> list[Need]:
+def needed(settings: GkeSettings) -> list[Need]:
     """The features that an environment uses and that older versions lack, those of the newest version first."""
     return sorted(_needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True)
 
 
-def _needs(settings: EnvironmentSettings) -> Iterator[Need]:
+def _needs(settings: GkeSettings) -> Iterator[Need]:
     for feature, uses in _BY_POOL.items():
         pools = [name for name, pool in settings.pools.items() if uses(pool)]
         if pools:
@@ -145,11 +145,11 @@ def _needs(settings: EnvironmentSettings) -> Iterator[Need]:
             yield Need(feature, f"pool {names}" if len(pools) == 1 else f"pools {names}")
     if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
         yield Need(DCGM, "cluster.managedDcgm")
-    if settings.operators.kuberay.source == "addon":
+    if settings.ray_addon:
         yield Need(RAY_ADDON, "operators.kuberay.source: addon")
 
 
-def too_old(settings: EnvironmentSettings, version: str) -> str | None:
+def too_old(settings: GkeSettings, version: str) -> str | None:
     """Why a version is too old for an environment, and what to write; None where it is not.
 
     Args:

@@ -1,5 +1,68 @@
-"""What keeps a berth apart from the others: pure functions from its settings and its pods to manifests.
+"""Isolation of berths: pure functions from pods and settings to the objects of a namespace and the fields of pods.
 
-What depends on the pods (the level of Pod Security, the quota) is derived from the manifests that make them, so that the two
-cannot disagree. Belongs here: what is in a berth's namespace, or is said of its pods, for the sake of others. What does not: Ray.
+Pod Security level and quota come from the manifests that make the pods, so that they agree with the pods.
+Belongs here: objects of a berth's namespace, and fields of its pods, that protect other berths. Does not belong here: Ray.
 """
+
+from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
+from berth.components.isolation.network_policy import (
+    DASHBOARD,
+    SERVE_PORT,
+    network_policy,
+    peer,
+    tcp,
+    to_api_server,
+    to_dashboard_from,
+)
+from berth.components.isolation.pod_security import (
+    ENFORCE,
+    RAY_USER,
+    RESTRICTED_CONTAINER,
+    RESTRICTED_POD,
+    level_of,
+    needed_by,
+    restricted,
+)
+from berth.components.isolation.pod_templates import cluster_spec
+from berth.components.isolation.priority import priority_classes
+from berth.components.isolation.rbac import binding
+from berth.components.isolation.settings import (
+    DEVELOPMENT,
+    PRODUCTION,
+    Access,
+    AccessShape,
+    IsolationSettings,
+    PodSecurity,
+    PriorityClass,
+)
+
+__all__ = [
+    "DASHBOARD",
+    "DEVELOPMENT",
+    "ENFORCE",
+    "PRODUCTION",
+    "RAY_USER",
+    "RESTRICTED_CONTAINER",
+    "RESTRICTED_POD",
+    "SERVE_PORT",
+    "Access",
+    "AccessShape",
+    "Isolation",
+    "IsolationInputs",
+    "IsolationSettings",
+    "PodSecurity",
+    "PriorityClass",
+    "binding",
+    "cluster_spec",
+    "harden",
+    "isolate",
+    "level_of",
+    "needed_by",
+    "network_policy",
+    "peer",
+    "priority_classes",
+    "restricted",
+    "tcp",
+    "to_api_server",
+    "to_dashboard_from",
+]

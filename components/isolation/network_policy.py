@@ -1,7 +1,7 @@
-"""NetworkPolicies: whom a berth's pods reach, and who reaches them. What is not let through is denied, both ways.
+"""NetworkPolicies of a berth: traffic in and out of its pods is denied unless a rule here allows it.
 
-GKE enforces them with Dataplane V2, which berth's clusters have. They are about a pod's own interface: RDMA NICs and further networks
-are not governed by them.
+GKE enforces NetworkPolicies with Dataplane V2, which clusters of berth have. The policies govern a pod's primary interface;
+RDMA NICs and additional networks are outside of them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.components.core.manifest import Manifest
-from berth.components.isolation.templates import autoscales
-from berth.components.operators.settings import KubeRaySettings
-from berth.components.ray.workload_settings import SERVE_PORT
+from berth.components.isolation.pod_templates import autoscales
+from berth.components.operators import KubeRaySettings
 
-DASHBOARD, CLIENT, SERVE, METRICS = 8265, 10001, SERVE_PORT, 8080
-"""Ray's ports of a head beside those of the cluster's own traffic, and of each pod's metrics (KubeRay v1.6.2,
+DASHBOARD, SERVE_PORT, METRICS = 8265, 8000, 8080
+"""Ports of Ray: a head's dashboard, Ray Serve, and every pod's metrics (KubeRay v1.6.2,
 ray-operator/controllers/ray/utils/constant.go)."""
 
 PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4")
-"""Ranges that nodes, pods, Services and whatever else is in a VPC can be in
-(https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges), and no host of the internet is."""
+"""Address ranges that a VPC can use for nodes, pods and Services; no internet host has such an address
+(https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges)."""
 
 _LINK_LOCAL = "169.254.0.0/16"
 _ANYWHERE = "0.0.0.0/0"
@@ -28,13 +27,12 @@ _ANYWHERE = "0.0.0.0/0"
 # NodeLocal DNSCache, and the metadata server, which answers for Cloud DNS
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache, …/how-to/cloud-dns).
 _NAME_SERVERS = ("169.254.20.10/32", "169.254.169.254/32")
-# Where Workload Identity Federation asks for a pod's own identity, without Dataplane V2 and with it
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy). Nodes of berth show pods nothing of their own there.
+# Workload Identity Federation, without and with Dataplane V2; nodes of berth expose no credentials of their own there
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
 _METADATA_SERVER = {"169.254.169.252/32": (987, 988), "169.254.169.254/32": (80, 8080)}
-# Its address is not one that a selector could name; pods and Services of others have nothing of Ray on these ports.
-_API_SERVER = (443, 6443)
+# No selector matches the API server. Ray listens on neither port, so other pods stay out of reach.
+_API_SERVER_PORTS = (443, 6443)
 
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _HEAD = {"matchLabels": {"ray.io/node-type": "head"}}
 
 
@@ -46,30 +44,31 @@ def network_policies(
     reachable: Iterable[str] = (),
     clients: Iterable[str] = (),
 ) -> list[Manifest]:
-    """A berth's NetworkPolicies: one for all of its pods, one more for its heads, and one for what a service's clients reach.
+    """Return the NetworkPolicies of a berth: for all pods, for heads, and for clients of Ray Serve.
 
     Args:
-        namespace: the berth's.
+        namespace: namespace of the berth.
         labels: labels of the objects.
-        manifests: what else is in the namespace: of Ray's kinds, and Services.
-        kuberay: where the operator is from, and its namespace.
-        reachable: private ranges that pods may reach.
+        manifests: pod-making manifests and Services of the namespace.
+        kuberay: source and namespace of the KubeRay operator.
+        reachable: private address ranges that pods may reach.
         clients: namespaces whose pods may send requests to Ray Serve.
     """
-    given = list(manifests)
+    contents = list(manifests)
+    metadata = {"namespace": namespace, "labels": labels}
     all_pods = {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
             {"from": [{"podSelector": {}}]},
-            # Google's managed Prometheus collects from pods of this namespace.
-            {"from": [_in_namespace("gmp-system")], "ports": _tcp(METRICS)},
+            # Google's managed Prometheus collects metrics from this namespace.
+            {"from": [peer("gmp-system")], "ports": tcp(METRICS)},
         ],
         "egress": [
             {"to": [{"podSelector": {}}]},
-            {"to": _name_servers(), "ports": _ports(("UDP", 53), ("TCP", 53))},
+            {"to": _name_servers(), "ports": [*_ports("UDP", 53), *tcp(53)]},
             {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
-            *({"to": [_block(address)], "ports": _tcp(*ports)} for address, ports in _METADATA_SERVER.items()),
+            *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in _METADATA_SERVER.items()),
             *({"to": [_block(cidr)]} for cidr in reachable),
         ],
     }
@@ -77,66 +76,78 @@ def network_policies(
         "podSelector": _HEAD,
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {"from": _operator(kuberay), "ports": _tcp(DASHBOARD, SERVE)},
-            *_from_load_balancers(given),
+            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
+            *_from_load_balancers(contents),
         ],
     }
-    # Without it no egress is let through either; an empty list the API server would forget, and each update bring back.
-    if any(autoscales(each) for each in given):
-        heads["egress"] = [{"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": _tcp(*_API_SERVER)}]
-    made = [_policy("pods", namespace, labels, all_pods), _policy("heads", namespace, labels, heads)]
-    if peers := [_in_namespace(name) for name in clients]:
-        # Any pod with a replica takes requests.
-        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": _tcp(SERVE)}]}
-        made.append(_policy("serve", namespace, labels, spec))
-    return made
+    # The API server drops empty lists, which every update would add again, so the key is left out.
+    if any(autoscales(manifest) for manifest in contents):
+        heads["egress"] = [to_api_server()]
+    policies = [
+        network_policy({"name": "pods", **metadata}, all_pods),
+        network_policy({"name": "heads", **metadata}, heads),
+    ]
+    if peers := [peer(name) for name in clients]:
+        # Every pod with a replica takes requests.
+        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": tcp(SERVE_PORT)}]}
+        policies.append(network_policy({"name": "serve", **metadata}, spec))
+    return policies
 
 
-def _policy(name: str, namespace: str, labels: dict[str, str], spec: dict[str, Any]) -> Manifest:
-    metadata = {"name": name, "namespace": namespace, "labels": labels}
+def network_policy(metadata: dict[str, Any], spec: dict[str, Any]) -> Manifest:
+    """Return a NetworkPolicy."""
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
 
 
-def _operator(kuberay: KubeRaySettings) -> list[dict[str, Any]]:
-    """Where the operator asks a head from. That of GKE's add-on is run by Google: it comes by the control plane's way to pods."""
+def to_dashboard_from(source: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a NetworkPolicy that opens the dashboards of heads to a peer."""
+    rule = {"from": [source], "ports": tcp(DASHBOARD)}
+    return {"podSelector": _HEAD, "policyTypes": ["Ingress"], "ingress": [rule]}
+
+
+def to_api_server() -> dict[str, Any]:
+    """Return the egress rule for the API server."""
+    return {"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": tcp(*_API_SERVER_PORTS)}
+
+
+def peer(namespace: str, **pods: str) -> dict[str, Any]:
+    """Return the peer for pods of a namespace: all pods, or those with the labels."""
+    selector: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    return selector | ({"podSelector": {"matchLabels": pods}} if pods else {})
+
+
+def tcp(*ports: int) -> list[dict[str, Any]]:
+    """Return TCP ports as a NetworkPolicy lists them."""
+    return _ports("TCP", *ports)
+
+
+def _ports(protocol: str, *ports: int) -> list[dict[str, Any]]:
+    return [{"protocol": protocol, "port": port} for port in ports]
+
+
+def _operator(kuberay: KubeRaySettings) -> dict[str, Any]:
+    """Return the peer that the operator's requests come from; Google runs the add-on behind konnectivity."""
     if kuberay.source == "addon":
-        return [_in_namespace("kube-system", **{"k8s-app": "konnectivity-agent"})]
-    return [_in_namespace(kuberay.namespace)]
+        return peer("kube-system", **{"k8s-app": "konnectivity-agent"})
+    return peer(kuberay.namespace)
 
 
 def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
-    """What load balancers of the namespace let through to heads: from the VPC, or from everywhere."""
+    """Return ingress rules for load balancers: from the VPC if internal, else from anywhere."""
     rules = []
     for service in manifests:
         if service["kind"] != "Service" or service["spec"].get("type") != "LoadBalancer":
             continue
         internal = "networking.gke.io/load-balancer-type" in (service["metadata"].get("annotations") or {})
-        sources = [_block(cidr) for cidr in PRIVATE] if internal else [_block(_ANYWHERE)]
-        rules.append({"from": sources, "ports": _tcp(*(port["targetPort"] for port in service["spec"]["ports"]))})
+        sources = [_block(cidr) for cidr in (PRIVATE if internal else (_ANYWHERE,))]
+        rules.append({"from": sources, "ports": tcp(*(port["targetPort"] for port in service["spec"]["ports"]))})
     return rules
 
 
 def _name_servers() -> list[dict[str, Any]]:
-    return [
-        _in_namespace("kube-system", **{"k8s-app": "kube-dns"}),
-        _in_namespace("kube-system", **{"k8s-app": "node-local-dns"}),
-        *(_block(address) for address in _NAME_SERVERS),
-    ]
+    in_cluster = [peer("kube-system", **{"k8s-app": name}) for name in ("kube-dns", "node-local-dns")]
+    return [*in_cluster, *(_block(address) for address in _NAME_SERVERS)]
 
 
-def _in_namespace(name: str, **pods: str) -> dict[str, Any]:
-    """A peer: the pods of a namespace, all or those with labels."""
-    peer: dict[str, Any] = {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
-    return peer | ({"podSelector": {"matchLabels": pods}} if pods else {})
-
-
-def _block(cidr: str, *but: str) -> dict[str, Any]:
-    return {"ipBlock": {"cidr": cidr, **({"except": list(but)} if but else {})}}
-
-
-def _tcp(*ports: int) -> list[dict[str, Any]]:
-    return _ports(*(("TCP", port) for port in ports))
-
-
-def _ports(*ports: tuple[str, int]) -> list[dict[str, Any]]:
-    return [{"protocol": protocol, "port": port} for protocol, port in ports]
+def _block(cidr: str, *excluded: str) -> dict[str, Any]:
+    return {"ipBlock": {"cidr": cidr, **({"except": list(excluded)} if excluded else {})}}

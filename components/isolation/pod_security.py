@@ -1,7 +1,7 @@
-"""Pod Security Admission: the strictest level that pods can be held to, and what they have to say for it.
+"""Pod Security Admission: the strictest level that pods can meet, and the fields that they need for it.
 
-The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/. They are only asked which level a
-namespace gets; whether a pod keeps to it, the API server decides.
+The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/. They choose the level of a
+namespace; the API server enforces it.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
+from berth.components.isolation.pod_templates import Object, pod_templates
 from berth.components.isolation.settings import PodSecurity
-from berth.components.isolation.templates import Object, templates
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
-"""The label of a namespace for the level that the API server refuses pods by."""
+"""Label of a namespace with the level that the API server enforces."""
 
 RAY_USER = 1000
-"""User `ray` of Ray's images (https://github.com/ray-project/ray, docker/base-deps/Dockerfile). It is said outright, as an image that
-names its user by name lets nobody tell that it isn't root."""
+"""User `ray` of Ray's images (https://github.com/ray-project/ray, docker/base-deps/Dockerfile). The number is explicit
+because Kubernetes cannot verify that a user given by name is not root."""
 
 RESTRICTED_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What `restricted` asks of each container."""
+"""Security context that `restricted` requires of each container."""
 
 RESTRICTED_POD: Object = {
     "runAsNonRoot": True,
     "runAsUser": RAY_USER,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""What `restricted` asks of a pod."""
+"""Security context that `restricted` requires of a pod."""
 
 _LEVELS: tuple[PodSecurity, ...] = get_args(PodSecurity)
 
@@ -76,79 +76,76 @@ _SELINUX_TYPES = {"", "container_t", "container_init_t", "container_kvm_t", "con
 
 
 def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted") -> PodSecurity:
-    """The strictest level that all pods of a namespace can be held to.
+    """Return the strictest level that all pods of a namespace can meet.
 
     Args:
-        manifests: what makes the pods: of Ray's kinds.
-        strictest: none is stricter than this.
+        manifests: RayClusters, RayJobs and RayServices that make the pods.
+        strictest: upper bound of the level.
     """
-    needed = [needed_by(template["spec"]) for manifest in manifests for _, template, _ in templates(manifest)]
+    needed = [needed_by(template["spec"]) for manifest in manifests for _, template, _ in pod_templates(manifest)]
     return max([strictest, *needed], key=_LEVELS.index)
 
 
 def needed_by(pod: Object) -> PodSecurity:
-    """The strictest level that a pod can be held to, once it says what that level asks for.
-
-    Args:
-        pod: the pod's spec.
-    """
-    if any(_of_the_node(pod)):
+    """Return the strictest level that a pod spec can meet, once it has the fields that the level requires."""
+    if any(_above_baseline(pod)):
         return "privileged"
-    return "baseline" if any(_not_restricted(pod)) else "restricted"
+    return "baseline" if any(_above_restricted(pod)) else "restricted"
 
 
 def restricted(pod: Object) -> Object:
-    """A pod's spec that says what `restricted` asks for, wherever it says nothing itself.
+    """Return a pod spec with the security contexts that `restricted` requires; fields of the pod win.
 
-    KubeRay's own container that waits for the head says what Ray's does (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
+    KubeRay copies the context of Ray's container to the init container that waits for the head (kuberay v1.6.2,
+    ray-operator/controllers/ray/common/pod.go).
 
     Args:
         pod: a spec whose `needed_by` is `restricted`.
     """
-    contained: Object = {
+    containers: Object = {
         kind: [
-            {**each, "securityContext": {**RESTRICTED_CONTAINER, **(each.get("securityContext") or {})}}
-            for each in pod[kind]
+            {**container, "securityContext": {**RESTRICTED_CONTAINER, **(container.get("securityContext") or {})}}
+            for container in pod[kind]
         ]
         for kind in ("initContainers", "containers")
         if kind in pod
     }
-    return {**pod, **contained, "securityContext": {**RESTRICTED_POD, **(pod.get("securityContext") or {})}}
+    return {**pod, **containers, "securityContext": {**RESTRICTED_POD, **(pod.get("securityContext") or {})}}
 
 
 def _containers(pod: Object) -> list[Object]:
-    return [each for kind in ("initContainers", "containers", "ephemeralContainers") for each in pod.get(kind) or []]
+    kinds = ("initContainers", "containers", "ephemeralContainers")
+    return [container for kind in kinds for container in pod.get(kind) or []]
 
 
 def _contexts(pod: Object) -> list[Object]:
-    return [pod.get("securityContext") or {}, *(each.get("securityContext") or {} for each in _containers(pod))]
+    return [part.get("securityContext") or {} for part in (pod, *_containers(pod))]
 
 
 def _added(context: Object) -> set[str]:
     return set((context.get("capabilities") or {}).get("add") or [])
 
 
-def _of_the_node(pod: Object) -> Iterator[bool]:
-    """What `baseline` refuses."""
+def _above_baseline(pod: Object) -> Iterator[bool]:
+    """Yield whether each rule of `baseline` refuses a pod."""
     yield any(pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC"))
     yield any("hostPath" in volume for volume in pod.get("volumes") or [])
     for container in _containers(pod):
         yield any(port.get("hostPort") for port in container.get("ports") or [])
-        yield any(_host_of(container))
+        yield any(_probed_hosts(container))
     for context in _contexts(pod):
         yield bool(context.get("privileged"))
         yield not _added(context) <= _BASELINE_CAPABILITIES
         yield context.get("procMount", "Default") != "Default"
-        yield (context.get("seccompProfile") or {}).get("type") == "Unconfined"
-        yield (context.get("appArmorProfile") or {}).get("type") == "Unconfined"
+        yield any((context.get(f"{kind}Profile") or {}).get("type") == "Unconfined" for kind in ("seccomp", "appArmor"))
         yield bool((context.get("windowsOptions") or {}).get("hostProcess"))
         selinux = context.get("seLinuxOptions") or {}
         yield selinux.get("type", "") not in _SELINUX_TYPES or bool(selinux.get("user") or selinux.get("role"))
         yield any(entry["name"] not in _SAFE_SYSCTLS for entry in context.get("sysctls") or [])
 
 
-def _host_of(container: Object) -> Iterator[bool]:
-    """Whether a probe or a hook of a container asks a host that it names."""
+def _probed_hosts(container: Object) -> Iterator[bool]:
+    """Yield whether each probe and hook of a container names a host."""
     hooks: list[Any] = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
     hooks += (container.get("lifecycle") or {}).values()
     for hook in hooks:
@@ -156,8 +153,8 @@ def _host_of(container: Object) -> Iterator[bool]:
             yield bool(((hook or {}).get(kind) or {}).get("host"))
 
 
-def _not_restricted(pod: Object) -> Iterator[bool]:
-    """What `restricted` refuses beside that, where a pod says it itself."""
+def _above_restricted(pod: Object) -> Iterator[bool]:
+    """Yield whether each rule of `restricted` beyond `baseline` refuses a field that a pod sets."""
     for volume in pod.get("volumes") or []:
         yield not (volume.keys() - {"name"}) <= _RESTRICTED_VOLUMES
     for context in _contexts(pod):

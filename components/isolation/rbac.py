@@ -1,4 +1,4 @@
-"""Who may do what in a berth's namespace: what an engineer's day with it needs, and nothing beyond it."""
+"""Role and RoleBinding of a berth: the rights that its users need day to day, and no others."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from berth.components.core.manifest import Manifest
 from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
-_SEE = ["get", "list", "watch"]
+_READ = ["get", "list", "watch"]
 NAME = "berth-user"
 """Name of Role and RoleBinding."""
 
 
 def role(namespace: str, labels: dict[str, str], token_secret: str | None, level: PodSecurity) -> Manifest:
-    """What a berth's people may do in it.
+    """Return the Role of a berth's users.
 
-    Where pods may have folders of their node, whoever makes a RayCluster, RayJob or RayService decides what a pod does with the node:
-    there they only see them, and run jobs by `ray job submit`.
+    At level `privileged` a pod may mount folders of its node, so users there may not create or change RayClusters,
+    RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
 
     Args:
-        namespace: the berth's.
+        namespace: namespace of the berth.
         labels: labels of the object.
-        token_secret: the Secret with Ray's token, and no other one can be read; None where its name is not known.
-        level: what the API server holds the namespace's pods to.
+        token_secret: Secret with Ray's token, the only readable one; None if its name is unknown.
+        level: Pod Security level of the namespace.
     """
     rules = [
-        _rule("", ["pods", "pods/log", "services", "endpoints", "events", "persistentvolumeclaims"], _SEE),
-        _rule("", ["resourcequotas", "limitranges"], _SEE),
-        # Over WebSockets kubectl asks by GET, over SPDY by POST.
+        _rule("", ["pods", "pods/log", "services", "endpoints", "events", "persistentvolumeclaims"], _READ),
+        _rule("", ["resourcequotas", "limitranges"], _READ),
+        # kubectl sends GET over WebSockets, POST over SPDY.
         _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
         *([_rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]}] if token_secret else []),
-        _rule("events.k8s.io", ["events"], _SEE),
-        _rule("batch", ["jobs"], _SEE),
-        _rule("metrics.k8s.io", ["pods"], _SEE),
-        _rule("resource.k8s.io", ["resourceclaims"], _SEE),
-        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], _SEE),
+        _rule("events.k8s.io", ["events"], _READ),
+        _rule("batch", ["jobs"], _READ),
+        _rule("metrics.k8s.io", ["pods"], _READ),
+        _rule("resource.k8s.io", ["resourceclaims"], _READ),
+        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], _READ),
     ]
     if level != "privileged":
         rules += [
@@ -47,24 +47,28 @@ def role(namespace: str, labels: dict[str, str], token_secret: str | None, level
 
 
 def role_binding(namespace: str, labels: dict[str, str], access: Access) -> Manifest:
-    """Who has the Role.
-
-    Args:
-        namespace: the berth's.
-        labels: labels of the object.
-        access: whom it names; there must be somebody.
-    """
+    """Return the RoleBinding of a berth's users, of whom there must be at least one."""
     accounts = [account.split("/") for account in access.service_accounts]
-    return {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": NAME, "namespace": namespace, "labels": labels},
-        "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": NAME},
-        "subjects": [
+    return binding(
+        "RoleBinding",
+        {"name": NAME, "namespace": namespace, "labels": labels},
+        "Role",
+        [
             *({"apiGroup": _GROUP, "kind": "User", "name": user} for user in access.users),
             *({"apiGroup": _GROUP, "kind": "Group", "name": group} for group in access.groups),
             *({"kind": "ServiceAccount", "namespace": account[0], "name": account[1]} for account in accounts),
         ],
+    )
+
+
+def binding(kind: str, metadata: dict[str, Any], role_kind: str, subjects: list[dict[str, str]]) -> Manifest:
+    """Return the binding of subjects to the role of the binding's own name."""
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": metadata["name"]},
+        "subjects": subjects,
     }
 
 

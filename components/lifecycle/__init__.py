@@ -1,5 +1,34 @@
-"""The life of berths: when they are suspended and woken by themselves, and who does it.
+"""Lifecycle of berths: working hours, idle time and expiry, and the keeper, a CronJob that enforces them.
 
-`decision.py` and `keeper.py` are the keeper's program: they run in the environment's Ray image, with nothing but Python beside them and
-components/programs/jobs.py. `manifest.py` makes what the keeper needs in the cluster.
+Belongs here: the settings of a lifecycle, the keeper's objects, and the component. Does not belong here: what the keeper
+decides and does in its pod (components/programs).
 """
+
+from typing import TYPE_CHECKING, Any
+
+from berth.components.lifecycle.manifests import keeper_access, with_lifecycle
+from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
+
+if TYPE_CHECKING:
+    from berth.components.lifecycle.component import Keeper, KeeperInputs
+
+__all__ = [
+    "Keeper",
+    "KeeperInputs",
+    "KeeperSettings",
+    "Lifecycle",
+    "LifecycleShape",
+    "complete",
+    "keeper_access",
+    "lifecycle_problems",
+    "with_lifecycle",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the component, and with it pulumi, on first use."""
+    if name in ("Keeper", "KeeperInputs"):
+        from berth.components.lifecycle import component  # noqa: PLC0415 - see above
+
+        return getattr(component, name)
+    raise AttributeError(name)

@@ -1,63 +1,56 @@
-"""The keeper as a component of an environment."""
+"""Keeper as a Pulumi component."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY
-from berth.components.lifecycle import manifest
+from berth.components.gke import PoolSettings
+from berth.components.lifecycle import manifests
 from berth.components.lifecycle.settings import KeeperSettings
-from berth.components.sharing.pools import Pools
 
 
 @dataclass(frozen=True)
 class KeeperInputs:
-    """What the keeper needs to know.
+    """Inputs of the keeper.
 
     Attributes:
-        environment: name of the environment whose berths it keeps.
-        settings: how often it looks.
-        image: with Python 3.11 or newer.
-        heads: names of the pools that heads run on.
-        pools: the environment's node pools by name.
+        environment: name of the environment whose berths the keeper looks after.
+        image: image with Python 3.11 or newer.
+        pools: node pools that the keeper may run on, by name.
+        settings: how often the keeper runs.
     """
 
     environment: str
-    settings: KeeperSettings
     image: str
-    heads: Iterable[str]
-    pools: Pools
+    pools: Mapping[str, PoolSettings]
+    settings: KeeperSettings = field(default_factory=KeeperSettings)
 
 
 class Keeper(pulumi.ComponentResource):
-    """Namespace, program, rights and CronJob of what suspends and wakes berths."""
+    """CronJob that suspends and wakes berths by their lifecycle, with its namespace, program and rights."""
 
     def __init__(self, name: str, inputs: KeeperInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make it.
+        """Register the keeper.
 
         Args:
-            name: Pulumi's name.
-            inputs: what it is to know.
-            opts: must carry the kubernetes provider.
+            name: Pulumi's name of the component.
+            inputs: whose berths, how often, and where.
+            opts: options with the kubernetes provider.
         """
         super().__init__("berth:index:Keeper", name, None, opts)
-        made = KubernetesObject(manifest.NAMESPACE, manifest.namespace(MANAGED_BY), pulumi.ResourceOptions(parent=self))
-        objects = manifest.keeper(
-            inputs.environment,
-            inputs.image,
-            inputs.settings.schedule,
-            inputs.heads,
-            inputs.pools,
-            MANAGED_BY,
-        )
-        before: list[pulumi.Resource] = [made]
-        for each in objects:
-            # The CronJob comes last: before there are its rights, and their limits, it does not run.
-            last = each["kind"] == "CronJob"
-            opts_of_it = pulumi.ResourceOptions(parent=self, depends_on=list(before) if last else [made])
-            before.append(KubernetesObject(each["metadata"]["name"], each, opts_of_it))
+        in_keeper = pulumi.ResourceOptions(parent=self)
+        namespace = KubernetesObject(manifests.NAMESPACE, manifests.namespace(MANAGED_BY), in_keeper)
+        registered: list[pulumi.Resource] = [namespace]
+        for manifest in manifests.keeper(
+            inputs.environment, inputs.image, inputs.settings.schedule, inputs.pools, MANAGED_BY
+        ):
+            # The CronJob comes last, so that it never runs without its rights and their limits.
+            needed = list(registered) if manifest["kind"] == "CronJob" else [namespace]
+            after = pulumi.ResourceOptions(parent=self, depends_on=needed)
+            registered.append(KubernetesObject(manifest["metadata"]["name"], manifest, after))
         self.register_outputs({})

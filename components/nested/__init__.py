@@ -1,5 +1,11 @@
-"""Programs that run inside Ray's pods, by the image's own Python, and give podman there the pod's GPUs.
+"""Containers that Ray starts inside its pods, and how they get the pod's GPUs.
 
-Belongs here: what is shipped to pods as text; it knows nothing of berth, and runs by Python 3.9 with nothing installed.
-Does not belong here: what a pod must have for it (components/nested/pods.py).
+Belongs here: the setting, its rules, and the fields of pods that each way needs. Does not belong here: the programs that
+run in the pods (components/programs/cdi.py, podman.py).
 """
+
+from berth.components.nested.pods import add_parts, config_map, parts_of
+from berth.components.nested.rules import nested_problems, nested_warning
+from berth.components.nested.settings import NestedContainers
+
+__all__ = ["NestedContainers", "add_parts", "config_map", "nested_problems", "nested_warning", "parts_of"]

@@ -1,6 +1,6 @@
-"""What a RayCluster's pods need so that containers inside them get their GPUs, for each of the three ways: pure.
+"""Parts of a RayCluster's pods that give containers inside them the pods' GPUs, for each way.
 
-Tried with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/nested-containers.md says what each part is for.
+Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/nested-containers.md explains each part.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core.manifest import Manifest
-from berth.components.isolation.pod_security import RAY_USER, RESTRICTED_CONTAINER
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
+from berth.components.nested.settings import NestedContainers
 
 FOLDER = "/opt/berth/nested"
-"""Where the pods have the programs and the configuration of podman."""
+"""Folder of the pods with the programs and the configuration of podman."""
 
 RUNTIME_CLASS = "nvidia"
-"""The RuntimeClass that the GPU Operator makes."""
+"""RuntimeClass that the GPU Operator creates."""
 
 _CDI_FOLDER = "/etc/cdi"
 _STORAGE = "/var/lib/containers"
@@ -52,8 +52,8 @@ rootless_storage_path = "{_STORAGE}/storage"
 ignore_chown_errors = "true"
 """
 
-# What `ray start` and all that it starts has. Ray hands its variables on to podman as arguments, which everyone in the pod can see
-# and Ray's logs keep, but mounts the token where it is a file (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py).
+# Environment of `ray start`. Ray passes its variables to podman as arguments, which are visible in the pod and in Ray's
+# logs, but it mounts a token that is a file (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py).
 _ENVIRONMENT = f"""\
 export PATH={FOLDER}/bin:$PATH
 if [ -n "$RAY_AUTH_TOKEN" ]; then
@@ -65,16 +65,16 @@ fi
 
 @dataclass(frozen=True)
 class Parts:
-    """What the pod of one Ray container has for containers inside it.
+    """Parts of a pod that containers inside its Ray container need.
 
     Attributes:
         volumes: volumes of the pod.
-        mounts: where the container has them.
-        env: environment variables of the container; what settings say goes before.
-        command: what runs in the container before `ray start`: KubeRay puts its own command after it (kuberay v1.6.2,
+        mounts: volume mounts of the container.
+        env: environment variables of the container; variables of the settings win.
+        command: shell commands before `ray start`, which KubeRay appends (kuberay v1.6.2,
             ray-operator/controllers/ray/common/pod.go, BuildPod).
-        security_context: the container's.
-        runtime_class: the pod's RuntimeClass.
+        security_context: security context of the container.
+        runtime_class: RuntimeClass of the pod.
     """
 
     volumes: list[dict[str, Any]] = field(default_factory=list)
@@ -85,30 +85,17 @@ class Parts:
     runtime_class: str | None = None
 
 
-def parts_of(settings: RayClusterSettings, *, gpus: int) -> Parts:
-    """What a pod of a RayCluster has, the head's or a worker's.
-
-    Args:
-        settings: the RayCluster's complete settings.
-        gpus: how many GPUs, or shares of them, the pod has.
-    """
-    match settings.nested_containers:
-        case "cdi-per-pod":
-            return _cdi_per_pod()
-        case "nvidia-runtime" if gpus:
-            return Parts(runtime_class=RUNTIME_CLASS)
-        case _:
-            return Parts()
+def parts_of(way: NestedContainers, *, gpus: int) -> Parts:
+    """Return the parts of a pod that has a number of GPUs or shares."""
+    if way == "cdi-per-pod":
+        return _cdi_per_pod()
+    return Parts(runtime_class=RUNTIME_CLASS) if way == "nvidia-runtime" and gpus else Parts()
 
 
-def over(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
-    """A pod's template with what containers inside it need.
+def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    """Return a pod template with the parts in its first container, Ray's.
 
-    Where both say something, the template's environment holds, and the parts' security context.
-
-    Args:
-        template: the pod's; its first container is Ray's.
-        parts: what is needed.
+    On a conflict the template's environment wins, and the parts' security context.
     """
     if parts == Parts():
         return dict(template)
@@ -132,15 +119,9 @@ def over(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     return {**template, "spec": spec}
 
 
-def config_map(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
-    """The programs and the configuration that the pods mount, named after their content; None where they need none.
-
-    Args:
-        settings: the RayCluster's complete settings.
-        namespace: where it lives.
-        labels: labels of the ConfigMap.
-    """
-    if settings.nested_containers != "cdi-per-pod":
+def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) -> Manifest | None:
+    """Return the ConfigMap of programs and configuration, named after its content; None if the way needs none."""
+    if way != "cdi-per-pod":
         return None
     return {
         "apiVersion": "v1",
@@ -164,7 +145,7 @@ def _cdi_per_pod() -> Parts:
             {"name": name, "mountPath": FOLDER, "readOnly": True},
             {"name": "cdi", "mountPath": _CDI_FOLDER},
             {"name": "nested-storage", "mountPath": _STORAGE},
-            # Where an image has ranges of other users, podman would want to map them, which takes privileges.
+            # Podman maps the user ranges that an image lists, which takes privileges; empty files list none.
             *(
                 {"name": name, "mountPath": f"/etc/{file}", "subPath": f"etc/{file}", "readOnly": True}
                 for file in ("subuid", "subgid")
@@ -179,7 +160,7 @@ def _cdi_per_pod() -> Parts:
             **RESTRICTED_CONTAINER,
             "runAsNonRoot": True,
             "runAsUser": RAY_USER,
-            # Podman makes namespaces and mounts in them, which the default profiles forbid.
+            # Podman creates namespaces with mounts, which the default profiles forbid.
             "seccompProfile": {"type": "Unconfined"},
             "appArmorProfile": {"type": "Unconfined"},
         },
@@ -195,7 +176,7 @@ _PATHS = {
     "subuid": "etc/subuid",
     "subgid": "etc/subgid",
 }
-"""Keys of the ConfigMap, and where their files are in its folder."""
+"""Path of each key of the ConfigMap in the folder."""
 
 
 @cache

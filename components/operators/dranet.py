@@ -16,13 +16,12 @@ import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest
-from berth.components.fabric.device_classes import dranet_class
-from berth.components.fabric.settings import ResourceApi
-from berth.components.gke.placement import on_pools
-from berth.components.hardware.names import DRANET
+from berth.components.fabric import dranet_class
+from berth.components.gke import on_pools
+from berth.components.hardware.names import DRANET, ResourceApi
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import DraNetSettings
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Pool, Pools
 
 SYSTEM_NAMESPACE = "kube-system"
 """Is there in every cluster."""

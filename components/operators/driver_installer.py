@@ -15,7 +15,7 @@ import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 NAME = "nvidia-driver-installer"
 NAMESPACE = "kube-system"

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.components.fabric import effects as fabric
+from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import Fleet
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.sharing.device_plugin import CONFIG_LABEL, WHOLE_KEY
-from berth.components.sharing.disturbance import KEEPS
+from berth.components.sharing import KEEPS
 
 _QUIET = (
     "timeout",

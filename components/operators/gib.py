@@ -14,10 +14,10 @@ import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke.placement import on_pools
+from berth.components.gke import on_pools
 from berth.components.operators.driver_installer import PAUSE
 from berth.components.operators.settings import GibSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 
 NAME = "nccl-rdma-installer"
 NAMESPACE = "kube-system"

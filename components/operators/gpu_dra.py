@@ -12,11 +12,11 @@ from typing import Any
 
 import pulumi
 
-from berth.components.gke.placement import on_pools
+from berth.components.gke import on_pools
 from berth.components.operators.driver_installer import HOST_DRIVER
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import GpuDraSettings
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Pool, Pools
 
 
 class GpuDra(pulumi.ComponentResource):

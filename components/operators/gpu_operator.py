@@ -13,13 +13,11 @@ import pulumi
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
 from berth.components.operators.driver_installer import HOST_DRIVER
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import GpuOperatorSettings
-from berth.components.sharing.device_plugin import config_map
-from berth.components.sharing.disturbance import Occupants, of_configs
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Occupants, Pool, Pools, config_map, of_configs
 from berth.components.sharing.settings import Profiles
 
 CRITICAL_PODS = "100k"

@@ -19,6 +19,7 @@ _THERE = "it is there already"
 
 def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     """Settings of operators for the fabric that contradict each other, or that nothing would use."""
+    yield from _ray_operator(settings)
     operators, pools = settings.operators, settings.pools.values()
     for key, given, used, needs in (
         ("dranet", operators.dranet, any(pool.rdma == "networks" for pool in pools), "`rdma: networks`"),
@@ -39,6 +40,28 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
             (*_OPERATORS, "dranet", "manifest"),
             "is required with `source: manifest`: the file with DraNet's objects, for example manifest: ./dranet/install.yaml",
         )
+
+
+def _ray_operator(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """The add-on or the chart, never both: each brings the same CRDs and would reconcile the same RayClusters."""
+    kuberay = settings.operators.kuberay
+    path = (*_OPERATORS, "kuberay")
+    if kuberay.source == "addon" and settings.cluster.existing:
+        yield Problem(
+            (*path, "source"),
+            "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there (gcloud"
+            " container clusters update NAME --update-addons=RayOperator=ENABLED) and write `source: present`",
+        )
+    if kuberay.source == "chart":
+        return
+    whose = "GKE installs it, in a version of its own choice" if kuberay.source == "addon" else "it is there already"
+    for key in written(kuberay):
+        if key != "source":
+            yield Problem(
+                (*path, key),
+                f"belongs to `source: chart`, but here {whose} (source: {kuberay.source}); take this line out, or `source`",
+                rests_on=((*path, "source"),),
+            )
 
 
 def _of_source(given: BaseModel, path: Path) -> Iterable[Problem]:

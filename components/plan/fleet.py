@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.berth import OWNER_LABELS, STACK_LABEL
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.cluster.gpus import claimed_gpus_of, gpus_of_pod
+from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.names import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, POOL_LABEL, WHOLE_KEY
 from berth.components.plan.plan import Plan, State
-from berth.components.ray.condition import claimed_gpus_of, gpus_of_pod
-from berth.components.sharing.device_plugin import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, WHOLE_KEY
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 GKE_CLUSTER = "gcp:container/cluster:Cluster"

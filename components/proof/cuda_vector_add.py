@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke.placement import POOL_LABEL, tolerations
+from berth.components.gke import tolerations
 from berth.components.hardware import versions
-from berth.components.sharing.pools import Pool
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.sharing import Pool
 
 NAMESPACE = "berth-verify"
 """Where the Jobs run. Made by the first run that needs it."""

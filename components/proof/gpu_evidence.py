@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from berth.components.cluster.nodes import is_ready
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import is_ready, why_not_ready
 from berth.components.core.bounds import Bounds, at_least
+from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.cuda_vector_add import SUCCESS
-from berth.components.sharing.device_plugin import DEPLOYED_LABEL, label_command, serving_labels
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool, label_command, serving_labels
 from berth.components.sharing.settings import Offer
 
 Object = dict[str, Any]

@@ -18,7 +18,7 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.cuda_vector_add import (
     CONTAINER,
     NAMESPACE,
@@ -38,7 +38,7 @@ from berth.components.proof.gpu_evidence import (
     progress,
     why_no_job,
 )
-from berth.components.sharing.pools import Pool
+from berth.components.sharing import Pool
 
 # Events of a Job's own tell when to look again; what its pod waits for is only seen by looking.
 _LOOK_SECONDS = 2

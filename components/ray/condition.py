@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.cluster.pods import why_not_ready
-from berth.components.hardware.names import CLAIMED_GPUS
 
 Object = dict[str, Any]
 
@@ -138,20 +138,3 @@ def gpus_of(cluster: Object) -> int:
     """GPUs, or shares of them, that a RayCluster's workers ask for, with all desired workers there."""
     groups = cluster["spec"].get("workerGroupSpecs") or []
     return sum((group.get("replicas") or 0) * gpus_of_pod(group["template"]) for group in groups)
-
-
-def gpus_of_pod(pod: Object) -> int:
-    """GPUs, shares of them or MIG instances of a pod, or of a pod's template, be they counted or claimed."""
-    containers = (pod.get("spec") or {}).get("containers") or []
-    counted = sum(gpus_in((container.get("resources") or {}).get("limits") or {}) for container in containers)
-    return counted + claimed_gpus_of(pod)
-
-
-def claimed_gpus_of(pod: Object) -> int:
-    """Those of a pod, or of a pod's template, that it has by claims."""
-    return int(((pod.get("metadata") or {}).get("annotations") or {}).get(CLAIMED_GPUS, 0))
-
-
-def gpus_in(resources: Object) -> int:
-    """GPUs, shares of them or MIG instances among resources: whatever NVIDIA's device plugin advertises."""
-    return sum(int(count) for name, count in resources.items() if name.startswith("nvidia.com/"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from berth.components.berth import OWNER_LABELS
+from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.plan.effect import Effect, Level, Sitting, counted, sitting_whole
 from berth.components.plan.fleet import Fleet, Occupant, occupant_of
 from berth.components.plan.paths import below
@@ -99,7 +99,7 @@ def of_ray_service(step: Step, fleet: Fleet) -> list[Effect]:
     return []
 
 
-def _owner(step: Step, kind: str) -> str:
+def _owner(step: Step, kind: OwnerKind) -> str:
     metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
     return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
 

@@ -11,7 +11,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
 
@@ -72,6 +72,12 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             (*path, "workers"),
             f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool {worker.pool!r} tops out"
             f" at {pool.counted(pool.at_most)} ({pool.made_of})",
+        )
+    if parse_quantity(worker.cpu_limit) < parse_quantity(worker.cpu):
+        yield Problem(
+            (*path, "worker", "cpuLimit"),
+            f"{worker.cpu_limit} is less than `cpu`, {worker.cpu}, and Kubernetes refuses a limit below the request;"
+            " raise it, or take this line out",
         )
     for role, pod, its_machine in (
         ("worker", worker, machine),

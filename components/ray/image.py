@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from berth.components.core.problems import Path, Problem
 from berth.components.hardware import versions
 from berth.components.ray.settings import ImageContent, RayClusterSettings
-from berth.components.sharing.pools import Pools
 
 _TAG = versions.RAY_IMAGE.rpartition(":")[2]
 
@@ -56,7 +55,7 @@ def needs(cluster: RayClusterSettings) -> list[ImageContent]:
     return found
 
 
-def image_warning(cluster: RayClusterSettings, _pools: Pools, path: Path) -> Problem | None:
+def image_warning(cluster: RayClusterSettings, path: Path) -> Problem | None:
     """A warning where the image is not known to have what the cluster needs, with the image that has it."""
     wanted, known = needs(cluster), contents(cluster)
     missing = [content for content in wanted if content not in known]

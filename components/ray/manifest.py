@@ -8,13 +8,13 @@ from typing import Any
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest
-from berth.components.fabric.claims import Claim, claim_of
-from berth.components.fabric.nccl import Parts, parts_of
-from berth.components.gke.placement import POOL_LABEL, tolerations
-from berth.components.hardware.names import CLAIMED_GPUS
-from berth.components.nested import pods as nested
+from berth.components.fabric import Claim, Parts, claim_of, parts_of
+from berth.components.gke import tolerations
+from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
+from berth.components.nested import add_parts
+from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.settings import RayClusterSettings, Worker
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Pool, Pools
 
 WORKER_GROUP = "workers"
 
@@ -219,7 +219,7 @@ def _template(
             ],
         },
     }
-    return nested.over(template, nested.parts_of(settings, gpus=gpus))
+    return add_parts(template, nested_parts(settings.nested_containers, gpus=gpus))
 
 
 def _given(key: str, value: Any) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.cluster.device_inventory import inventory_of
 from berth.components.cluster.devices import why_without_devices
+from berth.components.cluster.inventory import inventory_of
 from berth.components.cluster.pods import finds_no_node, has_a_node
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.condition import condition_of, pods_missing, reasons_not_ready
 from berth.components.ray.workload_condition import job_condition, service_condition
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -10,12 +9,11 @@ from pydantic import Field
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Name, NonEmpty, Quantity, RayResource
+from berth.components.fabric import Nccl, NcclShape
 from berth.components.hardware import versions
-from berth.components.isolation.settings import Access, AccessShape, PriorityClass
-from berth.components.lifecycle.settings import Lifecycle, LifecycleShape
-
-NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
-"""How containers inside Ray's pods get the pods' GPUs."""
+from berth.components.isolation import Access, AccessShape, PriorityClass
+from berth.components.lifecycle import Lifecycle, LifecycleShape
+from berth.components.nested import NestedContainers
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
@@ -56,24 +54,6 @@ class WorkerShape(Settings):
     """GPUs that Ray's scheduler counts on one worker. Default: as many as it has (`gpus`)."""
     ray_resources: dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] | None = None
     """Other resources that Ray's scheduler counts on one worker, by name, for `@ray.remote(resources={NAME: 1})`."""
-
-
-class NcclShape(Settings):
-    """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
-
-    profile: Literal["auto", "a4", "a3-ultra", "single-node", "none"] | None = None
-    """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs, as tuned for that machine
-    type. `single-node`: what keeps NCCL from failing where it finds gIB but has no NICs. `auto` (default): by the worker's pool and
-    NICs. docs/fabric.md has every value with its source."""
-    env: dict[NonEmpty, str] | None = None
-    """Variables over the profile's; "" is a value."""
-    library_path: NonEmpty | None = None
-    """Folder in the image that libraries are looked for in before the node's own, so that the node's NCCL does not shadow a newer one
-    of the image. Default: none."""
-    shared_memory: Quantity | None = None
-    """Size of /dev/shm of workers with NICs, of their memory. Default: 250Gi, or a quarter of the worker's memory if that is less."""
-    min_bus_bandwidth: Annotated[Decimal, Field(gt=0)] | None = None
-    """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails. Default: the machine type's."""
 
 
 class Wait(Settings):
@@ -175,18 +155,6 @@ class Worker(Settings):
     ray_gpus: int | None = None
     """None: `gpus`."""
     ray_resources: dict[RayResource, int] = {}
-
-
-class Nccl(Settings):
-    """NCCL's settings, complete."""
-
-    profile: Literal["a4", "a3-ultra", "single-node", "none"] = "none"
-    env: dict[str, str] = {}
-    """Over the profile's."""
-    library_path: NonEmpty | None = None
-    shared_memory: Quantity | None = None
-    """None for workers without NICs."""
-    min_bus_bandwidth: Decimal | None = None
 
 
 class RayClusterSettings(Settings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.manifest import Manifest
-from berth.components.isolation.pod_security import RESTRICTED_CONTAINER
+from berth.components.isolation import RESTRICTED_CONTAINER
 
 SUBMITTER = "ray-job-submitter"
 """The container whose log is the job's output."""

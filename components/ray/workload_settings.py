@@ -10,9 +10,6 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Name, NonEmpty
 from berth.components.ray.settings import RayClusterSettings, RayClusterShape, RayShape, Wait
 
-SERVE_PORT = 8000
-"""Where Ray Serve answers, and where KubeRay's Service sends (kuberay v1.6.2, ray-operator/controllers/ray/utils/constant.go)."""
-
 SubmissionMode = Literal["K8sJobMode", "HTTPMode"]
 """How KubeRay gives a job to Ray."""
 

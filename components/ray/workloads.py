@@ -11,10 +11,10 @@ import yaml
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.types import canonical_quantity, parse_duration
-from berth.components.isolation.templates import cluster_spec
+from berth.components.isolation import SERVE_PORT, cluster_spec
 from berth.components.ray import code
 from berth.components.ray.submitter import submitter
-from berth.components.ray.workload_settings import SERVE_PORT, RayJobSettings, RayServiceSettings
+from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
 """The annotation of a RayService's head that tells all of its cluster's configuration apart from any other."""

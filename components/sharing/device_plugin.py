@@ -12,38 +12,24 @@ from typing import Any
 
 import yaml
 
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import (
+    CLAIMED_LABEL,
+    CONFIG_LABEL,
+    GPU_RESOURCE,
+    MIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+    OPERANDS_LABEL,
+    POOL_LABEL,
+    WHOLE_KEY,
+)
 from berth.components.sharing.pools import Pool, Pools
-from berth.components.sharing.settings import GPU, WHOLE, Profiles, SharingProfile
-
-CONFIG_LABEL = "nvidia.com/device-plugin.config"
-"""Node label that names a key of the ConfigMap; watched live by the plugin."""
-
-MIG_LABEL = "nvidia.com/mig.config"
-"""Node label that names a layout of MIG instances; watched by the MIG manager."""
-
-NO_GKE_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-"""Node label that keeps GKE's own device plugin off (docs.cloud.google.com/kubernetes-engine, "GPU Operator on GKE")."""
-
-CLAIMED_LABEL = "cloud.google.com/gke-nvidia-gpu-dra-driver"
-"""Node label that says that NVIDIA's DRA driver serves the GPUs: GKE's autoscaler counts devices to claim by it
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra)."""
-
-OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
-"""Node label that, when "false", keeps all daemons of the GPU Operator off a node, its device plugin too
-(https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html)."""
-
-DEPLOYED_LABEL = "nvidia.com/gpu.deploy.device-plugin"
-"""Node label that the GPU Operator sets to "true" where its device plugin is to run."""
+from berth.components.sharing.settings import WHOLE, Profiles, SharingProfile
 
 PREINSTALLED_LABEL = "berth/driver"
 """Node label that says that the driver is there without anyone's doing."""
 
 CONFIG_MAP = "time-slicing-config-all"
 """Begin of the ConfigMap's name, as NVIDIA's guides have it."""
-
-WHOLE_KEY = "none"
-"""Entry of the ConfigMap for whole GPUs. It is the default: a node shares its GPUs only where its label says so."""
 
 
 def config(profile: SharingProfile) -> str:
@@ -56,7 +42,7 @@ def config(profile: SharingProfile) -> str:
             sharing["renameByDefault"] = True
         if profile.fail_requests_greater_than_one:
             sharing["failRequestsGreaterThanOne"] = True
-        sharing["resources"] = [{"name": GPU, "replicas": profile.replicas}]
+        sharing["resources"] = [{"name": GPU_RESOURCE, "replicas": profile.replicas}]
         document["sharing"] = {"timeSlicing" if profile.kind == "time-slicing" else "mps": sharing}
     return yaml.safe_dump(document, sort_keys=False)
 

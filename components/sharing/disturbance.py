@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from berth.components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
 from berth.components.sharing.pools import Pools
 
 Occupants = Mapping[str, Sequence[str]]
@@ -36,21 +36,26 @@ def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occ
 
 
 def of_labels(pool: str, old: Mapping[str, str], new: Mapping[str, str], occupants: Iterable[str]) -> list[str]:
-    """A pool whose nodes choose another profile or MIG layout than before.
+    """Return a line with the occupants where a pool's nodes get another profile or MIG layout.
 
     Args:
         pool: the pool's name.
-        old: its node labels before.
-        new: the same after.
-        occupants: who is on it.
+        old: node labels before.
+        new: node labels after.
+        occupants: names of those who work on the pool.
     """
+    change = label_change(pool, old, new)
+    return [f"{change} ({_who(occupants)})"] if change else []
+
+
+def label_change(pool: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """Return what happens where a pool's nodes get another profile or MIG layout; empty where they do not."""
     if old.get(MIG_LABEL) != new.get(MIG_LABEL):
         change = f"the MIG layout changes from {old.get(MIG_LABEL, 'none')} to {new.get(MIG_LABEL, 'none')}"
-        return [_line(pool, change, _STOPS, occupants)]
+        return _sentence(pool, change, _STOPS)
     if old.get(CONFIG_LABEL) != new.get(CONFIG_LABEL):
-        change = f"the sharing profile changes from {_name(old)} to {_name(new)}"
-        return [_line(pool, change, KEEPS, occupants)]
-    return []
+        return _sentence(pool, f"the sharing profile changes from {_name(old)} to {_name(new)}", KEEPS)
+    return ""
 
 
 def _name(labels: Mapping[str, str]) -> str:
@@ -58,6 +63,15 @@ def _name(labels: Mapping[str, str]) -> str:
 
 
 def _line(pool: str, change: str, effect: str, occupants: Iterable[str]) -> str:
+    return f"{_sentence(pool, change, effect)} ({_who(occupants)})"
+
+
+def _sentence(pool: str, change: str, effect: str) -> str:
+    return f"pool {pool}: {change}; the device plugin restarts on its nodes; {effect}"
+
+
+def _who(occupants: Iterable[str]) -> str:
     names = ", ".join(occupants)
-    who = f"on them: {names}, and what engineers' own stacks have there" if names else "nobody of this stack is on them"
-    return f"pool {pool}: {change}; the device plugin restarts on its nodes; {effect} ({who})"
+    return (
+        f"on them: {names}, and what engineers' own stacks have there" if names else "nobody of this stack is on them"
+    )

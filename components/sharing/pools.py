@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth.components.core.bounds import Bounds
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.hardware import mig
 from berth.components.sharing.settings import WHOLE, Offer, Profiles, SharingProfile, offer_of
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.hardware import mig
 from berth.components.hardware.machines import MACHINES
-from berth.components.sharing.device_plugin import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY, label_command, serving_labels
+from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.pools import Pool, has_instances, offered
 from berth.components.sharing.settings import Profiles
 from berth.stacks.settings.environment import EnvironmentSettings

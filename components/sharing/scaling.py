@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.sharing.settings import WHOLE, SharingProfile
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -12,11 +12,9 @@ from pydantic import Field, model_validator
 from berth.components.core.settings import Settings
 from berth.components.hardware import mig
 from berth.components.hardware.machines import Machine
+from berth.components.hardware.names import GPU_RESOURCE
 
-GPU = "nvidia.com/gpu"
-"""The resource under which whole GPUs are advertised, and shared ones that are not renamed."""
-
-SHARED_GPU = f"{GPU}.shared"
+SHARED_GPU = f"{GPU_RESOURCE}.shared"
 """The resource of shared GPUs with `renameByDefault` (https://github.com/NVIDIA/k8s-device-plugin#with-cuda-time-slicing)."""
 
 
@@ -99,7 +97,7 @@ def offer_of(machine: Machine, profile: SharingProfile, *, by_operator: bool) ->
         instances = machine.gpus * mig.INSTANCES[machine.accelerator][profile.profile]
         mixed = profile.strategy == "mixed"
         labels = {"nvidia.com/mig.strategy": str(profile.strategy), "nvidia.com/mig.config.state": "success"}
-        resource = f"nvidia.com/mig-{profile.profile}" if mixed else GPU
+        resource = f"nvidia.com/mig-{profile.profile}" if mixed else GPU_RESOURCE
         return Offer(resource, instances, Decimal(mig.memory_gib(profile.profile)), labels)
     replicas = profile.replicas or 1
     labels = {
@@ -108,7 +106,7 @@ def offer_of(machine: Machine, profile: SharingProfile, *, by_operator: bool) ->
         "nvidia.com/gpu.sharing-strategy": profile.kind,
     }
     return Offer(
-        resource=SHARED_GPU if profile.rename_by_default else GPU,
+        resource=SHARED_GPU if profile.rename_by_default else GPU_RESOURCE,
         per_node=machine.gpus * replicas,
         memory_gib=whole / replicas,
         labels=labels if by_operator else {},

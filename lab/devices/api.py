@@ -8,11 +8,19 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from berth.components.cluster.api import APPLY, MERGE_PATCH, ClusterApi, ConflictError, NotFoundError, Object
+from berth.components.cluster.api import (
+    APPLY,
+    EVENTS,
+    MERGE_PATCH,
+    PODS,
+    ClusterApi,
+    ConflictError,
+    NotFoundError,
+    Object,
+    within,
+)
 
 DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
 CLAIMS, SLICES = "/apis/resource.k8s.io/v1/resourceclaims", "/apis/resource.k8s.io/v1/resourceslices"
@@ -28,25 +36,20 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def path_of(thing: Object, plural: str = "pods") -> str:
-    """Return the path of a pod or of another core object in a namespace."""
-    metadata = thing["metadata"]
-    return f"/api/v1/namespaces/{metadata['namespace']}/{plural}/{metadata['name']}"
+def path_of(pod: Object) -> str:
+    """Return the path of a pod."""
+    return f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}"
 
 
 class Api:
-    """The API server of one lab; the connection is made by the first request.
+    """The API server of one lab.
 
     Every method raises a ClusterError when the server does not answer or refuses. A method that
     writes returns False when the object is gone or somebody else was faster.
     """
 
-    def __init__(self, kubeconfig: Path) -> None:
-        self._kubeconfig = kubeconfig
-
-    @cached_property
-    def _cluster(self) -> ClusterApi:
-        return ClusterApi(self._kubeconfig.read_text())
+    def __init__(self, cluster: ClusterApi) -> None:
+        self._cluster = cluster
 
     def list(self, path: str, **query: str) -> list[Object]:
         """Return the objects of a collection; none for a kind that is not served."""
@@ -88,7 +91,7 @@ class Api:
             message: text; cut at 1024 characters, the API server's limit.
         """
         about = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-        time, folder = now(), f"/api/v1/namespaces/{about['namespace']}/events"
+        time, folder = now(), within(about["namespace"], EVENTS)
         digest = hashlib.sha256(f"{about['uid']} {reason} {message}".encode()).hexdigest()[:16]
         name = f"{about['name']}.{digest}"
         before = self.get(f"{folder}/{name}")

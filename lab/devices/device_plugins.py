@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from berth.lab.devices.gpus import MIG_CONFIG
+from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL
 from berth.lab.devices.kubelet import CRASHES, CREATES, Hold, variable
-from berth.lab.devices.operand_objects import CONFIG_INIT, CONFIG_LABEL, CONFIG_MANAGER
+from berth.lab.devices.operand_objects import CONFIG_INIT, CONFIG_MANAGER
 from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
 
 Object = dict[str, Any]
@@ -80,7 +80,7 @@ class DevicePlugins:
             return before
         config_map, default = _mounted(pod)
         label = labels.get(CONFIG_LABEL, "")
-        key = (metadata["uid"], pod["metadata"]["uid"], config_map, label or default, labels.get(MIG_CONFIG, ""))
+        key = (metadata["uid"], pod["metadata"]["uid"], config_map, label or default, labels.get(MIG_LABEL, ""))
         if before is not None and before.key == key:
             return before
         running = before if before is not None and before.key[1] == key[1] else None

@@ -18,7 +18,7 @@ from typing import Any
 
 from berth.components.cluster.api import NODES, PODS
 from berth.components.cluster.devices import GPU_PODS, NETWORK_PODS
-from berth.components.hardware.names import DRANET_DRIVER
+from berth.components.hardware.names import DRANET_DRIVER, MANAGED_DRANET_LABEL, POOL_LABEL
 from berth.components.hardware.names import GPU as GPU_DRIVER
 from berth.lab.devices import dra_devices
 from berth.lab.devices.api import DAEMONSETS, SLICES, Api
@@ -26,8 +26,6 @@ from berth.lab.devices.dra_devices import changes, resource_slice
 from berth.lab.devices.gpu_cluster import is_fake, runs, runs_installer
 from berth.lab.devices.gpus import DRIVER, SYSTEM, Labels, preinstalled
 from berth.lab.plugins.gcp.interfaces import interfaces
-from berth.lab.plugins.gcp.node_pool import DRANET_LABEL
-from berth.lab.plugins.gcp.nodes import POOL_LABEL
 from berth.lab.plugins.gcp.store import Store
 
 Object = dict[str, Any]
@@ -71,7 +69,7 @@ class DraNodes:
             name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
             pool = pools.get(labels.get(POOL_LABEL, ""))
             # GKE's managed DraNet has no DaemonSet in the lab.
-            if pool is not None and (name in network_pods or labels.get(DRANET_LABEL) == "true"):
+            if pool is not None and (name in network_pods or labels.get(MANAGED_DRANET_LABEL) == "true"):
                 devices = dra_devices.nics(name, labels, interfaces(self._store, pool))
                 # DraNet publishes nothing while it has seen no device.
                 target += [resource_slice(node, DRANET_DRIVER, devices)] if devices else []
@@ -124,6 +122,8 @@ def driver_problem(pod: Object, labels: Labels, *, installed: bool) -> str:
     folder = _DRIVER_FOLDERS.get(labels.get(SYSTEM, ""), "")
     containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
     variables = [variable for container in containers for variable in container.get("env") or []]
-    roots = {str(variable.get("value") or "").rstrip("/") for variable in variables if variable["name"] == _ROOT_VARIABLE}
+    roots = {
+        str(variable.get("value") or "").rstrip("/") for variable in variables if variable["name"] == _ROOT_VARIABLE
+    }
     wrong = sorted(roots - {folder})
     return f"no NVIDIA driver in {wrong[0] or '/'}: Google's is in {folder} (nvidiaDriverRoot)" if wrong else ""

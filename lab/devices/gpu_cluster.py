@@ -25,7 +25,9 @@ _KUBERNETES = "node.kubernetes.io/"
 _DISCOVERY = ("app.kubernetes.io/name", "node-feature-discovery")
 # Labels of pods that bring devices to their nodes.
 _SERVING = {("app", operand.name) for operand in OPERANDS} | {_DISCOVERY}
-_SERVING |= {(key, value) for key, _, value in (label.partition("=") for label in (devices.NETWORK_PODS, devices.GPU_PODS))}
+_SERVING |= {
+    (key, value) for key, _, value in (label.partition("=") for label in (devices.NETWORK_PODS, devices.GPU_PODS))
+}
 # Fields of a DaemonSet's status that say whether its pods are ready.
 _ROLLED_OUT = ("observedGeneration", "desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
 

@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.lab.devices import gpus, kubelet, node_features, operands
 from berth.components.cluster.api import NODES
+from berth.lab.devices import gpus, kubelet, node_features, operands
 from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.devices.device_plugins import DevicePlugins, Started
 from berth.lab.devices.gpu_cluster import Programs, is_fake, look, runs_installer
@@ -72,7 +72,9 @@ class GpuNodes:
         self._mig = {uid: mig for uid, mig in self._mig.items() if uid in uids}
         alive = [policy for policy in self._api.list(POLICIES) if not policy["metadata"].get("deletionTimestamp")]
         # The oldest ClusterPolicy is the one that counts.
-        policy = min(alive, key=lambda policy: [policy["metadata"][key] for key in ("creationTimestamp", "name")], default=None)
+        policy = min(
+            alive, key=lambda policy: [policy["metadata"][key] for key in ("creationTimestamp", "name")], default=None
+        )
         programs = look(self._api)
         held: set[str] = set()
         for node in nodes:
@@ -96,7 +98,9 @@ class GpuNodes:
             ClusterError: the API server does not answer, or refuses.
         """
         message = self.refusal(pod)
-        if not message or not self._api.patch(path_of(pod) + "/status", kubelet.rejection(message, now()), STRATEGIC_PATCH):
+        if not message or not self._api.patch(
+            path_of(pod) + "/status", kubelet.rejection(message, now()), STRATEGIC_PATCH
+        ):
             return
         metadata = pod["metadata"]
         if metadata["uid"] not in self._refused:
@@ -167,7 +171,11 @@ class GpuNodes:
         return read
 
     def _serve(
-        self, node: Object, pods: Mapping[str, Object], started: Mapping[str, Started | None], mig: Instances,
+        self,
+        node: Object,
+        pods: Mapping[str, Object],
+        started: Mapping[str, Started | None],
+        mig: Instances,
         holds: dict[str, Hold],
     ) -> Mapping[str, int]:
         """Return the devices that NVIDIA's plugin registers on a node; add a hold where it ends."""

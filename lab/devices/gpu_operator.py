@@ -20,7 +20,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from berth.lab.devices.gpus import DISABLED, MIG_CONFIG
+from berth.components.hardware.names import MIG_LABEL, OPERANDS_LABEL
+from berth.lab.devices.gpus import DISABLED
 
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
 """Labels of node feature discovery that make a node one with GPUs, without their prefix."""
@@ -28,7 +29,6 @@ FEATURES = "feature.node.kubernetes.io/"
 OS_NAME, OS_VERSION = FEATURES + "system-os_release.ID", FEATURES + "system-os_release.VERSION_ID"
 PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."
-OPERANDS_LABEL = DEPLOY + "operands"
 
 _CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
 _VGPU = "nvidia.com/vgpu.host-driver-version"
@@ -131,8 +131,8 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
         if mig_capable(after):
             after.setdefault(DEPLOY + "mig-manager", "true")
     manages = policy.enabled("migManager") and policy.part("migManager", "config").get("default") == DISABLED
-    if present and manages and mig_capable(after) and not after.get(MIG_CONFIG):
-        after[MIG_CONFIG] = DISABLED
+    if present and manages and mig_capable(after) and not after.get(MIG_LABEL):
+        after[MIG_LABEL] = DISABLED
     return {name: after.get(name) for name in sorted({*labels, *after}) if labels.get(name) != after.get(name)}
 
 

@@ -25,19 +25,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth.components.hardware.mig import INSTANCES
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    GPU_RESOURCE,
+    MIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+)
 
 Labels = Mapping[str, str]
 Instances = dict[str, int]
 """MIG instances of one GPU, by profile."""
 
-GPU = "nvidia.com/gpu"
-ACCELERATOR, _COUNT = "cloud.google.com/gke-accelerator", "cloud.google.com/gke-accelerator-count"
 DRIVER = "cloud.google.com/gke-gpu-driver-version"
 SYSTEM = "cloud.google.com/gke-os-distribution"
-MIG_CONFIG, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+MIG_STATE = "nvidia.com/mig.config.state"
 SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
 
-_OFF = "gke-no-default-nvidia-gpu-device-plugin"
+_COUNT = "cloud.google.com/gke-accelerator-count"
 _CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 _PREINSTALLED = "berth/driver"
 # Whole GPUs, MIG instances, and either of them shared: what NVIDIA's plugin and GKE's may advertise.
@@ -111,13 +115,13 @@ def slices(profile: str) -> int:
 
 def gpu_of(labels: Labels) -> Gpu | None:
     """Return the kind of a node's GPUs."""
-    return GPUS.get(labels.get(ACCELERATOR, ""))
+    return GPUS.get(labels.get(ACCELERATOR_LABEL, ""))
 
 
 def gpu_count(labels: Labels) -> int:
     """Return the number of GPUs in a node; 0 without any."""
     count = labels.get(_COUNT, "")
-    return int(count) if ACCELERATOR in labels and count.isdecimal() else 0
+    return int(count) if ACCELERATOR_LABEL in labels and count.isdecimal() else 0
 
 
 def on_cos(labels: Labels) -> bool:
@@ -133,9 +137,14 @@ def preinstalled(labels: Labels) -> bool:
 def gke_devices(labels: Labels) -> dict[str, int]:
     """Return the devices that GKE's plugin advertises, by resource; nothing where the plugin does not run."""
     clients = labels.get(_CLIENTS, "1")
-    if not gpu_count(labels) or DRIVER not in labels or labels.get(_OFF) == "true" or not clients.isdecimal():
+    if (
+        not gpu_count(labels)
+        or DRIVER not in labels
+        or labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        or not clients.isdecimal()
+    ):
         return {}
-    return {GPU: gpu_count(labels) * max(int(clients), 1)}
+    return {GPU_RESOURCE: gpu_count(labels) * max(int(clients), 1)}
 
 
 def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
@@ -149,7 +158,7 @@ def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
         MigError: this GPU cannot be cut so; it stays as it is.
         UnknownLayoutError: the lab does not know this layout.
     """
-    gpu, name = gpu_of(labels), labels.get(MIG_CONFIG, "")
+    gpu, name = gpu_of(labels), labels.get(MIG_LABEL, "")
     if not name:
         return dict(now), False
     layouts = gpu.layouts() if gpu is not None else {DISABLED: {}}
@@ -157,9 +166,9 @@ def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
         return layouts[name], True
     profile = name.removeprefix("all-")
     if len(layouts) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in layouts):
-        raise UnknownLayoutError(f"{MIG_CONFIG}={name}: the lab does not know this MIG layout; GPUs stay as they are")
+        raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
     raise MigError(
-        f"{MIG_CONFIG}={name}: {gpu.name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
+        f"{MIG_LABEL}={name}: {gpu.name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
         + ", ".join(layouts)
     )
 
@@ -177,7 +186,9 @@ def managed(resource: str) -> bool:
     return _MANAGED.fullmatch(resource) is not None
 
 
-def status_change(resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str | None]]:
+def status_change(
+    resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str | None]]:
     """Return a merge patch of a node's status, the next step to these resources; empty when they are shown.
 
     A resource that is no longer advertised is shown as 0 first, and removed by the step after that.
@@ -188,7 +199,7 @@ def status_change(resources: Mapping[str, int], status: Mapping[str, Mapping[str
         for name, count in resources.items():
             if shown.get(name) != str(count):
                 change.setdefault(part, {})[name] = str(count)
-        for name, count in shown.items():
+        for name in shown:
             if managed(name) and name not in resources:
-                change.setdefault(part, {})[name] = None if str(count) == "0" else "0"
+                change.setdefault(part, {})[name] = None if str(shown[name]) == "0" else "0"
     return change

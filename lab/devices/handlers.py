@@ -11,10 +11,11 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import kopf
 
+from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
 from berth.lab.devices import definitions_hook
 from berth.lab.devices.api import Api
@@ -37,6 +38,8 @@ _ADD_ON_SECONDS = 0.5
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
 
+_T = TypeVar("_T")
+
 _log = logging.getLogger("berth.lab.devices")
 
 
@@ -45,7 +48,7 @@ class Controller:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._api = Api(home.kubeconfig)
+        self._api = Api(ClusterApi(home.kubeconfig.read_text()))
         self._store = Store(home.cloud)
         self._operators = Operators(home, self._store)
         self._observed = Observed()
@@ -109,21 +112,15 @@ class Controller:
     async def _serve_devices(self) -> None:
         """Be the device plugins and DRA drivers: look at the cluster once, and whenever something has changed."""
         again: float | None = 0.0
+        retry: float | None = _RETRY_SECONDS
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), again)
             await asyncio.sleep(_GATHER_SECONDS)
             self._changed.clear()
-            waits: list[float] = []
-
-            async def step(look: Callable[[], float | None], waits: list[float] = waits) -> None:
-                wait = await asyncio.to_thread(look)
-                waits += [] if wait is None else [wait]
-
-            for name, look in (("GPUs", self._gpus.step), ("claims' devices", self._dra.step)):
-                if not await _attempt(name, partial(step, look)):
-                    waits.append(_RETRY_SECONDS)
-            again = min(waits, default=None)
+            looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
+            waits = [await _attempt(name, partial(asyncio.to_thread, look), retry) for name, look in looks]
+            again = min((seconds for seconds in waits if seconds is not None), default=None)
 
     async def _scale(self) -> None:
         """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
@@ -134,27 +131,25 @@ class Controller:
         """Be Ray's autoscaler of simulated clusters in which Ray Serve runs."""
         for cluster, nodes, load in self._heads.loads():
             name = "RayCluster {}/{}".format(*cluster)
-            await _attempt(name, partial(asyncio.to_thread, self._ray_autoscaler.step, cluster, nodes, load))
+            await _attempt(name, partial(asyncio.to_thread, self._ray_autoscaler.step, cluster, nodes, load), None)
 
 
 async def _repeat(seconds: float, name: str, step: Callable[[], Awaitable[None]]) -> None:
     """Take a step again and again."""
     while True:
-        await _attempt(name, step)
+        await _attempt(name, step, None)
         await asyncio.sleep(seconds)
 
 
-async def _attempt(name: str, step: Callable[[], Awaitable[None]]) -> bool:
-    """Take a step; return whether it succeeded. An error is logged, and must not end the other work of this process."""
+async def _attempt(name: str, step: Callable[[], Awaitable[_T]], otherwise: _T) -> _T:
+    """Return the result of a step, or another value after an error, which must not end the process's other work."""
     try:
-        await step()
+        return await step()
     except BerthError as error:
         _log.warning("%s: %s", name, error)
     except Exception:  # noqa: BLE001 (see above)
         _log.exception(name)
-    else:
-        return True
-    return False
+    return otherwise
 
 
 def registry(controller: Controller) -> kopf.OperatorRegistry:

@@ -81,7 +81,9 @@ def _held(spec: Object, hold: Hold, now: str) -> Object:
         ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}
         first.append(_container(container, _state(container, hold, now, ended if passed else None), running=False))
     started: Object | None = {"running": {"startedAt": now}} if passed else None
-    main = [_container(container, _state(container, hold, now, started), running=True) for container in spec["containers"]]
+    main = [
+        _container(container, _state(container, hold, now, started), running=True) for container in spec["containers"]
+    ]
     initialized = {"status": "True" if passed else "False", "lastTransitionTime": now}
     starts = hold.container and hold.container not in before and hold.reason != PULLS
     return {

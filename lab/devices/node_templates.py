@@ -4,7 +4,7 @@ Like the real one, the lab copies a ready node of the group where there is one a
 a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
 each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
 else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
-berth claims whole nodes, and pairs of a GPU and its NIC, of which every node has equally many.
+berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally many.
 
 Answers to (read): kubernetes/autoscaler at 55c37cd5, cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and
     gce_cloud_provider.go (TemplateNodeInfo, which has no ResourceSlices):
@@ -29,8 +29,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from berth.components.hardware import names
-from berth.lab.devices.gpus import ACCELERATOR, GPU, gpu_count
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, manifest, sizes_of
+from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
+from berth.lab.devices.gpus import gpu_count
+from berth.lab.plugins.gcp.nodes import manifest, sizes_of
 from berth.lab.plugins.gcp.store import Record
 
 Object = dict[str, Any]
@@ -40,7 +41,6 @@ Published = dict[str, dict[str, int]]
 NICS, GPUS = names.DRANET_DRIVER, names.GPU
 DRIVERS = (NICS, GPUS)
 
-_CLAIMED = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 _CLASSES = {names.DRANET: NICS, names.MANAGED_RDMA: NICS, names.GPU: GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -107,14 +107,14 @@ def from_machine(pool: Record, zone: str) -> Template:
     labels = node["metadata"]["labels"]
     count = gpu_count(labels)
     devices = {GPUS: count} if count and _claimed(labels) else {}
-    advertised = {GPU: count} if count and not _claimed(labels) else {}
+    advertised = {GPU_RESOURCE: count} if count and not _claimed(labels) else {}
     return Template(labels, {**node["status"]["allocatable"], **advertised, **devices}, devices)
 
 
 def without_gpu(node: Object) -> bool:
     """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go, FilterOutNodesWithUnreadyResources)."""
     labels = _labels(node)
-    return ACCELERATOR in labels and not _claimed(labels) and int(_allocatable(node).get(GPU) or 0) == 0
+    return ACCELERATOR_LABEL in labels and not _claimed(labels) and int(_allocatable(node).get(GPU_RESOURCE) or 0) == 0
 
 
 def stopped(nodes: Iterable[Object], now: datetime) -> bool:
@@ -174,13 +174,13 @@ class Templates:
 
 def _missing(template: Template, allocatable: Mapping[str, Any]) -> dict[str, Any]:
     """Devices of a template that a node on its way does not show yet, or shows as none."""
-    kinds = {GPU, *template.devices} & template.allocatable.keys()
+    kinds = {GPU_RESOURCE, *template.devices} & template.allocatable.keys()
     return {kind: template.allocatable[kind] for kind in kinds if int(allocatable.get(kind) or 0) == 0}
 
 
 def _claimed(labels: Mapping[str, str]) -> bool:
     """Whether the autoscaler knows from a node's labels that pods claim its GPUs."""
-    return labels.get(_CLAIMED) == "true"
+    return labels.get(CLAIMED_LABEL) == "true"
 
 
 def _labels(node: Object) -> dict[str, str]:

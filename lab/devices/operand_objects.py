@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.components.hardware.names import CONFIG_LABEL
 from berth.lab.devices.gpu_operator import DEPLOY, Policy
 
 Object = dict[str, Any]
@@ -27,8 +28,6 @@ MIG_MANAGER, _DCGM, _EXPORTER = "nvidia-mig-manager", "nvidia-dcgm", "nvidia-dcg
 _STATUS_EXPORTER = "nvidia-node-status-exporter"
 
 HASH = "nvidia.com/last-applied-hash"
-CONFIG_LABEL = "nvidia.com/device-plugin.config"
-"""Label of a node: the ConfigMap's entry that its programs read."""
 
 DRIVER_ROOT, INSTALL_VOLUME = "/run/nvidia/driver", "driver-install-dir"
 TOOLKIT_ROOT = "/usr/local/nvidia"

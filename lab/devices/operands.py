@@ -26,7 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.lab.devices.gpus import DRIVER, GPU, Labels, gpu_count, gpu_of, on_cos, preinstalled, slices
+from berth.components.hardware.names import GPU_RESOURCE
+from berth.lab.devices.gpus import DRIVER, Labels, gpu_count, gpu_of, on_cos, preinstalled, slices
 from berth.lab.devices.kubelet import CRASHES, CREATES, PULLS, Hold, variable
 from berth.lab.devices.operand_objects import DRIVER as DRIVER_POD
 from berth.lab.devices.operand_objects import DRIVER_ROOT, INSTALL_VOLUME, TOOLKIT, TOOLKIT_ROOT, VALIDATOR
@@ -95,7 +96,9 @@ def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
         if problem:
             holds[TOOLKIT] = Hold("driver-validation", "", problem)
         elif on_cos(labels) and not folder.startswith(_COS_WRITABLE):
-            problem = f"the container toolkit cannot be installed in {folder}: it is read-only on COS (toolkit.installDir)"
+            problem = (
+                f"the container toolkit cannot be installed in {folder}: it is read-only on COS (toolkit.installDir)"
+            )
             holds[TOOLKIT] = Hold("nvidia-container-toolkit-ctr", CRASHES, problem)
     for name, pod in pods.items():
         if name in holds:
@@ -103,7 +106,9 @@ def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
         handler = pod["spec"].get("runtimeClassName")
         waits = [container["name"] for container in pod["spec"].get("initContainers") or []]
         if problem and handler:
-            message = f'Failed to create pod sandbox: failed to get sandbox runtime: no runtime for "{handler}" is configured'
+            message = (
+                f'Failed to create pod sandbox: failed to get sandbox runtime: no runtime for "{handler}" is configured'
+            )
             holds[name] = Hold("", CREATES, f"{message}: {problem}")
         elif "toolkit-validation" in waits and (problem or VALIDATOR not in pods):
             # The validator writes the file that the other pods wait for.
@@ -119,7 +124,9 @@ def validation(resources: Mapping[str, Any], pod: Object) -> Hold | None:
         pod: the validator's pod.
     """
     waits = {container["name"] for container in pod["spec"].get("initContainers") or []}
-    shown = any(name.startswith((GPU, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items())
+    shown = any(
+        name.startswith((GPU_RESOURCE, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items()
+    )
     if "plugin-validation" not in waits or shown:
         return None
     return Hold("plugin-validation", "", "GPU resources are not discovered by the node")
@@ -140,16 +147,14 @@ class Served:
     problem: str = ""
 
 
-def serve(
-    labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True
-) -> Served:
+def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True) -> Served:
     """Return the devices that the device plugin registers on a node that has a driver.
 
     Args:
         labels: the node's.
         strategy: MIG strategy of the pod; empty where the configuration has it.
         config: configuration that the plugin has read.
-        mig: MIG instances of each GPU, by profile.
+        mig: MIG instances of each GPU_RESOURCE, by profile.
         mps: whether the MPS control daemon runs on the node.
     """
     strategy = strategy or config.mig_strategy or "none"
@@ -159,7 +164,7 @@ def serve(
     if problem:
         return Served({}, problem=problem)
     count = gpu_count(labels)
-    plain = {GPU: count}
+    plain = {GPU_RESOURCE: count}
     if mig and strategy != "none":
         plain = {name: mig[profile] * count for profile, name in _names(mig, strategy).items()}
     resources, single = {}, set()
@@ -187,7 +192,7 @@ def _refused(strategy: str, config: PluginConfig, mig: Mapping[str, int]) -> str
 
 def _names(mig: Mapping[str, int], strategy: str) -> dict[str, str]:
     """Names of the resources of MIG instances, by profile."""
-    return {profile: GPU if strategy == "single" else f"nvidia.com/mig-{profile}" for profile in mig}
+    return {profile: GPU_RESOURCE if strategy == "single" else f"nvidia.com/mig-{profile}" for profile in mig}
 
 
 def features(
@@ -199,7 +204,7 @@ def features(
         labels: the node's.
         strategy: MIG strategy of the pod; empty where the configuration has it.
         config: configuration that GPU feature discovery has read.
-        mig: MIG instances of each GPU, by profile.
+        mig: MIG instances of each GPU_RESOURCE, by profile.
         driver: version of the driver, where it is known.
     """
     strategy = strategy or config.mig_strategy or "none"
@@ -208,8 +213,8 @@ def features(
         return {}
     product = gpu.product if gpu else ""
     shown = {
-        f"{GPU}.machine": "Google-Compute-Engine",
-        f"{GPU}.mode": "compute",
+        f"{GPU_RESOURCE}.machine": "Google-Compute-Engine",
+        f"{GPU_RESOURCE}.mode": "compute",
         "nvidia.com/mig.capable": _text(value=bool(gpu and gpu.mig)),
         "nvidia.com/mps.capable": _text(value=config.strategy == MPS),
     }
@@ -222,16 +227,24 @@ def features(
         shown |= {f"{version}.full": driver} | {f"{version}.{name}": part for name, part in parts}
     if mig and strategy == "single" and len(mig) > 1:
         # The strategy `single` cannot show several profiles.
-        none = {f"{GPU}.count": "0", f"{GPU}.replicas": "0", f"{GPU}.memory": "0", f"{GPU}.sharing-strategy": ""}
-        return shown | none | ({f"{GPU}.product": f"{product}-MIG-INVALID"} if product else {})
+        none = {
+            f"{GPU_RESOURCE}.count": "0",
+            f"{GPU_RESOURCE}.replicas": "0",
+            f"{GPU_RESOURCE}.memory": "0",
+            f"{GPU_RESOURCE}.sharing-strategy": "",
+        }
+        return shown | none | ({f"{GPU_RESOURCE}.product": f"{product}-MIG-INVALID"} if product else {})
     if gpu is not None:
-        shown |= {f"{GPU}.memory": str(gpu.memory_mib), f"{GPU}.family": gpu.family}
-        shown |= {f"{GPU}.compute.{part}": str(number) for part, number in zip(("major", "minor"), gpu.compute, strict=True)}
-    shown |= _resource(config, GPU, count, product, shareable=not mig)
+        shown |= {f"{GPU_RESOURCE}.memory": str(gpu.memory_mib), f"{GPU_RESOURCE}.family": gpu.family}
+        shown |= {
+            f"{GPU_RESOURCE}.compute.{part}": str(number)
+            for part, number in zip(("major", "minor"), gpu.compute, strict=True)
+        }
+    shown |= _resource(config, GPU_RESOURCE, count, product, shareable=not mig)
     for profile, name in _names(mig, strategy).items() if strategy != "none" else ():
-        if name == GPU:
+        if name == GPU_RESOURCE:
             # One of an instance would stand here; the whole GPU's would be wrong.
-            del shown[f"{GPU}.memory"]
+            del shown[f"{GPU_RESOURCE}.memory"]
         shown |= _resource(config, name, mig[profile] * count, f"{product}-MIG-{profile}")
         shown |= {f"{name}.slices.{part}": str(slices(profile)) for part in ("gi", "ci")}
     return shown

@@ -96,8 +96,13 @@ class Controller:
         return plan
 
     def act(
-        self, api: Api, nodes: list[Object], policy: Object, namespace: str,
-        daemonsets: Mapping[str, Object], held: Collection[str],
+        self,
+        api: Api,
+        nodes: list[Object],
+        policy: Object,
+        namespace: str,
+        daemonsets: Mapping[str, Object],
+        held: Collection[str],
     ) -> None:
         """Reconcile the cluster.
 
@@ -155,7 +160,9 @@ def _apply(api: Api, plan: Plan, policy: Object, namespace: str) -> bool:
     for name, change in plan.labels.items():
         api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
     present = {entry["metadata"]["name"] for entry in api.list(_CLASSES)}
-    done = [api.create(_CLASSES, operand_objects.runtime_class(name, policy)) for name in sorted(plan.classes - present)]
+    done = [
+        api.create(_CLASSES, operand_objects.runtime_class(name, policy)) for name in sorted(plan.classes - present)
+    ]
     for name in sorted(plan.drop & present):
         api.delete(f"{_CLASSES}/{name}")
     folder = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"

@@ -25,13 +25,14 @@ from datetime import UTC, datetime
 
 from berth.components.cluster.api import NODES, PODS
 from berth.components.cluster.scheduling import Object, amounts
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.devices import node_templates
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.autoscaler import IdleClock, Place, Room, fits, growth, idle, places, unschedulable, why_not
 from berth.lab.devices.node_templates import Published, Templates, with_claims
 from berth.lab.plugins.gcp.conditions import of_cloud
 from berth.lab.plugins.gcp.fleet import Fleet
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, expected, group_name, resize, sizes_of, taints
+from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of, taints
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Record, Store
 from berth.lab.plugins.gcp.supply import missing_of, room

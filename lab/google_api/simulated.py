@@ -7,14 +7,9 @@ Answers to (believed): the texts for a missing project and an API that is off. `
 
 from __future__ import annotations
 
-import json
-import ssl
-import urllib.request
-from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.lab.plugins.gcp.conditions import Conditions, Project, conditions_of
 from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.store import Record, Store
@@ -25,7 +20,6 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 """JSON of an answer."""
 
-_SECONDS = 5
 _TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
 
 
@@ -74,13 +68,8 @@ class Simulated:
             GoogleApiError: the API server does not answer.
         """
         try:
-            cluster = yaml.safe_load(self._home.kubeconfig.read_text())["clusters"][0]["cluster"]
-            authority = b64decode(cluster["certificate-authority-data"]).decode()
-            context = ssl.create_default_context(cadata=authority)
-            # Which version a server has, Kubernetes tells everyone (system:public-info-viewer).
-            with urllib.request.urlopen(f"{cluster['server']}/version", context=context, timeout=_SECONDS) as answer:  # noqa: S310
-                version = str(json.load(answer)["gitVersion"])
-        except (OSError, ValueError, KeyError, IndexError, TypeError, yaml.YAMLError) as error:
+            version = str(ClusterApi(self._home.kubeconfig.read_text()).request("GET", "/version")["gitVersion"])
+        except (ClusterError, OSError, KeyError) as error:
             raise GoogleApiError(503, f"the lab's API server does not answer ({error})", "backendError") from None
         return gke_name(version)
 

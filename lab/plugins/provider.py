@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
+from berth.components.core.errors import BerthError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from berth.lab.plugins.values import Properties
 
 
-class ProviderError(Exception):
-    """What the user did or met, in words for the user: shown as it is, without a stack."""
+class ProviderError(BerthError):
+    """Error of a plugin in words for the user, shown without a stack."""
 
 
 class InitFailedError(ProviderError):

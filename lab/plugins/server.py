@@ -36,6 +36,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from berth.components.core.errors import BerthError
 from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
@@ -45,7 +46,6 @@ from berth.lab.plugins.provider import (
     DiffResult,
     InitFailedError,
     Provider,
-    ProviderError,
     ReadRequest,
     UpdateRequest,
 )
@@ -103,7 +103,7 @@ def _plainly(method: Callable[[Any, Any, grpc.ServicerContext], Any]) -> Callabl
             return method(servicer, request, context)
         except InitFailedError as error:
             _abort_init_failed(context, error)
-        except ProviderError as error:
+        except BerthError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except Exception as error:  # noqa: BLE001 (the last line of defence: logged with its stack)
             urn = getattr(request, "urn", "")

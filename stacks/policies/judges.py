@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from berth.components.gke.placement import POOL_LABEL
 from berth.components.hardware.machines import MACHINES
-from berth.components.hardware.names import CLAIMED_GPUS
+from berth.components.hardware.names import CLAIMED_GPUS, CONFIG_LABEL, GPU_RESOURCE, POOL_LABEL, WHOLE_KEY
 from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
-from berth.components.sharing.device_plugin import CONFIG_LABEL, WHOLE_KEY
-from berth.components.sharing.settings import GPU
 from berth.stacks.policies import policy
 from berth.stacks.policies.policy import House, Planned, Violation
 
@@ -193,7 +190,7 @@ def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _gpus(pod: Any) -> int:
     """GPUs that a pod asks for; shares of GPUs and MIG instances are none."""
-    counts = [str(_at(each, "resources", "limits", GPU) or 0) for each in _list(_at(pod, "containers"))]
+    counts = [str(_at(each, "resources", "limits", GPU_RESOURCE) or 0) for each in _list(_at(pod, "containers"))]
     return sum(int(count) for count in counts if count.isdecimal())
 
 

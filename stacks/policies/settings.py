@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayClusterShape, RayShape
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import ray_job, ray_service
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.policies import policy
 from berth.stacks.policies.judges import GKE_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, SERVICE, violations
 from berth.stacks.policies.policy import POLICIES, House, Planned, Waiver, how_to_waive, waivers
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract, Resolved, namespace_of
+from berth.stacks.settings.resolve import EnvironmentContract, Resolved
 
 # The setting that each policy is about, from a RayCluster's or the environment's settings on.
 _RAY_SETTING: dict[str, Path] = {

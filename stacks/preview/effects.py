@@ -12,10 +12,11 @@ from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, Fleet
 from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
+from berth.components.sharing.effects import of_node_labels
 from berth.stacks.preview.others import of_other
 
 _TABLES: Mapping[str, Callable[[Step, Fleet], list[Effect]]] = {
-    NODE_POOL: of_node_pool,
+    NODE_POOL: lambda step, fleet: [*of_node_pool(step, fleet), *of_node_labels(step, fleet)],
     GKE_CLUSTER: of_gke_cluster,
     RAY_CLUSTER: of_ray_cluster,
     RAY_JOB: of_ray_job,

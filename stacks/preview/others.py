@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import Fleet
 from berth.components.plan.plan import Step

@@ -6,32 +6,22 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
-from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
-from berth.components.fabric.settings import ResourceApi, nccl_of, nics_of
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.fabric import nccl_of, nics_of, resource_problem
+from berth.components.gke import PoolSettings
+from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
-from berth.components.nested.rules import nested_problems, nested_warning
 from berth.components.operators.settings import KubeRaySettings
-from berth.components.ray.fit import (
-    Demand,
-    capacity_problems,
-    demands_of,
-    fit_problems,
-    memory_warning,
-    ray_gpus_warning,
-    second_cluster_warning,
-    version_problems,
-    waiting_warning,
-)
-from berth.components.ray.image import image_warning
+from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
+from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.sharing.pools import Pool, Pools, offered
-from berth.components.sharing.settings import GPU, SharingProfile
+from berth.components.sharing import Pool, Pools, offered
+from berth.components.sharing.settings import SharingProfile
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import problems_of, warnings_of
@@ -190,11 +180,6 @@ RESERVED = {
 """Names that no engineer and no cluster can have, with the reason."""
 
 
-def namespace_of(name: str) -> str:
-    """The namespace of a berth or a named cluster."""
-    return f"berth-{name}"
-
-
 def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, into: Resolved) -> None:
     """A RayJob, with a RayCluster of its own or on one that is resolved already.
 
@@ -275,10 +260,11 @@ def _resolve(
             return None
         base = _whole_node(worker_pool).over(BUILT_IN)
     full = wanted.over(base)
-    advertised = worker_pool.offer.resource if worker_pool.offer else GPU
+    advertised = worker_pool.offer.resource if worker_pool.offer else GPU_RESOURCE
     resource = advertised if worker_pool.settings.by_dra else full.worker.gpu_resource or advertised
     if problem := resource_problem(full.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)
+    nics = nics_of(full.worker.nics, full.worker.gpus, worker_pool)
     cluster = RayClusterSettings.model_validate(
         {
             "name": name,
@@ -287,7 +273,7 @@ def _resolve(
             | {
                 "pool": worker_pool.name,
                 "gpu_resource": resource,
-                "nics": nics_of(full.worker, worker_pool),
+                "nics": nics,
                 "cpu_limit": full.worker.cpu_limit or full.worker.cpu,
                 "ray_resources": full.worker.ray_resources or {},
             },
@@ -296,7 +282,7 @@ def _resolve(
             "image_has": full.image_has or (),
             "ray_version": full.ray_version,
             "env": full.env,
-            "nccl": nccl_of(full, worker_pool).model_dump(),
+            "nccl": nccl_of(full.nccl, full.worker.gpus, nics, full.worker.memory or "0", worker_pool).model_dump(),
             "nested_containers": full.nested_containers,
             "auth": full.auth,
             "dashboard": full.dashboard,
@@ -307,15 +293,10 @@ def _resolve(
             "wait_timeout": full.wait.timeout,
         }
     )
-    into.problems += fit_problems(cluster, into.pools, path)
-    into.problems += fabric_problems(cluster, into.pools, path)
-    into.problems += version_problems(cluster, into.pools, path)
+    into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
-    into.problems += nested_problems(cluster, into.pools, path)
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
-    for warn in (memory_warning, ray_gpus_warning, waiting_warning, alignment_warning, nested_warning, image_warning):
-        if warning := warn(cluster, into.pools, path):
-            into.warnings.append(warning)
+    into.warnings += cluster_warnings(cluster, into.pools, path)
     return cluster
 
 

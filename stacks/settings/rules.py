@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from berth.components.core.problems import Problem
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.operators import rules as installed
-from berth.components.ray import rules as workloads
+from berth.components.ray import workload_rules as workloads
 from berth.components.sharing import rules as gpus
 from berth.components.sharing import scaling
 from berth.stacks.settings.environment import EnvironmentSettings

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from berth.components.nested import pods as nested
+from berth.components import nested
 from tests.containers import container
 from tests.containers.container import HOME, Container
 from tests.containers.pods import LOADER, PODS, UNPRIVILEGED, Pod
-from tests.unit.components.test_nested import cluster as ray_cluster
-from tests.unit.components.test_nested import pods, resolved
+from tests.unit.components.nested.test_nested import cluster as ray_cluster
+from tests.unit.components.nested.test_nested import pods
 
 IMAGE = "localhost/ray:1"
 
@@ -99,8 +99,7 @@ def worker_output(
     pod.write(files, status=UNPRIVILEGED)
     pod.make_device_files(files)
     scratch.mkdir()
-    settings = resolved("cdi-per-pod").berths[0]
-    config_map = nested.config_map(settings, "berth-x", {})
+    config_map = nested.config_map("cdi-per-pod", "berth-x", {})
     assert config_map is not None
     data = {config_map["metadata"]["name"]: config_map["data"]}
     carried = {"/image.tar": archive}

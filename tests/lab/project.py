@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from berth.stacks.settings.resolve import namespace_of
+from berth.components.core.owner import namespace_of
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Lab

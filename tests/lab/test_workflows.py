@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.settings.resolve import namespace_of
+from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, eventually

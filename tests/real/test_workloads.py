@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.berth import STACK_LABEL
+from berth.components.core.owner import STACK_LABEL
 from tests.real.conftest import POOL, RealNode, environment, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

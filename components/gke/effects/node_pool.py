@@ -15,8 +15,6 @@ from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_
 from berth.components.plan.fleet import Fleet, NodePool, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
-from berth.components.sharing.device_plugin import MIG_LABEL
-from berth.components.sharing.disturbance import of_labels
 
 # Fields that say how many nodes there are, and where.
 SIZE = ("nodeCount", "autoscaling", "nodeLocations")
@@ -55,7 +53,6 @@ def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
     return [
         *_nodes_anew(before, after, _sent(step), fleet),
         *_size(before, after, step.properties, fleet),
-        *_labels(before, after, fleet),
         *_taints(before, after, fleet),
     ]
 
@@ -155,15 +152,6 @@ def _zones_left(before: NodePool, after: NodePool) -> list[str]:
     """Zones that a pool leaves."""
     old, new = before.settings.get("nodeLocations") or [], after.settings.get("nodeLocations") or []
     return sorted(set(old) - set(new)) if old and new else []
-
-
-def _labels(before: NodePool, after: NodePool, fleet: Fleet) -> list[Effect]:
-    """Labels by which nodes choose a sharing profile or a MIG layout; others wait for pods to ask for them."""
-    lines = of_labels(before.name, before.labels, after.labels, ())
-    sitting = sitting_on(fleet, [before.name])
-    stops = before.labels.get(MIG_LABEL) != after.labels.get(MIG_LABEL)
-    level = where_somebody_works(fleet, sitting) if stops else Level.DISTURBS
-    return [Effect(level, line.rsplit(" (", 1)[0], sitting) for line in lines]
 
 
 def _taints(before: NodePool, after: NodePool, fleet: Fleet) -> list[Effect]:

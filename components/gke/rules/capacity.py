@@ -15,13 +15,13 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_duration
 from berth.components.gke.capacity_settings import Capacity
 from berth.components.gke.pool_settings import PoolSettings
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 _LONGEST = 7 * 24 * 3600
 _RESERVATION_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """What a pool's capacity does not go with."""
     if settings.cluster.existing:
         return
@@ -47,7 +47,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+def warnings(settings: GkeSettings) -> Iterable[Problem]:
     """Capacity that likely cannot be had."""
     if settings.cluster.existing:
         return

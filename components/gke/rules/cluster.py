@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
+from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
-from berth.stacks.settings.environment import EnvironmentSettings
 
 _TOP: Path = ("environment",)
 _CLUSTER: Path = (*_TOP, "cluster")
@@ -21,10 +21,9 @@ _LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 _LABELS_MOST = 64
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """What cannot be of a cluster."""
     yield from _existing(settings)
-    yield from _ray_operator(settings)
     yield from _money(settings)
     yield from _labels(settings)
     if settings.cluster.existing:
@@ -35,7 +34,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     yield from _observed(settings)
 
 
-def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+def warnings(settings: GkeSettings) -> Iterable[Problem]:
     """What works, but likely not as it is meant."""
     for name, network in settings.cluster.authorized_networks.items():
         if network == _EVERYWHERE:
@@ -53,7 +52,7 @@ _POOL_WHEN_MADE = (
 )
 
 
-def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _existing(settings: GkeSettings) -> Iterable[Problem]:
     if not settings.cluster.existing:
         return
     because = "cluster.existing uses a cluster that is there, and berth makes neither network nor nodes"
@@ -71,29 +70,7 @@ def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
             yield Problem((*path, key), f"would be ignored: {because}; take it out")
 
 
-def _ray_operator(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """The add-on or the chart, never both: each brings the same CRDs and would reconcile the same RayClusters."""
-    kuberay = settings.operators.kuberay
-    path = (*_TOP, "operators", "kuberay")
-    if kuberay.source == "addon" and settings.cluster.existing:
-        yield Problem(
-            (*path, "source"),
-            "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there (gcloud"
-            " container clusters update NAME --update-addons=RayOperator=ENABLED) and write `source: present`",
-        )
-    if kuberay.source == "chart":
-        return
-    whose = "GKE installs it, in a version of its own choice" if kuberay.source == "addon" else "it is there already"
-    for key in written(kuberay):
-        if key != "source":
-            yield Problem(
-                (*path, key),
-                f"belongs to `source: chart`, but here {whose} (source: {kuberay.source}); take this line out, or `source`",
-                rests_on=((*path, "source"),),
-            )
-
-
-def _money(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _money(settings: GkeSettings) -> Iterable[Problem]:
     rated = [name for name, pool in settings.pools.items() if pool.hourly_rate]
     if rated and not settings.currency:
         yield Problem(
@@ -108,7 +85,7 @@ def _money(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def _labels(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _labels(settings: GkeSettings) -> Iterable[Problem]:
     path = (*_TOP, "labels")
     if len(settings.labels) > _LABELS_MOST:
         yield Problem(path, f"has {len(settings.labels)} labels; Google Cloud allows {_LABELS_MOST}")
@@ -129,7 +106,7 @@ def _labels(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
-def _control_plane(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
     """Who reaches the control plane, and which logs it writes."""
     cluster = settings.cluster
     if cluster.private_endpoint and not cluster.private_nodes:
@@ -149,7 +126,7 @@ def _control_plane(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
-def _observed(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _observed(settings: GkeSettings) -> Iterable[Problem]:
     """Logs and metrics.
 
     Sources: "About GKE logs" (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs: workload logs need

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import region_of
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 _TOP: Path = ("environment",)
 _EXISTING: Path = (*_TOP, "cluster", "existing")
 _PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"), _EXISTING)
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """A project and one place are given, and every zone is in that place."""
     if settings.cluster.existing:
         return
@@ -27,7 +27,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     yield from _zones(settings)
 
 
-def _one_place(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _one_place(settings: GkeSettings) -> Iterable[Problem]:
     if settings.zone and settings.region:
         yield Problem(
             (*_TOP, "region"),
@@ -57,7 +57,7 @@ def _one_place(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def _zones(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _zones(settings: GkeSettings) -> Iterable[Problem]:
     """Zones that are not in the environment's region, and such that are named twice."""
     lists: list[tuple[Path, list[str]]] = [((*_TOP, "zones"), settings.zones if settings.region else [])]
     lists += [((*_TOP, "pools", name, "zones"), pool.zones or []) for name, pool in settings.pools.items()]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
 from berth.components.gke.ranges import RDMA_NICS, WIDEST_SERVICES, ranges_of
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 _NETWORK: Path = ("environment", "network")
 _GIVEN = {
@@ -32,7 +32,7 @@ _SMALLEST_SERVICES = 28
 _DEFAULT_PODS = 110
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Networks that cannot be."""
     if settings.cluster.existing:
         return
@@ -55,7 +55,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
     yield from _unused(settings)
 
 
-def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _existing(settings: GkeSettings) -> Iterable[Problem]:
     network = settings.network
     others = [key for key in written(network) if key != "existing"]
     if others and network.existing:
@@ -83,7 +83,7 @@ def _existing(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def used_ranges(settings: EnvironmentSettings) -> dict[str, str]:
+def used_ranges(settings: GkeSettings) -> dict[str, str]:
     """The ranges that the environment uses, by the key of each."""
     ranges = ranges_of(settings.network)
     used = {"nodeRange": ranges.nodes, "podRange": ranges.pods, "serviceRange": ranges.services}
@@ -97,7 +97,7 @@ def addresses_per_node(max_pods: int | None) -> int:
     return 1 << (2 * (max_pods or _DEFAULT_PODS) - 1).bit_length()
 
 
-def _overlaps(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _overlaps(settings: GkeSettings) -> Iterable[Problem]:
     used = used_ranges(settings)
     given = {key for key in used if getattr(settings.network, _GIVEN[key])}
     for pair in itertools.combinations(used, 2):
@@ -111,7 +111,7 @@ def _overlaps(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
-def _too_small(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _too_small(settings: GkeSettings) -> Iterable[Problem]:
     """Ranges that Google Cloud refuses by their size alone."""
     for key, text in used_ranges(settings).items():
         prefix = ipaddress.IPv4Network(text).prefixlen
@@ -130,7 +130,7 @@ def _too_small(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
-def _too_small_for_the_pools(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
     """Ranges in which the pools' nodes find no room when all are there."""
     used = used_ranges(settings)
     pools, with_rdma = settings.pools, _with_rdma_networks(settings)
@@ -167,7 +167,7 @@ def _or_pods(key: str) -> str:
     return " or maxPodsPerNode" if key == "podRange" else ""
 
 
-def _unused(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _unused(settings: GkeSettings) -> Iterable[Problem]:
     """What would be ignored."""
     network = settings.network
     if not _with_rdma_networks(settings):
@@ -185,7 +185,7 @@ def _unused(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def _with_rdma_networks(settings: EnvironmentSettings) -> list[str]:
+def _with_rdma_networks(settings: GkeSettings) -> list[str]:
     return [name for name, pool in settings.pools.items() if pool.rdma == "networks"]
 
 

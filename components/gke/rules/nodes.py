@@ -9,7 +9,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.sysctls import SYSCTLS
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 # Kubernetes: "Labels and selectors", syntax (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -26,7 +26,7 @@ _MOST_AT_ONCE = 20
 _POOL_NAME_LIMIT = 40
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """What GKE refuses of nodes."""
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
@@ -46,7 +46,7 @@ def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
         yield from _no_room_for_operators(settings)
 
 
-def _no_room_for_operators(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
     """Taints on every pool that could take the operators' own pods, and GKE's.
 
     Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS tolerates a taint of a pool's own, and

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.gke.pool_settings import PoolSettings
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.gke.settings import GkeSettings
 
 _POOLS: Path = ("environment", "pools")
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Zones, placement and RDMA networks that don't go together."""
     yield from _one_way(settings)
     if settings.cluster.existing:
@@ -72,11 +72,11 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
     )
 
 
-def _with_rdma(settings: EnvironmentSettings, way: str) -> list[str]:
+def _with_rdma(settings: GkeSettings, way: str) -> list[str]:
     return [name for name, pool in settings.pools.items() if pool.rdma == way]
 
 
-def _one_way(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _one_way(settings: GkeSettings) -> Iterable[Problem]:
     """One cluster has one way to RDMA."""
     managed, networks = _with_rdma(settings, "managed"), _with_rdma(settings, "networks")
     if managed and networks:
@@ -87,7 +87,7 @@ def _one_way(settings: EnvironmentSettings) -> Iterable[Problem]:
         )
 
 
-def _rdma_together(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
     """What RDMA asks of the cluster as a whole."""
     networks = _with_rdma(settings, "networks")
     if not networks:

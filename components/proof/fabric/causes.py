@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from berth.components.fabric.nccl import HOST_LIBRARIES
+from berth.components.fabric import HOST_LIBRARIES
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import Findings

@@ -18,7 +18,7 @@ from berth.components.cluster.api import (
     within,
 )
 from berth.components.cluster.pods import why_not_ready
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.components.proof.cuda_vector_add import RUN_LABEL
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling

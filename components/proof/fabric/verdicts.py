@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth.components.fabric.nccl import HOST_LIBRARIES
+from berth.components.fabric import HOST_LIBRARIES
 from berth.components.hardware.machines import Machine
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic

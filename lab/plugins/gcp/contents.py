@@ -12,11 +12,12 @@ Answers to (believed): the selectors of managed DRANET's device classes. `kubect
 from __future__ import annotations
 
 import time
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -24,87 +25,74 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
-"""The control plane's own."""
+"""Namespaces of the control plane."""
 
-_TIMEOUT_SECONDS = 20
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
-_NOT_FOUND, _CONFLICT = 404, 409
 
-# Kubernetes brings some of each itself, and says so by this label.
+# Label of the objects that Kubernetes creates itself.
 _BUILT_IN = "kubernetes.io/bootstrapping"
 
-# Kinds without a namespace that charts and programs bring: the API, its list and its delete.
+# Kinds without a namespace of which charts and programs create objects.
 _CLUSTER_WIDE = (
-    ("AdmissionregistrationV1Api", "mutating_webhook_configuration"),
-    ("AdmissionregistrationV1Api", "validating_webhook_configuration"),
-    ("RbacAuthorizationV1Api", "cluster_role_binding"),
-    ("RbacAuthorizationV1Api", "cluster_role"),
-    ("ResourceV1Api", "device_class"),
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    _DEVICE_CLASSES,
 )
 
 
 def ray_operator(inputs: dict[str, Any]) -> bool:
-    """Whether a cluster has GKE's Ray operator add-on on."""
+    """Return whether GKE's Ray operator add-on is on in a cluster."""
     configs = (inputs.get("addonsConfig") or {}).get("rayOperatorConfigs") or []
     return any(config.get("enabled") for config in configs)
 
 
-def define(api: Any, folder: Path) -> None:
-    """Make the custom resource definitions in a folder, and wait until they are served; those that are there stay.
+def define(api: ClusterApi, folder: Path) -> None:
+    """Create the custom resource definitions in a folder, and wait until they are served; existing ones stay.
 
     Args:
-        api: the kubernetes client's connection.
+        api: the lab's API server.
         folder: YAML files with one definition each.
 
     Raises:
-        ProviderError: there are none, the server refuses them, or does not serve them in time.
+        ProviderError: the folder has none, or the server does not serve them in time.
+        ClusterError: the server refuses one.
     """
-    from kubernetes import client  # noqa: PLC0415
-    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
-
     # A megabyte each: the pure Python loader takes seconds.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     definitions = [yaml.load(path.read_text(), Loader=loader) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
     if not definitions:
         raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
-    extensions = client.ApiextensionsV1Api(api)
-    names = [definition["metadata"]["name"] for definition in definitions]
     for definition in definitions:
-        try:
-            extensions.create_custom_resource_definition(definition, _request_timeout=_TIMEOUT_SECONDS)
-        except ApiException as error:
-            if error.status != _CONFLICT:
-                raise ProviderError(
-                    f"the lab's API server refused {definition['metadata']['name']}: {error.body}"
-                ) from None
+        with suppress(ConflictError):
+            api.create(_DEFINITIONS, definition)
 
     def pending() -> list[str]:
-        there = extensions.list_custom_resource_definition(_request_timeout=_TIMEOUT_SECONDS).items
-        served = {each.metadata.name for each in there if _established(each)}
-        return [name for name in names if name not in served]
+        served = {_name(entry) for entry in api.list(_DEFINITIONS)[0] if _established(entry)}
+        return [_name(definition) for definition in definitions if _name(definition) not in served]
 
     left = _until_empty(pending)
     if left:
         raise ProviderError(f"the lab's API server does not serve {', '.join(left)} yet; try again")
 
 
-def network_classes(api: Any) -> None:
-    """Make the classes of devices that GKE's managed DRANET brings; those that are there stay.
+def network_classes(api: ClusterApi) -> None:
+    """Create the device classes of GKE's managed DRANET; existing ones stay.
 
-    Their names are those of "Allocate network resources by using managed DRANET"; what they select by is not written there, but
-    which NICs each of them is for.
+    The names are those of "Allocate network resources by using managed DRANET". The page does not say what they
+    select by, only which NICs each of them is for.
 
     Args:
-        api: the kubernetes client's connection.
+        api: the lab's API server.
 
     Raises:
-        ProviderError: the server refuses them.
+        ClusterError: the server refuses one.
     """
-    from kubernetes import client  # noqa: PLC0415
-    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
-
-    classes = client.CustomObjectsApi(api)
     for name, is_rdma in (("mrdma.google.com", "true"), ("netdev.google.com", "false")):
         expression = f'device.driver == "dra.net" && device.attributes["dra.net"].rdma == {is_rdma}'
         manifest = {
@@ -113,93 +101,62 @@ def network_classes(api: Any) -> None:
             "metadata": {"name": name},
             "spec": {"selectors": [{"cel": {"expression": expression}}]},
         }
-        kind = ("resource.k8s.io", "v1", "deviceclasses")
-        try:
-            classes.create_cluster_custom_object(*kind, manifest, _request_timeout=_TIMEOUT_SECONDS)
-        except ApiException as error:
-            if error.status != _CONFLICT:
-                raise ProviderError(f"the lab's API server refused DeviceClass {name}: {error.body}") from None
+        with suppress(ConflictError):
+            api.create(_DEVICE_CLASSES, manifest)
 
 
-def claimed_devices(api: Any, kind: str) -> list[dict[str, Any]]:
-    """All objects of a kind of resource.k8s.io: `resourceclaims` or `resourceslices`.
+def clear(api: ClusterApi) -> list[str]:
+    """Delete what a deleted cluster takes with it: namespaces but the control plane's, and objects without one.
 
-    Args:
-        api: the kubernetes client's connection.
-        kind: the kind's plural.
-    """
-    from kubernetes import client  # noqa: PLC0415
-
-    objects = client.CustomObjectsApi(api)
-    answer = objects.list_cluster_custom_object("resource.k8s.io", "v1", kind, _request_timeout=_TIMEOUT_SECONDS)
-    items: list[dict[str, Any]] = answer["items"]
-    return items
-
-
-def clear(api: Any) -> list[str]:
-    """Delete what a deleted cluster takes with it: all namespaces but the control plane's own, and what has none.
-
-    What is in the namespace `default` stays: nothing of berth's is there. So do the definitions of custom kinds: charts and
-    GKE's add-ons leave them too, and the API server is busy for half a minute when they go.
+    Objects in the namespace `default` stay: berth has none there. Definitions of custom kinds stay too: charts and
+    GKE's add-ons leave them, and deleting them keeps the API server busy for half a minute.
 
     Args:
-        api: the kubernetes client's connection.
+        api: the lab's API server.
 
     Returns:
-        The names of what is still going away; empty when all is gone.
+        Names of the namespaces in deletion; empty when all are gone.
     """
-    from kubernetes import client  # noqa: PLC0415
-
-    core = client.CoreV1Api(api)
 
     def namespaces() -> list[str]:
-        there = core.list_namespace(_request_timeout=_TIMEOUT_SECONDS).items
-        return [each.metadata.name for each in there if each.metadata.name not in KEPT_NAMESPACES]
+        return [_name(entry) for entry in api.list(NAMESPACES)[0] if _name(entry) not in KEPT_NAMESPACES]
 
-    _delete(core.delete_namespace, namespaces())
-    for group, kind in _CLUSTER_WIDE:
-        kinds = getattr(client, group)(api)
-        there = getattr(kinds, f"list_{kind}")(_request_timeout=_TIMEOUT_SECONDS).items
-        names = [each.metadata.name for each in there if _BUILT_IN not in (each.metadata.labels or {})]
-        _delete(getattr(kinds, f"delete_{kind}"), [name for name in names if not name.startswith("system:")])
-    _delete_custom_objects(api)
+    _delete(api, NAMESPACES, namespaces())
+    for path in (*_CLUSTER_WIDE, *_custom_kinds(api)):
+        own = [entry for entry in api.list(path)[0] if _BUILT_IN not in (entry["metadata"].get("labels") or {})]
+        _delete(api, path, [_name(entry) for entry in own if not _name(entry).startswith("system:")])
     return _until_empty(namespaces)
 
 
-def _delete_custom_objects(api: Any) -> None:
-    """Objects of custom kinds that have no namespace to go with."""
-    from kubernetes import client  # noqa: PLC0415
-
-    objects = client.CustomObjectsApi(api)
-    definitions = client.ApiextensionsV1Api(api).list_custom_resource_definition(_request_timeout=_TIMEOUT_SECONDS)
-    for definition in definitions.items:
-        spec = definition.spec
-        if spec.scope != "Cluster":
-            continue
-        kind = (spec.group, next(each.name for each in spec.versions if each.storage), spec.names.plural)
-        there = objects.list_cluster_custom_object(*kind, _request_timeout=_TIMEOUT_SECONDS)["items"]
-        _delete(partial(objects.delete_cluster_custom_object, *kind), [each["metadata"]["name"] for each in there])
+def _custom_kinds(api: ClusterApi) -> list[str]:
+    """Return the paths of custom kinds without a namespace."""
+    specs = [definition["spec"] for definition in api.list(_DEFINITIONS)[0]]
+    return [
+        f"/apis/{spec['group']}/{next(entry['name'] for entry in spec['versions'] if entry['storage'])}"
+        f"/{spec['names']['plural']}"
+        for spec in specs
+        if spec["scope"] == "Cluster"
+    ]
 
 
-def _established(definition: Any) -> bool:
-    conditions = (definition.status and definition.status.conditions) or []
-    return any(each.type == "Established" and each.status == "True" for each in conditions)
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["metadata"]["name"])
 
 
-def _delete(call: Callable[..., Any], names: Iterable[str]) -> None:
-    from kubernetes.client.exceptions import ApiException  # noqa: PLC0415
+def _established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or []
+    return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
 
+
+def _delete(api: ClusterApi, path: str, names: Iterable[str]) -> None:
     for name in names:
-        try:
-            call(name, _request_timeout=_TIMEOUT_SECONDS)
-        except ApiException as error:
-            # Gone by now, or on its way already.
-            if error.status not in {_NOT_FOUND, _CONFLICT}:
-                raise ProviderError(f"the lab's API server refused to delete {name}: {error.body}") from None
+        # Gone by now, or in deletion already.
+        with suppress(NotFoundError, ConflictError):
+            api.request("DELETE", f"{path}/{name}")
 
 
 def _until_empty(look: Callable[[], list[str]]) -> list[str]:
-    """What is left when nothing is, or patience ends."""
+    """Wait until a list is empty, or patience ends; return what is left."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while (left := look()) and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)

@@ -91,3 +91,12 @@ class Copy:
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
+
+
+def listed(title: str) -> set[str]:
+    """Files that a section of docs/contributing.md names, one `- path` a line after `Files:`."""
+    text = (CLONE / "docs/contributing.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    assert section, f"docs/contributing.md has no section {title!r}"
+    files = section[1].partition("Files:\n")[2]
+    return set(re.findall(r"^- `([^`]+)`", files, flags=re.MULTILINE))

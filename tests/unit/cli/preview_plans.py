@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.plan.effect import Effect
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.report import Known, Report, report_of

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from berth.cli.doctor.gpu_nodes import check_nodes
-from berth.components.sharing.device_plugin import DEPLOYED_LABEL, OPERANDS_LABEL
+from berth.components.hardware.names import DEPLOYED_LABEL, OPERANDS_LABEL
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any, cast
 
 from rich.console import Console
@@ -11,7 +10,7 @@ from rich.console import Console
 from berth.cli.status import Fleet, observe, table
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 
@@ -26,7 +25,7 @@ class Recorded:
     def list(self, what: str, **_selectors: str) -> tuple[list[dict[str, Any]], str]:
         return self._listed.get(what, []), "1"
 
-    def text(self, path: str) -> str:
+    def get(self, path: str) -> dict[str, Any]:
         if self.refuses:
             raise ClusterError("you lack a right in the cluster")
         kinds = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
@@ -34,7 +33,7 @@ class Recorded:
             CLAIMS_API: {"versions": [{"version": "v1"}]},
             f"{CLAIMS_API}/v1": {"resources": [{"name": kind} for kind in kinds]},
         }
-        return json.dumps(answers[path])
+        return dict(answers[path])
 
 
 def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 
 from berth.cli.status import Fleet, observe, table
 from berth.components.cluster.api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
-from berth.components.gke.placement import POOL_LABEL
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke import PoolSettings
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 from tests.unit.cli.preview_plans import Inputs, effects, event, told, who

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing.pools import Pools
+from berth.components.sharing import Pools
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment

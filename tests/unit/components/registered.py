@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from berth.components.sharing.pools import offered
+from berth.components.sharing import offered
 from berth.lab.plugins.gcp.inputs import table
 from berth.stacks import stack_file
 from berth.stacks.google import google

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 from berth.components.berth import Berth, BerthInputs
-from berth.components.fabric.settings import ResourceApi
+from berth.components.hardware.names import ResourceApi
 from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
 from tests.unit.recording import Recorder, run
 

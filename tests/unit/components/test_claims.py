@@ -9,9 +9,8 @@ from typing import Any, get_args
 import pytest
 from kubernetes import client
 
-from berth.components.fabric.claims import Claim, claim_of, claim_template
-from berth.components.fabric.settings import ResourceApi
-from berth.components.hardware.names import PCIE_ROOT
+from berth.components.fabric import Claim, claim_of, claim_template
+from berth.components.hardware.names import PCIE_ROOT, ResourceApi
 from berth.components.sharing.settings import SharingProfile, offer_of
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
 

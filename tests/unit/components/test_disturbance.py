@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.operators.gpu_operator import values
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.disturbance import of_configs, of_labels
+from berth.components.sharing import node_labels, of_configs, of_labels
 from tests.unit.components.test_gpu_operator import TIME_SLICING, fleet
 
 MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.fabric.device_classes import dranet_class
+from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
 from berth.components.operators import dranet, gib, gpu_dra
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.pools import Pools, offered
+from berth.components.sharing import Pools, node_labels, offered
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import warnings_of
@@ -103,8 +102,14 @@ def test_each_is_for_its_own_pools_only() -> None:
 
 def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golden: Callable[[str, Any], None]) -> None:
     settings, pools = fleet()
-    place = NodePlace(project="some-project", cluster="some", location="us-central1-b", zones=["us-central1-b"])
-    arguments = node_pool_arguments(pools["solo"], place)
+    place = NodePlace(
+        project="some-project",
+        cluster="some",
+        location="us-central1-b",
+        zones=["us-central1-b"],
+        node_labels=node_labels(pools["solo"]),
+    )
+    arguments = node_pool_arguments(pools["solo"].settings, place)
     golden("gke/pool-a4-of-claimed-gpus", arguments)
     assert list(unknown_arguments(arguments | {"name": "solo", "cluster": "some"}, "container", "NodePoolArgs")) == []
     assert node_labels(pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}

@@ -5,9 +5,9 @@ from typing import Any
 import pulumi
 import pytest
 
+from berth.components.gke import PoolSettings
 from berth.components.gke.advice import Pooled, advice
 from berth.components.gke.explained import explained
-from berth.components.gke.pool_settings import PoolSettings
 from tests.unit.recording import run
 
 ZONE = "us-central1-b"

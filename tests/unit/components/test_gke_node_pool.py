@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from berth.components.sharing.pools import offered
+from berth.components.sharing import node_labels, offered
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2}
@@ -91,11 +91,12 @@ def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> dict[
         location=settings.location,
         zones=settings.zones_of(its.settings),
         labels=settings.labels,
+        node_labels=node_labels(its),
         service_account=settings.cluster.node_service_account,
         private=settings.cluster.private_nodes,
         networks=RDMA,
     )
-    return node_pool_arguments(its, place)
+    return node_pool_arguments(its.settings, place)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -12,7 +12,7 @@ import yaml
 from berth.components.operators.driver_installer import driver_installer, wants_installer
 from berth.components.operators.gpu_operator import GpuOperatorInputs, quota, served, values
 from berth.components.ray.manifest import ray_cluster
-from berth.components.sharing.device_plugin import node_labels
+from berth.components.sharing import node_labels
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment

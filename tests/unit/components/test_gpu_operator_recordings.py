@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.placement import tolerations
+from berth.components.gke import tolerations
+from berth.components.hardware.names import OPERANDS_LABEL
 from berth.components.operators.gpu_operator import CONTROL_PLANE, values
-from berth.components.sharing.device_plugin import OPERANDS_LABEL, node_labels
-from berth.components.sharing.pools import offered
+from berth.components.sharing import node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings

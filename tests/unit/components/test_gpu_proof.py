@@ -8,7 +8,7 @@ import pytest
 
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
 from berth.components.proof.gpu_evidence import Check, Run, judge_nodes, judge_run, progress, why_no_job
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing import Pool, offered
 from berth.stacks.settings.environment import EnvironmentSettings
 
 Object = dict[str, Any]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.fabric.nccl import PROFILES, Parts, parts_of
+from berth.components.fabric import Parts, parts_of
+from berth.components.fabric.nccl import PROFILES
 from berth.components.fabric.settings import GIB_PROFILES
 from berth.components.hardware.machines import MACHINES
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, complete

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from berth.components.berth import Berth, BerthInputs
-from berth.components.fabric.device_classes import dranet_class
-from berth.components.fabric.settings import ResourceApi
+from berth.components.fabric import dranet_class
+from berth.components.hardware.names import ResourceApi
 from berth.lab.home import CLONE
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.placement import POOL_LABEL
+from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import driver_installer, gib
 from berth.components.operators.settings import GibSettings
 

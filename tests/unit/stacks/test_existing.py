@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.cluster_settings import ExistingCluster
+from berth.components.gke import ExistingCluster
 from berth.stacks.existing import KubeconfigError, existing, one_context
 from berth.stacks.load import SettingsError
 

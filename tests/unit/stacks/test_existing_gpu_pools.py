@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.sharing.device_plugin import serving_labels
+from berth.components.sharing import serving_labels
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment

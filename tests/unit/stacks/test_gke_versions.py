@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.gke.versions import needed, parse, too_old
+from berth.components.gke import needed, parse, too_old
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -1,0 +1,207 @@
+"""Devices that nodes publish and the claims on them, from the objects of any version of resource.k8s.io."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from berth.components.cluster.resource_api import GROUP, served
+from berth.components.hardware.names import DRANET_DRIVER, GPU
+
+if TYPE_CHECKING:
+    from berth.components.cluster.api import ClusterApi, Object
+
+Key = tuple[str, str, str]
+"""Driver, pool and name of a device."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device of a node.
+
+    Attributes:
+        driver: the driver that publishes the device.
+        pool: the driver's pool; for DraNet and NVIDIA's driver, the node.
+        name: name of the device in the pool.
+        node: the device's node.
+        attributes: attributes by name with domain, such as `dra.net/rdma`.
+    """
+
+    driver: str
+    pool: str
+    name: str
+    node: str
+    attributes: Mapping[str, Any]
+
+    @property
+    def key(self) -> Key:
+        """Name of the device in allocations."""
+        return (self.driver, self.pool, self.name)
+
+    @property
+    def is_nic(self) -> bool:
+        """Whether the device is an RDMA NIC."""
+        return self.driver == DRANET_DRIVER and self.attributes.get(f"{DRANET_DRIVER}/rdma") is True
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device is a GPU, or a MIG instance of one."""
+        return self.driver == GPU and self.attributes.get(f"{GPU}/type") in ("gpu", "mig")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a claim.
+
+    Attributes:
+        device_class: class of the devices.
+        count: number of devices; None for all of a node.
+        expressions: CEL expressions that select the devices, beside those of the class.
+    """
+
+    device_class: str
+    count: int | None
+    expressions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A ResourceClaim.
+
+    Attributes:
+        namespace: namespace of the claim.
+        name: name of the claim.
+        requests: the requested devices.
+        allocated: whether devices are allocated.
+        held: the allocated devices.
+        pods: the pods that the claim is reserved for.
+        constrained: whether devices of several requests must have an attribute in common.
+    """
+
+    namespace: str
+    name: str
+    requests: tuple[Request, ...]
+    allocated: bool
+    held: tuple[Key, ...]
+    pods: tuple[str, ...]
+    constrained: bool
+
+    @property
+    def holder(self) -> str:
+        """Name of the berth or namespace with the claim's pods, for people."""
+        berth = self.namespace.removeprefix("berth-")
+        owner = berth if berth != self.namespace else f"namespace {self.namespace}"
+        return f"{owner} ({', '.join(f'pod {pod}' for pod in self.pods) or f'claim {self.name}'})"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All devices of a cluster and the claims on them.
+
+    Attributes:
+        devices: the published devices.
+        claims: all ResourceClaims.
+        classes: CEL expressions of each DeviceClass, by its name.
+        templates: namespace and name of each ResourceClaimTemplate.
+    """
+
+    devices: Sequence[Device]
+    claims: Sequence[Claim]
+    classes: Mapping[str, tuple[str, ...]]
+    templates: frozenset[tuple[str, str]]
+
+    @property
+    def holders(self) -> Mapping[Key, Claim]:
+        """The claim that holds a device, by device."""
+        return {key: claim for claim in self.claims for key in claim.held}
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """Return a claim by its name."""
+        return next((claim for claim in self.claims if (claim.namespace, claim.name) == (namespace, name)), None)
+
+
+NOTHING = Inventory([], [], {}, frozenset())
+"""Inventory of a cluster without published devices, or without these kinds."""
+
+
+def inventory_of(api: ClusterApi) -> Inventory:
+    """Read a cluster's devices and claims; `NOTHING` where the server has no such kinds.
+
+    Raises:
+        ClusterError: the request fails, or this user may not read them.
+    """
+    version = served(api)
+    if version is None:
+        return NOTHING
+    kinds = ("resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates")
+    return inventory(*(api.list(f"{GROUP}/{version}/{kind}")[0] for kind in kinds))
+
+
+def inventory(
+    slices: Iterable[Object], claims: Iterable[Object], classes: Iterable[Object], templates: Iterable[Object]
+) -> Inventory:
+    """Return the inventory that the API server's objects describe."""
+    return Inventory(
+        devices=[Device(*key, node, attributes) for key, (node, attributes) in published(slices).items()],
+        claims=[_claim(claim) for claim in claims],
+        classes={entry["metadata"]["name"]: _expressions(entry["spec"]) for entry in classes},
+        templates=frozenset((entry["metadata"]["namespace"], entry["metadata"]["name"]) for entry in templates),
+    )
+
+
+def published(slices: Iterable[Object]) -> dict[Key, tuple[str, dict[str, Any]]]:
+    """Return the node and the attributes of each device in the newest generation of its pool."""
+    specs = [entry["spec"] for entry in slices]
+    newest: dict[tuple[str, str], int] = {}
+    for spec in specs:
+        key = (spec["driver"], spec["pool"]["name"])
+        newest[key] = max(newest.get(key, 0), _generation(spec))
+    found = {}
+    for spec in specs:
+        driver, pool = spec["driver"], spec["pool"]["name"]
+        if _generation(spec) < newest[driver, pool]:
+            continue
+        for device in spec.get("devices") or []:
+            # v1beta1 has a device's content one level deeper
+            # (https://pkg.go.dev/k8s.io/api/resource/v1beta1#Device).
+            content = device.get("basic") or device
+            attributes = {
+                name if "/" in name else f"{driver}/{name}": next(iter(value.values()), None)
+                for name, value in (content.get("attributes") or {}).items()
+            }
+            node = spec.get("nodeName") or content.get("nodeName") or ""
+            found[driver, pool, device["name"]] = (node, attributes)
+    return found
+
+
+def _generation(spec: Object) -> int:
+    return int(spec["pool"].get("generation") or 0)
+
+
+def _claim(claim: Object) -> Claim:
+    metadata, devices, status = claim["metadata"], claim["spec"].get("devices") or {}, claim.get("status") or {}
+    allocation = status.get("allocation")
+    results = ((allocation or {}).get("devices") or {}).get("results") or []
+    return Claim(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        requests=tuple(_request(request) for request in devices.get("requests") or []),
+        allocated=allocation is not None,
+        held=tuple(
+            (result["driver"], result["pool"], result["device"]) for result in results if not result.get("adminAccess")
+        ),
+        pods=tuple(user["name"] for user in status.get("reservedFor") or [] if user.get("resource") == "pods"),
+        constrained=bool(devices.get("constraints")),
+    )
+
+
+def _request(request: Object) -> Request:
+    # v1beta1 has no `exactly`; of alternatives the first one is preferred.
+    content = request.get("exactly") or next(iter(request.get("firstAvailable") or []), request)
+    count = None if content.get("allocationMode") == "All" else int(content.get("count") or 1)
+    return Request(str(content.get("deviceClassName") or ""), count, _expressions(content))
+
+
+def _expressions(spec: Object) -> tuple[str, ...]:
+    return tuple(selector["cel"]["expression"] for selector in spec.get("selectors") or [] if selector.get("cel"))

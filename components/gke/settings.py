@@ -1,0 +1,57 @@
+"""Settings of an environment in Google Cloud: its place, cluster, networks and node pools."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, NonEmpty, ProjectId, Region, Zone, region_of
+from berth.components.gke.cluster_settings import ClusterSettings
+from berth.components.gke.network_settings import NetworkSettings
+from berth.components.gke.pool_settings import PoolSettings
+
+
+class GkeSettings(Settings):
+    """A GKE cluster with its networks and node pools."""
+
+    project: ProjectId | None = None
+    """Google Cloud project. Required, except with an existing cluster."""
+    zone: Zone | None = None
+    """Zone of a zonal cluster and of its nodes. Either this or `region` is required, except with an existing cluster."""
+    region: Region | None = None
+    """Region of a regional cluster, whose control plane survives the loss of a zone; `zones` lists the zones of its nodes."""
+    zones: list[Zone] = []
+    """Zones of a regional cluster's nodes, for pools that do not name their own."""
+    labels: dict[NonEmpty, str] = {}
+    """Labels of the cluster and its nodes in Google Cloud, for bills and owners."""
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$", examples=["USD"])] | None = None
+    """Currency of the pools' `hourlyRate`."""
+    cluster: ClusterSettings = ClusterSettings()
+    network: NetworkSettings = NetworkSettings()
+    pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
+    """Node pools by name."""
+
+    @property
+    def location(self) -> str:
+        """Location of the cluster: its zone or its region."""
+        return self.zone or self.region or ""
+
+    @property
+    def in_region(self) -> str:
+        """Region of all resources."""
+        return self.region or region_of(self.zone or "")
+
+    @property
+    def ray_addon(self) -> bool | None:
+        """Whether GKE's own Ray operator is on; None leaves it as it is."""
+        return None
+
+    def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
+        """Zones of a pool's nodes, without duplicates."""
+        return tuple(dict.fromkeys(pool.zones or self.zones or ([self.zone] if self.zone else [])))
+
+    def pools_with_rdma(self, way: str) -> list[str]:
+        """Names of the pools with this value of `rdma`."""
+        return [name for name, pool in self.pools.items() if pool.rdma == way]

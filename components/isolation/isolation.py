@@ -1,0 +1,106 @@
+"""Isolation of one berth: the objects of its namespace and the security fields of its pods."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from berth.components.core.manifest import Manifest
+from berth.components.hardware.names import GPU_RESOURCE
+from berth.components.isolation import network_policy, pod_security, quota, rbac
+from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates
+from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
+from berth.components.operators import KubeRaySettings
+
+
+@dataclass(frozen=True)
+class IsolationInputs:
+    """Inputs of a namespace's isolation.
+
+    Attributes:
+        settings: what the environment loosens for all of its berths.
+        kuberay: source and namespace of the KubeRay operator.
+        access: people and service accounts that use the berth.
+        priority: PriorityClass of the pods; None for no limit on classes.
+        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod requests.
+        clients: namespaces whose pods may send requests to Ray Serve.
+    """
+
+    settings: IsolationSettings = field(default_factory=IsolationSettings)
+    kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    access: Access = field(default_factory=Access)
+    priority: str | None = None
+    gpu_resources: Collection[str] = ()
+    clients: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Isolation of a namespace.
+
+    Attributes:
+        level: Pod Security level that the API server enforces in the namespace.
+        namespace_labels: labels of the namespace that set the level.
+        objects: objects of the namespace that must exist before the first pod.
+    """
+
+    level: PodSecurity
+    namespace_labels: dict[str, str]
+    objects: list[Manifest]
+
+
+def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation:
+    """Return the isolation of a namespace.
+
+    Args:
+        inputs: settings of the berth and its environment.
+        manifests: pod-making manifests and Services of the namespace; the first is the RayCluster,
+            RayJob or RayService.
+    """
+    contents = list(manifests)
+    main = contents[0]
+    namespace, labels = main["metadata"]["namespace"], main["metadata"]["labels"]
+    settings, priority = inputs.settings, inputs.priority
+    level = pod_security.level_of(contents, settings.pod_security)
+    objects: list[Manifest] = []
+    if settings.network_policies:
+        objects += network_policy.network_policies(
+            namespace, labels, contents, inputs.kuberay, settings.reachable, inputs.clients
+        )
+    if settings.quotas:
+        withheld = {GPU_RESOURCE, *inputs.gpu_resources}
+        objects.append(quota.resource_quota(namespace, labels, contents, withheld))
+        objects += [quota.priority_quota(namespace, labels, priority)] if priority else []
+        objects.append(quota.limit_range(namespace, labels))
+    if inputs.access.anyone:
+        # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
+        token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
+        objects.append(rbac.role(namespace, labels, token_secret, level))
+        objects.append(rbac.role_binding(namespace, labels, inputs.access))
+    return Isolation(level, {pod_security.ENFORCE: level}, objects)
+
+
+def harden(manifest: Manifest, level: PodSecurity, priority: str | None) -> Manifest:
+    """Return a RayCluster, RayJob or RayService whose pods meet a Pod Security level and have a priority.
+
+    Args:
+        manifest: the object that makes the pods.
+        level: Pod Security level of the namespace.
+        priority: PriorityClass of the pods.
+    """
+    hardened = copy.deepcopy(manifest)
+    for kind, template, _ in pod_templates(hardened):
+        spec = template["spec"]
+        if priority:
+            spec.setdefault("priorityClassName", priority)
+        if "serviceAccountName" not in spec and not (kind == "head" and autoscales(hardened)):
+            # Only Ray's autoscaler talks to the API server; KubeRay makes its service account.
+            spec.setdefault("automountServiceAccountToken", False)
+        if level == "restricted":
+            template["spec"] = pod_security.restricted(spec)
+    if level == "restricted" and autoscales(hardened):
+        # KubeRay takes the security context of the autoscaler's container from the RayCluster.
+        options = (cluster_spec(hardened) or {}).setdefault("autoscalerOptions", {})
+        options.setdefault("securityContext", copy.deepcopy(pod_security.RESTRICTED_CONTAINER))
+    return hardened

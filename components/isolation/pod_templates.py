@@ -1,0 +1,40 @@
+"""Pod templates in RayClusters, RayJobs and RayServices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Object = dict[str, Any]
+
+# Keys from `spec` to the spec of the RayCluster (kuberay v1.6.2, ray-operator/apis/ray/v1).
+_CLUSTER_SPEC = {"RayCluster": (), "RayJob": ("rayClusterSpec",), "RayService": ("rayClusterConfig",)}
+
+
+def cluster_spec(manifest: Object) -> Object | None:
+    """Return the spec of the RayCluster that a manifest is or makes; None for other manifests."""
+    spec = manifest.get("spec") or {}
+    if manifest["kind"] not in _CLUSTER_SPEC:
+        return None
+    for key in _CLUSTER_SPEC[manifest["kind"]]:
+        spec = spec.get(key)
+    return spec or None
+
+
+def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
+    """Yield kind (`head`, `worker`, `submitter`), template and largest number of pods of every pod template."""
+    if spec := cluster_spec(manifest):
+        strategy = (manifest["spec"].get("upgradeStrategy") or {}).get("type")
+        # A RayService keeps the old cluster until the new one serves, unless its strategy is None.
+        clusters = 2 if manifest["kind"] == "RayService" and strategy != "None" else 1
+        yield "head", spec["headGroupSpec"]["template"], clusters
+        for group in spec.get("workerGroupSpecs") or []:
+            workers = max(group.get("replicas") or 0, group.get("maxReplicas") or 0)
+            yield "worker", group["template"], clusters * workers
+    if submitter := (manifest.get("spec") or {}).get("submitterPodTemplate"):
+        yield "submitter", submitter, 1
+
+
+def autoscales(manifest: Object) -> bool:
+    """Return whether Ray's autoscaler runs beside the head."""
+    return bool((cluster_spec(manifest) or {}).get("enableInTreeAutoscaling"))

@@ -1,0 +1,250 @@
+"""The Kubernetes client against a server of the test: requests, answers, and every way in which an answer fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.components.cluster.api import (
+    JOBS,
+    NAMESPACES,
+    NODES,
+    ClusterApi,
+    ClusterError,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+    within,
+)
+from berth.components.core.errors import BerthError
+
+
+def kubeconfig(port: int, user: dict[str, Any] | None = None) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "x",
+            "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "users": [{"name": "x", "user": user or {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        }
+    )
+
+
+@dataclass
+class Server:
+    """An API server that gives one answer and records what it was asked.
+
+    Attributes:
+        busy: answers 503 that come before the answer.
+        size: value of Content-Length; more than the answer has cuts it off.
+    """
+
+    status: int = 200
+    answer: str = "{}"
+    busy: int = 0
+    size: int | None = None
+    asked: list[tuple[str, str, Any]] = field(default_factory=list)
+    authorization: str | None = None
+    port: int = 0
+
+    @property
+    def api(self) -> ClusterApi:
+        return ClusterApi(kubeconfig(self.port))
+
+    def refuses(self, status: int, message: str) -> None:
+        self.status, self.answer = status, json.dumps({"kind": "Status", "message": message})
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else None
+            state.asked.append((self.command, self.path, body))
+            state.authorization = self.headers.get("Authorization")
+            if state.busy:
+                state.busy -= 1
+                self.send_response(503)
+                self.end_headers()
+                return
+            self.send_response(state.status)
+            if state.size is not None:
+                self.send_header("Content-Length", str(state.size))
+            self.end_headers()
+            self.wfile.write(state.answer.encode())
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        state.port = http.server_address[1]
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield state
+        http.shutdown()
+        thread.join()
+
+
+def test_create_sends_the_manifest_and_gives_what_the_server_made(server: Server) -> None:
+    server.answer = '{"metadata": {"uid": "1"}}'
+    assert server.api.create(NAMESPACES, {"kind": "Namespace"}) == {"metadata": {"uid": "1"}}
+    assert server.asked == [("POST", "/api/v1/namespaces", {"kind": "Namespace"})]
+
+
+def test_delete_means_the_one_object_and_what_belongs_to_it(server: Server) -> None:
+    server.api.delete(f"{within('x', JOBS)}/j", "1")
+    options = {"propagationPolicy": "Background", "preconditions": {"uid": "1"}}
+    assert server.asked == [("DELETE", "/apis/batch/v1/namespaces/x/jobs/j", options)]
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_delete_leaves_what_is_gone_or_another(server: Server, status: int) -> None:
+    server.refuses(status, "it is not the one")
+    server.api.delete("/api/v1/namespaces/x", "1")
+
+
+def test_text_is_what_the_path_answers(server: Server) -> None:
+    server.answer = "Test PASSED\n"
+    assert server.api.text("/log", tailLines="20") == "Test PASSED\n"
+    assert server.asked[0][1] == "/log?tailLines=20"
+
+
+def test_a_missing_right_is_named(server: Server) -> None:
+    server.refuses(403, 'namespaces is forbidden: User "alice" cannot create resource "namespaces" in API group ""')
+    with pytest.raises(ClusterError, match=r'you lack a right in the cluster.*"alice" cannot create.*"namespaces"'):
+        server.api.create(NAMESPACES, {})
+
+
+def test_other_refusals_are_not_called_a_missing_right(server: Server) -> None:
+    server.refuses(403, 'jobs "j" is forbidden: unable to create: namespace x is being terminated')
+    with pytest.raises(ClusterError, match="refused: 403 jobs") as raised:
+        server.api.create(within("x", JOBS), {})
+    assert "right" not in str(raised.value)
+
+
+def test_a_taken_name_is_a_conflict(server: Server) -> None:
+    server.refuses(409, 'namespaces "x" already exists')
+    with pytest.raises(ConflictError, match="already exists"):
+        server.api.create(NAMESPACES, {})
+
+
+def test_what_is_missing_is_none_for_a_reader_and_an_error_for_a_writer(server: Server) -> None:
+    server.refuses(404, 'namespaces "x" not found')
+    assert server.api.get("/api/v1/namespaces/x") is None
+    assert server.api.list(NODES) == ([], "")
+    assert server.api.text("/log") == ""
+    assert list(server.api.lines("/log")) == []
+    assert list(server.api.watch(NODES, "1", 1)) == []
+    with pytest.raises(NotFoundError, match='404 namespaces "x" not found'):
+        server.api.create(within("x", JOBS), {})
+
+
+def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:
+    server.status = 409
+    server.answer = json.dumps({"message": "it is there", "reason": "AlreadyExists", "details": {"kind": "jobs"}})
+    with pytest.raises(ConflictError) as raised:
+        server.api.request("POST", NAMESPACES, {})
+    error = raised.value
+    assert (error.status, error.message, error.details) == (409, "it is there", {"kind": "jobs"})
+    assert error.already_exists
+    assert not error.conflict
+
+
+@pytest.mark.parametrize("answer", ["", "Internal Server Error", "[]", '{"kind": "Status", "message": "etcd is gone"}'])
+def test_an_internal_error_is_one_clear_error_whatever_its_body(server: Server, answer: str) -> None:
+    server.status, server.answer = 500, answer
+    with pytest.raises(RefusedError, match=r"^the API server refused: 500 \S") as raised:
+        server.api.list(NODES)
+    assert isinstance(raised.value, BerthError)
+
+
+def test_an_answer_that_is_cut_off_is_an_unreachable_server(server: Server) -> None:
+    server.answer, server.size = '{"items": [', 1000
+    for ask in (
+        lambda: server.api.list(NODES),
+        lambda: server.api.text("/log"),
+        lambda: list(server.api.lines("/log")),
+        lambda: list(server.api.watch(NODES, "1", 1)),
+    ):
+        with pytest.raises(UnreachableError, match=rf"127\.0\.0\.1:{server.port} does not answer"):
+            ask()
+
+
+def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:
+    server.answer = "<html>"
+    with pytest.raises(ClusterError, match="answers /version with something other than JSON"):
+        server.api.get("/version")
+    with pytest.raises(ClusterError, match="breaks off a watch"):
+        list(server.api.watch(NODES, "1", 1))
+
+
+def test_a_refused_connection_is_an_unreachable_server() -> None:
+    # Nothing ever listens on port 1.
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused") as raised:
+        ClusterApi(kubeconfig(1)).list(NODES)
+    assert "object at 0x" not in str(raised.value)
+
+
+def test_a_busy_server_is_asked_again(server: Server) -> None:
+    server.busy = 1
+    assert server.api.create(NAMESPACES, {}) == {}
+    assert len(server.asked) == 2
+
+
+def test_a_watch_gives_what_appears_or_changes_and_its_errors(server: Server) -> None:
+    events = [{"type": kind, "object": {"name": kind}} for kind in ("ADDED", "BOOKMARK", "MODIFIED", "DELETED")]
+    server.answer = "\n".join(map(json.dumps, events)) + "\n"
+    assert [found["name"] for found in server.api.watch(NODES, "7", 3, labelSelector="a=b")] == ["ADDED", "MODIFIED"]
+    assert "resourceVersion=7&timeoutSeconds=3" in server.asked[0][1]
+    server.answer = json.dumps({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
+    with pytest.raises(ClusterError, match="410 too old resource version"):
+        list(server.api.watch(NODES, "1", 3))
+
+
+def test_changes_are_sent_as_patches_of_a_field_manager(server: Server) -> None:
+    server.api.patch("/api/v1/nodes/n", {"a": 1}, "berth")
+    server.api.apply("/api/v1/nodes/n", '{"b": 2}', "berth")
+    server.api.request("PATCH", "/api/v1/nodes/n", [{"op": "add"}], {}, "application/json-patch+json")
+    assert [(path, body) for _, path, body in server.asked] == [
+        ("/api/v1/nodes/n?fieldManager=berth", {"a": 1}),
+        ("/api/v1/nodes/n?fieldManager=berth&force=true", {"b": 2}),
+        ("/api/v1/nodes/n", [{"op": "add"}]),
+    ]
+
+
+def test_credentials_of_a_plugin_are_sent(server: Server, tmp_path: Path) -> None:
+    version = "client.authentication.k8s.io/v1"
+    answer = {"kind": "ExecCredential", "apiVersion": version, "status": {"token": "secret"}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    command = {"apiVersion": version, "command": "cat", "args": [str(tmp_path / "answer")], "interactiveMode": "Never"}
+    ClusterApi(kubeconfig(server.port, {"exec": command})).list(NODES)
+    assert server.authorization == "Bearer secret"
+
+
+@pytest.mark.parametrize("command", ["false", "there-is-no-such-plugin"])
+def test_a_plugin_that_gives_no_credentials_is_named(command: str) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "Never"}}
+    with pytest.raises(ClusterError, match=f"credential plugin {command} gives no credentials"):
+        ClusterApi(kubeconfig(1, user))
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "[]", "clusters: []"])
+def test_a_text_that_is_not_a_kubeconfig_is_refused(text: str) -> None:
+    with pytest.raises(ClusterError, match="the kubeconfig cannot be used"):
+        ClusterApi(text)

@@ -1,0 +1,45 @@
+"""Which version of resource.k8s.io a cluster serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.resource_api import GROUP, VERSIONS, served
+
+KINDS = ("deviceclasses", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates", "resourceslices")
+
+
+class Discovery(ClusterApi):
+    """An API server's discovery, with the kinds that each version has."""
+
+    def __init__(self, **versions: tuple[str, ...]) -> None:
+        group = {"versions": [{"version": each, "groupVersion": f"resource.k8s.io/{each}"} for each in versions]}
+        kinds = {f"{GROUP}/{each}": {"resources": [{"name": kind} for kind in of]} for each, of in versions.items()}
+        self._answers: dict[str, Any] = {GROUP: group, **kinds} if versions else {}
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        return self._answers.get(path)
+
+
+@pytest.mark.parametrize(
+    ("versions", "found"),
+    [
+        ({"v1": KINDS}, "v1"),
+        ({"v1beta1": KINDS, "v1beta2": KINDS, "v1": KINDS}, "v1"),
+        ({"v1beta1": KINDS, "v1beta2": KINDS}, "v1beta2"),
+        ({"v1alpha3": KINDS, "v1beta1": KINDS}, "v1beta1"),
+        ({"v1beta2": ("deviceclasses",), "v1beta1": KINDS}, "v1beta1"),
+        ({"v1alpha3": KINDS}, None),
+        ({"v1beta1": ("resourceslices",)}, None),
+        ({}, None),
+    ],
+)
+def test_the_newest_with_all_kinds_that_claims_need(versions: dict[str, tuple[str, ...]], found: str | None) -> None:
+    assert served(Discovery(**versions)) == found
+
+
+def test_the_newest_comes_first() -> None:
+    assert VERSIONS == ("v1", "v1beta2", "v1beta1")

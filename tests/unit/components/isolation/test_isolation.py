@@ -1,0 +1,237 @@
+"""What keeps a berth apart: the manifests, and what is derived from its pods."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from berth.components.core.owner import namespace_of
+from berth.components.core.types import parse_quantity
+from berth.components.isolation import Isolation, IsolationInputs, harden, isolate, pod_security, priority_classes
+from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.stacks.load import load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_environment
+
+POOLS = {
+    "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+    "dev": {"machineType": "a4-highgpu-8g", "nodes": 2, "sharing": "two"},
+    "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "capacity": "spot"},
+}
+SHARING = {"two": {"kind": "time-slicing", "replicas": 2, "renameByDefault": True}}
+WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
+ACCESS = {
+    "users": ["x@example.com"],
+    "groups": ["ml@example.com"],
+    "serviceAccounts": ["ci/runner"],
+}
+
+
+def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
+    """The RayCluster of a berth `x` as it is registered, and its isolation."""
+    values = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": POOLS,
+        "sharing": SHARING,
+        "policies": {"waived": WAIVED},
+        "defaults": {"head": {"pool": "cpu"}},
+    }
+    settings = load("test", {"environment": values | environment | {kind: {"x": shape}}}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    resolved = resolve_environment(settings)
+    (cluster,) = [*resolved.berths, *resolved.clusters]
+    namespace, labels = namespace_of("x"), {"berth/engineer": "x"}
+    ray = ray_cluster(cluster, resolved.pools, namespace, labels)
+    dashboard = dashboard_service(cluster, namespace, labels)
+    manifests = [ray, *([dashboard] if dashboard else [])]
+    offers = {pool.offer.resource for pool in resolved.pools.values() if pool.offer}
+    inputs = IsolationInputs(
+        settings.isolation, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
+    )
+    isolation = isolate(inputs, manifests)
+    return harden(ray, isolation.level, cluster.priority), isolation
+
+
+def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
+    return [each for each in apart.objects if each["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shape", "environment"),
+    [
+        ("berth", "engineers", {"worker": {"pool": "dev"}}, {}),
+        (
+            "berth-that-autoscales-and-is-used-by-others",
+            "engineers",
+            {"workers": {"min": 0, "max": 3}, "worker": {"pool": "dev"}, "access": ACCESS},
+            {},
+        ),
+        ("berth-with-a-dashboard-in-the-vpc", "engineers", {"worker": {"pool": "dev"}, "dashboard": "internal"}, {}),
+        ("berth-with-a-public-dashboard", "engineers", {"worker": {"pool": "dev"}, "dashboard": "public"}, {}),
+        ("cluster-with-folders-of-its-nodes", "clusters", {"worker": {"pool": "train"}, "access": ACCESS}, {}),
+        (
+            "berth-of-a-looser-environment",
+            "engineers",
+            {"worker": {"pool": "dev"}},
+            {
+                "isolation": {"podSecurity": "baseline", "reachable": ["10.20.0.0/24"]},
+                "operators": {"kuberay": {"source": "addon"}},
+            },
+        ),
+    ],
+)
+def test_objects(
+    golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any], environment: dict[str, Any]
+) -> None:
+    _, apart = made(kind, shape, **environment)
+    # Through JSON, so that the file repeats what the objects share.
+    golden(f"isolation/{name}", json.loads(json.dumps({"namespace": apart.namespace_labels, "objects": apart.objects})))
+
+
+def test_priority_classes(golden: Callable[[str, Any], None]) -> None:
+    golden("isolation/priority-classes", priority_classes())
+
+
+def test_pods_say_what_restricted_asks_for(golden: Callable[[str, Any], None]) -> None:
+    autoscales = {"workers": {"min": 0, "max": 3}, "worker": {"pool": "dev"}}
+    ray, _ = made("engineers", autoscales)
+    golden("isolation/raycluster-that-autoscales", json.loads(json.dumps(ray)))
+
+
+def test_every_part_can_be_switched_off() -> None:
+    _, apart = made("engineers", {"worker": {"pool": "dev"}}, isolation={"networkPolicies": False, "quotas": False})
+    assert apart.objects == []
+    assert apart.level == "restricted"
+
+
+def test_folders_of_the_node_need_a_privileged_namespace_and_change_nothing_of_the_pods() -> None:
+    ray, apart = made("clusters", {"worker": {"pool": "train"}})
+    assert apart.level == "privileged"
+    pod = ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    assert any("hostPath" in volume for volume in pod["volumes"])
+    assert "securityContext" not in pod
+    assert "securityContext" not in pod["containers"][0]
+
+
+def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
+    def written(pool: str) -> set[str]:
+        _, apart = made("clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS})
+        (role,) = of_kind(apart, "Role")
+        return {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
+
+    assert written("dev") == {"get", "list", "watch", "create", "update", "patch", "delete"}
+    _, apart = made("clusters", {"worker": {"pool": "train"}, "access": ACCESS})
+    (role,) = of_kind(apart, "Role")
+    verbs = {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+
+
+def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
+    def class_of(kind: str, shape: dict[str, Any]) -> set[str]:
+        ray, _ = made(kind, {"worker": {"pool": "dev", "gpus": 1}} | shape)
+        groups = [ray["spec"]["headGroupSpec"], *ray["spec"]["workerGroupSpecs"]]
+        return {group["template"]["spec"]["priorityClassName"] for group in groups}
+
+    assert class_of("engineers", {}) == {"berth-development"}
+    assert class_of("clusters", {}) == {"berth-production"}
+    assert class_of("engineers", {"priority": "of-the-house"}) == {"of-the-house"}
+
+
+def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
+    shape = {
+        "workers": {"min": 1, "max": 3},
+        "worker": {"pool": "dev", "gpus": 2, "cpu": "1500m", "memory": "10Gi"},
+        "head": {"cpu": 2, "memory": "8Gi"},
+    }
+    _, apart = made("engineers", shape)
+    hard = of_kind(apart, "ResourceQuota")[0]["spec"]["hard"]
+    # The head, the autoscaler beside it, three workers, and what submits jobs.
+    assert parse_quantity(hard["requests.cpu"]) == parse_quantity("9")
+    assert parse_quantity(hard["requests.memory"]) == (8 + 30 + 4) * 2**30 + 512 * 2**20
+    assert hard["requests.nvidia.com/gpu.shared"] == "6"
+    assert hard["requests.nvidia.com/gpu"] == "0", "whole GPUs of the other pool are not its own"
+    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("0", "0")
+
+
+def test_claims_are_counted() -> None:
+    _, apart = made("clusters", {"workers": 2, "worker": {"pool": "train"}})
+    quota, _ = of_kind(apart, "ResourceQuota")
+    assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i"}], **spec}
+
+
+def container(**context: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i", "securityContext": context}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "level"),
+    [
+        (pod(), "restricted"),
+        (pod(volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "x"}}]), "restricted"),
+        (pod(volumes=[{"name": "v", "nfs": {"server": "s", "path": "/"}}]), "baseline"),
+        (container(runAsUser=0), "baseline"),
+        (container(runAsNonRoot=False), "baseline"),
+        (container(allowPrivilegeEscalation=True), "baseline"),
+        (container(capabilities={"add": ["SETUID"], "drop": ["ALL"]}), "baseline"),
+        (container(capabilities={"drop": ["NET_RAW"]}), "baseline"),
+        (container(capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}), "restricted"),
+        (container(capabilities={"add": ["IPC_LOCK"]}), "privileged"),
+        (container(privileged=True), "privileged"),
+        (container(procMount="Unmasked"), "privileged"),
+        (container(seccompProfile={"type": "Unconfined"}), "privileged"),
+        (container(appArmorProfile={"type": "Unconfined"}), "privileged"),
+        (container(seLinuxOptions={"type": "spc_t"}), "privileged"),
+        (pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}), "privileged"),
+        (pod(hostNetwork=True), "privileged"),
+        (pod(hostPID=True), "privileged"),
+        (pod(hostIPC=True), "privileged"),
+        (pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]), "privileged"),
+        (pod(initContainers=[{"name": "i", "securityContext": {"privileged": True}}]), "privileged"),
+        ({"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]}, "privileged"),
+        (
+            {"containers": [{"name": "c", "livenessProbe": {"httpGet": {"host": "h", "port": 1}}}]},
+            "privileged",
+        ),
+    ],
+)
+def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
+    before = copy.deepcopy(spec)
+    assert pod_security.needed_by(spec) == level
+    if level == "restricted":
+        assert pod_security.needed_by(pod_security.restricted(spec)) == "restricted"
+    assert spec == before
+
+
+def test_what_a_pod_says_itself_stays() -> None:
+    said = container(runAsUser=2000, capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]})
+    hardened = pod_security.restricted(said)
+    assert hardened["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "runAsUser": 2000,
+        "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},
+    }
+
+
+def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
+    ray, _ = made("engineers", {"worker": {"pool": "dev"}})
+    plain = {"containers": [{"name": "submitter", "image": "i"}]}
+    job = {
+        "kind": "RayJob",
+        "metadata": {},
+        "spec": {"rayClusterSpec": ray["spec"], "submitterPodTemplate": {"spec": plain}},
+    }
+    service = {"kind": "RayService", "metadata": {}, "spec": {"rayClusterConfig": ray["spec"]}}
+    assert pod_security.level_of([job, service]) == "restricted"
+    submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"]["spec"]
+    assert submitter["securityContext"]["runAsNonRoot"] is True
+    assert submitter["priorityClassName"] == "berth-development"
+    assert "securityContext" not in plain

@@ -1,0 +1,234 @@
+"""What an environment and a berth register for the keeper, and that its program needs nothing but Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.components.lifecycle import keeper_access, manifests, with_lifecycle
+from berth.stacks.environment import environment
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
+from tests.unit.recording import Recorder, run
+
+BASE: dict[str, Any] = {
+    "project": "berth-lab",
+    "zone": "us-central1-b",
+    "pools": {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+        "dev": {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"},
+    },
+}
+LIFECYCLE = {
+    "expires": "2026-12-31",
+    "hours": {"from": "08:00", "to": "20:00"},
+    "idle": "2h",
+    "zone": "Europe/Berlin",
+    "grace": "4h",
+    "deleteAfter": "30d",
+}
+TRAIN = {"worker": {"pool": "dev"}}
+
+
+def settings(**given: Any) -> EnvironmentSettings:
+    loaded = load("lab", {"environment": BASE | given}, None)
+    assert isinstance(loaded, EnvironmentSettings)
+    return loaded
+
+
+def registered(**given: Any) -> Recorder:
+    async def program() -> None:
+        await environment("lab", settings(**given))
+
+    return run(program, "lab")
+
+
+def lifecycles(**given: Any) -> dict[str, dict[str, str]]:
+    """Annotations of each RayCluster that say its lifecycle."""
+    found = registered(**given).of_type("kubernetes:ray.io/v1:RayCluster")
+    return {
+        each.name: {
+            key: text for key, text in each.inputs["metadata"]["annotations"].items() if key.startswith("berth/")
+        }
+        for each in found
+    }
+
+
+def plain(value: Any) -> Any:
+    """As the API server gets it: without parts that are one object."""
+    return json.loads(json.dumps(value))
+
+
+def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
+    program = made[0]["data"]
+    shown = [made[0] | {"data": sorted(program)}, *made[1:]]
+    golden("lifecycle/keeper", plain([manifests.namespace({"a": "b"}), *shown]))
+
+
+def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
+    pools = {"cpu": settings().pools["cpu"]}
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
+    assert "[]" not in json.dumps(
+        [each for each in made if each["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
+    )
+
+
+def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
+    (its,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
+    metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
+    ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
+    made = keeper_access(ray, its.lifecycle, network_policies=True)
+    cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, its.lifecycle)
+    golden("lifecycle/berth", plain([cluster, *made]))
+    open_to_all = keeper_access(ray, its.lifecycle, network_policies=False)
+    assert [each["kind"] for each in open_to_all] == ["Role", "RoleBinding"]
+
+
+def test_nothing_said_nothing_made() -> None:
+    recorder = registered(engineers={"x": {}}, clusters={"train": TRAIN})
+    assert not [each for each in recorder.registrations if "keeper" in each.name.lower() or "Keeper" in each.type]
+    assert lifecycles(engineers={"x": {}}) == {"x": {}}
+
+
+def test_berths_take_the_defaults_and_named_clusters_do_not() -> None:
+    given = {
+        "defaults": {"lifecycle": {"idle": "2h", "expires": "14d", "grace": "1h"}},
+        "engineers": {
+            "x": {},
+            "y": {"lifecycle": {"idle": "never"}},
+            "z": {"lifecycle": {"idle": "never", "expires": "never"}},
+        },
+        "clusters": {"train": TRAIN},
+    }
+    shared = {"berth/expires": "14d", "berth/zone": "UTC", "berth/grace": "1h"}
+    assert lifecycles(**given) == {"x": shared | {"berth/idle": "2h"}, "y": shared, "z": {}, "train": {}}
+    asking = {"clusters": {"train": TRAIN | {"lifecycle": {"idle": "1d"}}}}
+    assert lifecycles(**asking) == {"train": {"berth/idle": "1d"}}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"engineers": {"x": {"lifecycle": {"idle": "2h"}}}},
+        {"clusters": {"train": TRAIN | {"lifecycle": {"idle": "2h"}}}},
+        {"defaults": {"lifecycle": {"idle": "2h"}}},
+        {"keeper": {"every": "10m"}},
+    ],
+)
+def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -> None:
+    recorder = registered(**given)
+    (made,) = recorder.of_type("kubernetes:batch/v1:CronJob")
+    minutes = "10" if "keeper" in given else "5"
+    assert made.inputs["spec"]["schedule"] == f"*/{minutes} * * * *"
+    kinds = [each.type.rpartition(":")[2] for each in recorder.registrations if each.name in {"keeper", "berth-keeper"}]
+    assert kinds[:2] == ["Keeper", "Namespace"]
+    assert kinds[-1] == "CronJob"
+
+
+def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
+    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None)
+    assert isinstance(own, EngineerSettings)
+    told = {}
+    environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
+    for name, given in environments.items():
+        there = settings(**given)
+        contract = contract_of(there, "lab", resolve_environment(there))
+        told[name] = [each.message for each in resolve_engineer(own, "alice", contract).problems]
+    assert told == {
+        "without": [
+            (
+                "environment 'lab' has no keeper, so nobody would suspend or wake the berth; give it one there (`keeper: {}`; then"
+                " pulumi up -s lab), or take this out"
+            )
+        ],
+        "with": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "refused"),
+    [
+        (
+            {"expires": "2026-13-31", "idle": "2 h", "grace": "y", "deleteAfter": "x"},
+            [
+                (
+                    "expires: '2026-13-31' is neither a day nor a duration; write the last day, 2026-12-31, or how long from when it"
+                    " is made, 14d"
+                ),
+                "idle: '2 h' is no duration; write for example 90s, 10m, 2h or 7d, or never",
+                "grace: 'y' is no duration; write for example 90s, 10m, 2h or 7d, or unlimited",
+                "deleteAfter: 'x' is no duration; write for example 90s, 10m, 2h or 7d, or never",
+            ],
+        ),
+        (
+            {"hours": {"from": "8", "to": "25:00", "days": "mon-fre"}, "zone": "Europe/Berln"},
+            [
+                "hours.days: 'mon-fre' are no days of the week; write for example mon-fri, or mon,wed,fri",
+                "hours.from: '8' is no time of day; write for example 08:00 or 20:00",
+                "hours.to: '25:00' is no time of day; write for example 08:00 or 20:00",
+                "zone: there is no time zone 'Europe/Berln'; write for example Europe/Berlin, America/New_York or UTC",
+            ],
+        ),
+        (
+            {"hours": {"from": "08:00", "to": "08:00"}},
+            [
+                "hours: begin and end at 08:00, so that there is no night between them; give another time, or `hours: always`",
+            ],
+        ),
+        ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
+        ({"idel": "2h"}, ["idel: unknown key 'idel'; did you mean 'idle'?"]),
+        (
+            {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},
+            [
+                (
+                    "deleteAfter: counts from when the berth expires, and it never does; give it `expires`, for example 30d, or take"
+                    " deleteAfter out"
+                ),
+                (
+                    "grace: is for `expires` and `hours`, and the berth has neither: by `idle` only what runs nothing is suspended;"
+                    " take grace out"
+                ),
+            ],
+        ),
+    ],
+)
+def test_refused_word_for_word(lifecycle: dict[str, Any], refused: list[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings(engineers={"x": {"lifecycle": lifecycle}})
+    assert caught.value.lines == [f"environment.engineers.x.lifecycle.{each}" for each in refused]
+
+
+@pytest.mark.parametrize("every", ["7m", "90s", "1h"])
+def test_a_schedule_that_a_cron_job_can_not_write_is_refused(every: str) -> None:
+    with pytest.raises(SettingsError, match="whole minutes that divide an hour"):
+        settings(keeper={"every": every})
+
+
+def test_nobody_takes_the_keepers_namespace() -> None:
+    with pytest.raises(SettingsError, match="'keeper' is reserved"):
+        settings(engineers={"keeper": {}})
+
+
+def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
+    pools = {"cpu": settings().pools["cpu"]}
+    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {})
+    pod = made[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for item in pod["volumes"][0]["configMap"]["items"]:
+        path = tmp_path / item["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made[0]["data"][item["key"]], encoding="utf-8")
+    _, *command = pod["containers"][0]["command"]
+    done = subprocess.run(
+        [sys.executable, "-E", "-S", *command, "--help"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, b"suspends and wakes berths" in done.stdout.lower()) == (0, True), done.stderr
+    assert sum(len(text) for text in made[0]["data"].values()) < 2**20

@@ -1,0 +1,130 @@
+"""What a RayCluster's pods have for containers inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from berth.components import nested
+from berth.components.isolation import harden, level_of
+from berth.components.ray.manifest import ray_cluster
+from berth.stacks.load import SettingsError, load
+from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.resolve import Resolved, resolve_environment
+from tests.unit.components.ray.test_manifest import POOLS
+
+OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}
+
+
+def resolved(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> Resolved:
+    values = {"project": "berth-lab", "zone": "us-central1-b", "pools": pools}
+    settings = load("test", {"environment": {**values, "engineers": {"x": {"nestedContainers": way, **shape}}}}, None)
+    assert isinstance(settings, EnvironmentSettings)
+    return resolve_environment(settings)
+
+
+def cluster(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> dict[str, Any]:
+    found = resolved(way, pools, **shape)
+    return ray_cluster(found.berths[0], found.pools, "berth-x", {"berth/engineer": "x"})
+
+
+def pods(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    spec = manifest["spec"]
+    return [group["template"]["spec"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+
+
+@pytest.mark.parametrize(("way", "pools"), [("cdi-per-pod", POOLS), ("nvidia-runtime", OPERATOR_POOLS)])
+def test_manifest(golden: Callable[[str, Any], None], way: str, pools: dict[str, Any]) -> None:
+    golden(f"ray/nested-{way}", cluster(way, pools))
+
+
+def test_none_changes_nothing() -> None:
+    template = {"spec": {"containers": [{"name": "ray-head"}]}}
+    assert nested.add_parts(template, nested.parts_of("none", gpus=8)) == template
+    assert nested.config_map("none", "berth-x", {}) is None
+
+
+def test_every_pod_finds_the_programs_under_their_name() -> None:
+    config_map = nested.config_map("cdi-per-pod", "berth-x", {"a": "b"})
+    assert config_map is not None
+    for pod in pods(cluster("cdi-per-pod")):
+        (volume,) = (each for each in pod["volumes"] if "configMap" in each)
+        assert volume["configMap"]["name"] == config_map["metadata"]["name"]
+        assert {item["key"] for item in volume["configMap"]["items"]} == config_map["data"].keys()
+
+
+def test_what_else_is_in_a_pod_stays() -> None:
+    template = {
+        "spec": {
+            "volumes": [{"name": "mine"}],
+            "containers": [
+                {
+                    "name": "ray-worker",
+                    "command": ["source /mine"],
+                    "env": [{"name": "CONTAINERS_CONF", "value": "/mine"}],
+                    "volumeMounts": [{"name": "mine"}],
+                    "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+                },
+                {"name": "beside"},
+            ],
+        }
+    }
+    spec = nested.add_parts(template, nested.parts_of("cdi-per-pod", gpus=1))["spec"]
+    ray, beside = spec["containers"]
+    assert (spec["volumes"][0], ray["volumeMounts"][0], beside) == (
+        {"name": "mine"},
+        {"name": "mine"},
+        {"name": "beside"},
+    )
+    assert ray["command"] == ["source /mine", "&&", ". /opt/berth/nested/etc/environment.sh"]
+    assert [each["value"] for each in ray["env"] if each["name"] == "CONTAINERS_CONF"] == ["/mine"]
+    assert ray["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"], "drop": ["ALL"]}
+
+
+def test_no_pod_is_privileged_or_can_become_it() -> None:
+    for pod in pods(harden(cluster("cdi-per-pod"), "privileged", None)):
+        context = pod["containers"][0]["securityContext"]
+        assert not context.get("privileged")
+        assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})
+        assert not any("hostPath" in volume for volume in pod["volumes"])
+
+
+def test_only_podmans_way_lowers_the_pod_security_level() -> None:
+    levels = {
+        way: level_of([cluster(way, pools)])
+        for way, pools in (("none", POOLS), ("cdi-per-pod", POOLS), ("nvidia-runtime", OPERATOR_POOLS))
+    }
+    assert levels == {"none": "restricted", "cdi-per-pod": "privileged", "nvidia-runtime": "restricted"}
+
+
+def test_only_workers_with_gpus_run_by_nvidias_runtime() -> None:
+    head, worker = pods(cluster("nvidia-runtime", OPERATOR_POOLS))
+    assert "runtimeClassName" not in head
+    assert worker["runtimeClassName"] == "nvidia"
+    without = cluster("nvidia-runtime", worker={"pool": "cpu", "gpus": 0})
+    assert not any("runtimeClassName" in pod for pod in pods(without))
+
+
+def test_a_pool_without_nvidias_runtime_is_refused() -> None:
+    with pytest.raises(SettingsError) as caught:
+        resolved("nvidia-runtime")
+    assert caught.value.lines == [
+        (
+            "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, so its nodes have no RuntimeClass"
+            " nvidia and the API server would refuse the workers' pods; use `nestedContainers: cdi-per-pod`, or `gpuManagement:"
+            " operator` for the pool"
+        )
+    ]
+
+
+def test_what_podmans_way_costs_is_said_in_the_plan() -> None:
+    said = [f"{each.where}: {each.message}" for each in resolved("cdi-per-pod").warnings if "nested" in each.where]
+    assert said == [
+        (
+            "environment.engineers.x.nestedContainers: podman in its pods needs system calls that seccomp and AppArmor profiles"
+            " forbid, so they run without either, though not privileged and without any capability; their namespace admits pods of"
+            " level privileged (docs/nested-containers.md)"
+        )
+    ]
