@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubernetes.utils.quantity import parse_quantity
-
+from berth.components.core.types import parse_quantity
 from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
