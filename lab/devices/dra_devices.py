@@ -31,8 +31,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from berth.components.hardware.facts import Gpu, mig_memory_gib, mig_slices
+from berth.components.hardware.machines import PCIE
 from berth.components.hardware.names import PCIE_ROOT
-from berth.lab.devices.gpus import Gpu, Labels, cut, gpu_count, gpu_of, slices
+from berth.lab.devices.gpus import Labels, cut, gpu_count, gpu_of
 from berth.lab.plugins.gcp.interfaces import Interface
 
 Object = dict[str, Any]
@@ -41,10 +43,6 @@ _SIMULATED = {"berth-lab": "simulated"}
 _PARTITION = "cloud.google.com/gke-gpu-partition-size"
 _MACHINE = "node.kubernetes.io/instance-type"
 
-# Bus numbers of the roots, two GPUs each: the four of A3 Ultra, and as many more as a machine of 16 GPUs needs.
-_ROOTS = (0x8C, 0x93, 0xC1, 0xC8, 0x0C, 0x13, 0x41, 0x48)
-_GPU, _NIC = 3, 5
-_NUMA_NODES = 2
 # Vendor and product as the PCI ID database has them, of NICs for GPUs and of others.
 _CARDS = {
     True: ("Mellanox Technologies", "MT2910 Family [ConnectX-7]"),
@@ -82,9 +80,9 @@ def slots(gpus: int) -> list[Slot]:
     """Return the places of a machine's GPUs, in the order of their numbers; 16 at most."""
     found = []
     for number in range(gpus):
-        root, second = _ROOTS[number // 2], number % 2
-        gpu, nic = (f"0000:{root + part + second:02x}:00.0" for part in (_GPU, _NIC))
-        found.append(Slot(gpu, nic, f"pci0000:{root:02x}", number * _NUMA_NODES // gpus))
+        root, below = PCIE.roots[number // PCIE.gpus_per_root], number % PCIE.gpus_per_root
+        gpu, nic = (f"0000:{root + part + below:02x}:00.0" for part in (PCIE.gpu_offset, PCIE.nic_offset))
+        found.append(Slot(gpu, nic, f"pci0000:{root:02x}", number * PCIE.numa_nodes // gpus))
     return found
 
 
@@ -158,9 +156,9 @@ def gpus(node: str, labels: Labels) -> list[Object]:
         identity = _uuid("GPU", f"{node}/{number}")
         common = _typed(
             {
-                "architecture": gpu.family.replace("-", " ").title(),
+                "architecture": gpu.architecture,
                 "brand": "Nvidia",
-                "productName": gpu.name,
+                "productName": gpu.driver_name,
                 "resource.kubernetes.io/pciBusID": slot.gpu,
                 PCIE_ROOT: slot.root,
             }
@@ -173,7 +171,7 @@ def gpus(node: str, labels: Labels) -> list[Object]:
             common |= _typed({"type": "mig", "parentUUID": identity})
             found += _instances(f"{node}/{number}", f"gpu-{number}", gpu, layout, common)
             continue
-        capacity = {"memory": {"value": mebibytes(gpu.memory_mib)}}
+        capacity = {"memory": {"value": mebibytes(gpu.driver_memory_mib)}}
         attributes = common | _typed({"type": "gpu", "uuid": identity})
         found.append({"name": f"gpu-{number}", "attributes": attributes, "capacity": capacity})
     return found
@@ -184,13 +182,12 @@ def _instances(seed: str, parent: str, gpu: Gpu, layout: Mapping[str, int], comm
     found, start = [], 0
     for profile in (profile for profile, count in layout.items() for _ in range(count)):
         # Of two profiles with equally many slices the later one has twice the memory.
-        double = next(other for other in gpu.mig if slices(other) == slices(profile)) != profile
-        number, size = _PROFILES.get((slices(profile), double), _WHOLE)
+        double = next(other for other in gpu.mig if mig_slices(other) == mig_slices(profile)) != profile
+        number, size = _PROFILES.get((mig_slices(profile), double), _WHOLE)
         start += -start % size
         name = f"{parent}-mig-{profile.replace('.', '')}-{number}-{start}"
         attributes = common | _typed({"profile": profile, "uuid": _uuid("MIG", f"{seed}/{name}")})
-        memory = int(profile.partition("g.")[2].removesuffix("gb")) * 1024
-        capacity = {"memory": {"value": mebibytes(memory)}}
+        capacity = {"memory": {"value": mebibytes(mig_memory_gib(profile) * 1024)}}
         capacity |= {f"memorySlice{at}": {"value": "1"} for at in range(start, start + size)}
         found.append({"name": name, "attributes": attributes, "capacity": capacity})
         start += size

@@ -4,9 +4,7 @@ GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off th
 `gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver, which
 it does where `cloud.google.com/gke-gpu-driver-version` is set.
 
-Answers to (believed): names and memory, as `nvidia-smi` and GPU feature discovery show them in public reports of such machines
-    (`NVIDIA B200`, 183359MiB; an L4 has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`). `nvidia-smi` on each machine type would settle it.
-Answers to (read): https://developer.nvidia.com/cuda-gpus (compute capability)
+Answers to (read): the sources of the hardware table (components/hardware/machines.py): names, memory, compute capability, MIG
 Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the layout `all-balanced`),
     pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go (configurations come from the hardware; a name that is not
     among them fails before a GPU is touched)
@@ -22,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from berth.components.hardware.mig import INSTANCES
+from berth.components.hardware.facts import Gpu, mig_slices
+from berth.components.hardware.machines import GPUS
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,
     GPU_RESOURCE,
@@ -46,17 +44,6 @@ _CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 _PREINSTALLED = "berth/driver"
 # Whole GPUs, MIG instances, and either of them shared: what NVIDIA's plugin and GKE's may advertise.
 _MANAGED = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.+-]+?)(\.shared)?")
-# By the major and minor compute capability, as feature discovery names them.
-_FAMILIES = {(8, 0): "ampere", (8, 9): "ada-lovelace", (9, 0): "hopper", (10, 0): "blackwell"}
-_FACTS = {
-    "nvidia-b200": ("NVIDIA B200", 183359, (10, 0)),
-    "nvidia-h200-141gb": ("NVIDIA H200", 143771, (9, 0)),
-    "nvidia-h100-80gb": ("NVIDIA H100 80GB HBM3", 81559, (9, 0)),
-    "nvidia-h100-mega-80gb": ("NVIDIA H100 80GB HBM3", 81559, (9, 0)),
-    "nvidia-a100-80gb": ("NVIDIA A100-SXM4-80GB", 81920, (8, 0)),
-    "nvidia-tesla-a100": ("NVIDIA A100-SXM4-40GB", 40960, (8, 0)),
-    "nvidia-l4": ("NVIDIA L4", 23034, (8, 9)),
-}
 
 
 class MigError(Exception):
@@ -67,50 +54,16 @@ class UnknownLayoutError(Exception):
     """The MIG manager knows the layout that a node's label asks for, and the lab does not."""
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One kind of GPU.
-
-    Attributes:
-        name: name that the driver reports.
-        memory_mib: memory in MiB.
-        compute: compute capability, major and minor.
-        mig: number of instances of each MIG profile that one GPU holds; empty without MIG.
-    """
-
-    name: str
-    memory_mib: int
-    compute: tuple[int, int]
-    mig: Mapping[str, int]
-
-    @property
-    def product(self) -> str:
-        """Name as a label's value."""
-        return "-".join(self.name.split())
-
-    @property
-    def family(self) -> str:
-        """Architecture, as feature discovery names it."""
-        return _FAMILIES[self.compute]
-
-    def layouts(self) -> dict[str, Instances]:
-        """MIG layouts of mig-parted, by the name that the label `nvidia.com/mig.config` has."""
-        found = {f"all-{profile}": {profile: count} for profile, count in self.mig.items()}
-        smallest: dict[int, str] = {}
-        for profile in self.mig:
-            smallest.setdefault(slices(profile), profile)
-        if smallest:
-            found["all-balanced"] = {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1))}
-        return found | {DISABLED: {}}
-
-
-GPUS = {key: Gpu(*facts, mig=INSTANCES.get(key, {})) for key, facts in _FACTS.items()}
-"""Kinds of GPUs by GKE's name: the value of the label `cloud.google.com/gke-accelerator`."""
-
-
-def slices(profile: str) -> int:
-    """Return the compute slices of a MIG profile: 3 for `3g.90gb`."""
-    return int(profile.partition("g.")[0])
+def layouts(gpu: Gpu | None) -> dict[str, Instances]:
+    """Return MIG layouts of mig-parted, by the name that the label `nvidia.com/mig.config` has."""
+    mig = gpu.mig if gpu is not None else {}
+    found = {f"all-{profile}": {profile: count} for profile, count in mig.items()}
+    smallest: dict[int, str] = {}
+    for profile in mig:
+        smallest.setdefault(mig_slices(profile), profile)
+    if smallest:
+        found["all-balanced"] = {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1))}
+    return found | {DISABLED: {}}
 
 
 def gpu_of(labels: Labels) -> Gpu | None:
@@ -161,15 +114,15 @@ def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
     gpu, name = gpu_of(labels), labels.get(MIG_LABEL, "")
     if not name:
         return dict(now), False
-    layouts = gpu.layouts() if gpu is not None else {DISABLED: {}}
-    if name in layouts:
-        return layouts[name], True
+    known = layouts(gpu)
+    if name in known:
+        return known[name], True
     profile = name.removeprefix("all-")
-    if len(layouts) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in layouts):
+    if len(known) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in known):
         raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
     raise MigError(
-        f"{MIG_LABEL}={name}: {gpu.name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
-        + ", ".join(layouts)
+        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
+        + ", ".join(known)
     )
 
 

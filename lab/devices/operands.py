@@ -26,8 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.components.hardware.facts import mig_slices
 from berth.components.hardware.names import GPU_RESOURCE
-from berth.lab.devices.gpus import DRIVER, Labels, gpu_count, gpu_of, on_cos, preinstalled, slices
+from berth.lab.devices.gpus import DRIVER, Labels, gpu_count, gpu_of, on_cos, preinstalled
 from berth.lab.devices.kubelet import CRASHES, CREATES, PULLS, Hold, variable
 from berth.lab.devices.operand_objects import DRIVER as DRIVER_POD
 from berth.lab.devices.operand_objects import DRIVER_ROOT, INSTALL_VOLUME, TOOLKIT, TOOLKIT_ROOT, VALIDATOR
@@ -211,7 +212,7 @@ def features(
     gpu, count = gpu_of(labels), gpu_count(labels)
     if not count:
         return {}
-    product = gpu.product if gpu else ""
+    product = "-".join(gpu.driver_name.split()) if gpu else ""
     shown = {
         f"{GPU_RESOURCE}.machine": "Google-Compute-Engine",
         f"{GPU_RESOURCE}.mode": "compute",
@@ -235,7 +236,10 @@ def features(
         }
         return shown | none | ({f"{GPU_RESOURCE}.product": f"{product}-MIG-INVALID"} if product else {})
     if gpu is not None:
-        shown |= {f"{GPU_RESOURCE}.memory": str(gpu.memory_mib), f"{GPU_RESOURCE}.family": gpu.family}
+        shown |= {
+            f"{GPU_RESOURCE}.memory": str(gpu.driver_memory_mib),
+            f"{GPU_RESOURCE}.family": "-".join(gpu.architecture.lower().split()),
+        }
         shown |= {
             f"{GPU_RESOURCE}.compute.{part}": str(number)
             for part, number in zip(("major", "minor"), gpu.compute, strict=True)
@@ -246,7 +250,7 @@ def features(
             # One of an instance would stand here; the whole GPU's would be wrong.
             del shown[f"{GPU_RESOURCE}.memory"]
         shown |= _resource(config, name, mig[profile] * count, f"{product}-MIG-{profile}")
-        shown |= {f"{name}.slices.{part}": str(slices(profile)) for part in ("gi", "ci")}
+        shown |= {f"{name}.slices.{part}": str(mig_slices(profile)) for part in ("gi", "ci")}
     return shown
 
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from berth.components.hardware.machines import MACHINES
-from berth.components.hardware.mig import INSTANCES
+from berth.components.hardware.machines import GPUS
 from berth.components.hardware.names import GPU_RESOURCE as GPU
 from berth.lab.devices.gpu_cluster import Observed
 from berth.lab.devices.gpu_operator import Policy
-from berth.lab.devices.gpus import GPUS, MigError, UnknownLayoutError, gke_devices, instances, status_change
+from berth.lab.devices.gpus import MigError, UnknownLayoutError, gke_devices, instances, layouts, status_change
 from berth.lab.devices.node_features import OWNED, found, label_change
 from berth.lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
 from berth.lab.devices.operands import blocked, features, serve, validation
@@ -262,10 +261,9 @@ def test_only_shared_resources_are_given_one_at_a_time() -> None:
     assert serve(NODE, "", SLICED, {}).single == frozenset()
 
 
-def test_every_gpu_of_the_product_is_known_and_cut_as_mig_parted_does() -> None:
-    assert {machine.accelerator for machine in MACHINES.values() if machine.gpus} == set(GPUS)
-    balanced = {name: list(gpu.layouts().get("all-balanced", {}).values()) for name, gpu in GPUS.items()}
-    assert balanced == {name: [2, 1, 1] if name in INSTANCES else [] for name in GPUS}
+def test_the_balanced_layout_is_mig_parteds() -> None:
+    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
+    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
 
 
 @pytest.mark.parametrize(
