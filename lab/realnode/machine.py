@@ -43,11 +43,7 @@ class Machine:
 
 
 def pool_of(home: Home) -> Record:
-    """Return the pool whose first node is real: the one with the label.
-
-    Raises:
-        LabError: there is none, or it has no node.
-    """
+    """Return the pool whose first node is real: the one with the label."""
     key, value = real_node.LABEL
     for record in Store(home.cloud).list("nodePools"):
         if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
@@ -79,11 +75,7 @@ def describe(pool: Record) -> Machine:
 
 
 def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
-    """Have simulated GKE create a node again, real or simulated; its pods are deleted.
-
-    Raises:
-        LabError: the API server does not answer.
-    """
+    """Have simulated GKE create a node again, real or simulated; its pods are deleted."""
     marker = real_node.file(home.kubeconfig)
     if real:
         marker.write_text(node)
