@@ -164,11 +164,7 @@ def _free(port: int) -> bool:
 
 
 def choose_ports(seed: str) -> dict[str, int]:
-    """Return free loopback ports by name; the same seed gives the same ports where they are free.
-
-    Raises:
-        LabError: hardly any port is free.
-    """
+    """Return free loopback ports by name; one seed gives the same ports where they are free."""
     chooser = random.Random(seed)  # noqa: S311 - spreads labs over ports; nothing secret
     for _ in range(1000):
         first = chooser.randrange(PORTS.start, PORTS.stop - len(PORT_NAMES), 10)
@@ -239,11 +235,7 @@ def _egress_file(home: Home) -> Path:
 
 
 def egress(home: Home) -> dict[str, Any]:
-    """Return the API server's configuration of the way to pods and kubelets.
-
-    Raises:
-        LabError: the path of the lab's folder is too long for a socket in it.
-    """
+    """Return the API server's configuration of the way to pods and kubelets."""
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
         raise LabError(
@@ -308,11 +300,7 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
 
 
 def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
-    """Have kwokctl make certificates and flags; existing certificates and data stay.
-
-    Raises:
-        LabError: kwokctl failed; the text quotes it.
-    """
+    """Have kwokctl make certificates and flags; existing certificates and data stay."""
     supervisor.stop_all()
     _egress_file(home).write_text(yaml.safe_dump(egress(home)))
     folder = _folder(home)

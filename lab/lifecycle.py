@@ -137,11 +137,7 @@ def _database_is_new(home: Home) -> bool:
 
 
 def up(home: Home, progress: Progress) -> Running:
-    """Bring a lab to work, from whatever state it is in; working processes are left alone.
-
-    Raises:
-        LabError: a tool cannot be built, or a process does not start.
-    """
+    """Bring a lab to work, from whatever state it is in; working processes are left alone."""
     _claim(home)
     with _alone(home, progress):
         _claim(home)  # again: a `clean` that held the lock removed it
@@ -203,11 +199,7 @@ def down(home: Home, progress: Progress) -> list[str]:
 
 
 def clean(home: Home, progress: Progress) -> bool:
-    """End every process of a lab and remove its folder; return whether there was one.
-
-    Raises:
-        LabError: the folder is not a lab's.
-    """
+    """End every process of a lab and remove its folder; return whether there was one."""
     if not home.root.exists():
         return False
     if not _is_lab(home):

@@ -199,12 +199,7 @@ class Supervisor:
         return None
 
     def start(self, processes: Sequence[Process]) -> list[str]:
-        """Start the processes that do not work, in the order of their needs; return their names.
-
-        Raises:
-            LabError: a port is taken, or a process ends or is not ready in time; the text quotes
-                its log.
-        """
+        """Start the processes that do not work, in the order of their needs; return their names."""
         by_name = {process.name: process for process in processes}
         started = []
         for group in start_order({process.name: process.needs for process in processes}):

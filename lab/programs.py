@@ -167,11 +167,7 @@ def write_charts(home: Home, tools: Toolchain) -> None:
 
 
 def kubectl(home: Home, *arguments: str, stdin: str | None = None) -> str:
-    """Run the lab's kubectl as administrator; return its output.
-
-    Raises:
-        LabError: it failed.
-    """
+    """Run the lab's kubectl as administrator; return its output."""
     command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), *arguments]
     result = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if result.returncode != 0:

@@ -73,9 +73,6 @@ def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool)
         progress: prints remarks.
         stack: the stack; created where it is missing.
         refresh: whether the state is first compared with the cluster.
-
-    Raises:
-        LabError: the update failed; the engine has printed why.
     """
     needed = {stack, *(_engineers() if stack == STACK else ())}
     for name in sorted(needed - set(stacks(home))):

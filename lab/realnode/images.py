@@ -109,11 +109,7 @@ def full_name(image: str) -> str:
 
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:
-    """Fetch the wheels of pinned requirements by their hashes, for the images' Python.
-
-    Raises:
-        LabError: a wheel cannot be fetched, or has another hash.
-    """
+    """Fetch the wheels of pinned requirements by their hashes, for the images' Python."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
     command += [f"--platform={platform}" for platform in _PLATFORMS]
@@ -170,9 +166,6 @@ def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
     Args:
         pause: program of the pause image.
         progress: prints the steps.
-
-    Raises:
-        LabError: packages cannot be fetched, or there is no room.
     """
 
     def make_pause(folder: Path) -> None:

@@ -33,31 +33,22 @@ class Layout:
     Attributes:
         home: its lab.
         network: a /16 that nothing else on this machine uses.
+        enter: script that runs a program in the node's namespaces.
+        namespaces: id of the process that holds the namespaces, once they are furnished.
+        containerd: images and containers.
+        socket: socket of containerd, in the node's own /run.
+        kubelet: folder of the kubelet.
+        configuration: configuration files of all programs.
+        devices: descriptions (CDI) of the stand-in devices.
     """
 
     home: Home
     network: IPv4Network
 
-    enter = Inside("enter")
-    """Script that runs a program in the node's namespaces."""
-
-    namespaces = Inside(NAMESPACES)
-    """Id of the process that holds the namespaces, once they are furnished."""
-
-    containerd = Inside("containerd")
-    """Images and containers."""
-
+    enter, namespaces = Inside("enter"), Inside(NAMESPACES)
+    containerd, kubelet = Inside("containerd"), Inside("kubelet")
+    configuration, devices = Inside("etc"), Inside("cdi")
     socket = Path("/run/containerd/containerd.sock")
-    """Socket of containerd, in the node's own /run."""
-
-    kubelet = Inside("kubelet")
-    """Folder of the kubelet."""
-
-    configuration = Inside("etc")
-    """Configuration files of all programs."""
-
-    devices = Inside("cdi")
-    """Descriptions (CDI) of the stand-in devices."""
 
     @property
     def folder(self) -> Path:

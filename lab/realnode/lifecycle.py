@@ -51,11 +51,7 @@ _AGAIN = "run `make lab-real` again"
 
 
 def programs(progress: Progress) -> Programs:
-    """Return the programs of a node, built or fetched where they are missing.
-
-    Raises:
-        LabError: one cannot be built or fetched.
-    """
+    """Return the programs of a node, built or fetched where they are missing."""
     built = programs_of(REAL_NODE_TOOLS, progress)
     key = hashlib.sha256("\n".join([*PACKAGES, Path("/etc/os-release").read_text()]).encode()).hexdigest()
 
@@ -68,11 +64,7 @@ def programs(progress: Progress) -> Programs:
 
 
 def prepare(home: Home, progress: Progress) -> tuple[Programs, dict[str, Path]]:
-    """Return programs and images, created where they are missing; nothing is started.
-
-    Raises:
-        LabError: this machine cannot have a real node, or something cannot be built or fetched.
-    """
+    """Return programs and images, created where they are missing; nothing is started."""
     requirements.require(home)
     found = programs(progress)
     return found, images.ensure(found.built["pause"], progress)
@@ -196,12 +188,7 @@ def _unready(home: Home, described: Machine) -> str | None:
 
 
 def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
-    """Join the real node to a lab that is up and has a pool for it; return the node's name.
-
-    Raises:
-        LabError: this machine cannot have one, something cannot be created, or a program does not
-            start.
-    """
+    """Join the real node to a lab that is up and has a pool for it; return the node's name."""
     found, archives = prepare(home, progress)
     with exclusive(home.root / _LOCK, lambda: progress.say("waiting for another command that changes the real node")):
         pool = machine.pool_of(home)
@@ -280,11 +267,7 @@ def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
 
 
 def down(home: Home) -> list[str]:
-    """End the real node and simulate it again; return the names of its processes that ran.
-
-    Raises:
-        LabError: something of it remains.
-    """
+    """End the real node and simulate it again; return the names of its processes that ran."""
     node = machine.joined(home)
     if node:
         # Where the API server does not run any more, the next `up` of the lab creates the simulated

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubernetes.utils.quantity import parse_quantity
-
-from berth.lab.devices import gke_device_plugin
+from berth.components.core.types import parse_quantity
+from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.fleet import Fleet
@@ -44,11 +43,7 @@ class Machine:
 
 
 def pool_of(home: Home) -> Record:
-    """Return the pool whose first node is real: the one with the label.
-
-    Raises:
-        LabError: there is none, or it has no node.
-    """
+    """Return the pool whose first node is real: the one with the label."""
     key, value = real_node.LABEL
     for record in Store(home.cloud).list("nodePools"):
         if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
@@ -75,16 +70,12 @@ def describe(pool: Record) -> Machine:
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
         reserved={"cpu": f"{int(reserved('cpu') * 1000)}m", "memory": f"{int(reserved('memory')) // 1024}Ki"},
-        gpus=sum(gke_device_plugin.devices(labels).values()),
+        gpus=sum(gke_devices(labels).values()),
     )
 
 
 def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
-    """Have simulated GKE create a node again, real or simulated; its pods are deleted.
-
-    Raises:
-        LabError: the API server does not answer.
-    """
+    """Have simulated GKE create a node again, real or simulated; its pods are deleted."""
     marker = real_node.file(home.kubeconfig)
     if real:
         marker.write_text(node)

@@ -77,11 +77,7 @@ def _refusal() -> str | None:
 
 
 def require(home: Home) -> None:
-    """Check that a real node can join a lab on this machine.
-
-    Raises:
-        LabError: it cannot; nothing was changed.
-    """
+    """Check that a real node can join a lab on this machine."""
     problem = obstacle()
     if problem is not None:
         raise LabError(problem, _WITHOUT, code=USAGE)
@@ -102,11 +98,7 @@ def in_use() -> list[IPv4Network]:
 
 
 def free_network(taken: list[IPv4Network]) -> IPv4Network:
-    """Return a /16 that overlaps none of these.
-
-    Raises:
-        LabError: all candidates do.
-    """
+    """Return a /16 that overlaps none of these."""
     for candidate in _CANDIDATES:
         if not any(candidate.overlaps(network) for network in taken):
             return candidate

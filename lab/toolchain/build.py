@@ -56,11 +56,7 @@ class Builder:
         )
 
     def require_space(self, tools: list[Tool], cache: Path) -> None:
-        """Check every folder that building these tools fills.
-
-        Raises:
-            LabError: one of them is on a disk without enough room.
-        """
+        """Check every folder that building these tools fills."""
         folders = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
         for folder in {cache, *map(Path, filter(None, folders))}:
             require_space(folder, SPACE * len(tools), f"building {len(tools)} tools")
@@ -77,11 +73,7 @@ class Builder:
         )
 
     def build(self, tool: Tool, folder: Path) -> None:
-        """Fill a folder with the tool's programs and the files beside them.
-
-        Raises:
-            LabError: no network, a full disk, or a build that fails for another reason.
-        """
+        """Fill a folder with the tool's programs and the files beside them."""
         flags = ["-trimpath", "-buildvcs=false", f"-ldflags={tool.linker_flags}"]
         flags += [f"-tags={tool.tags}"] if tool.tags else []
         result = self._run(tool, "build", *flags, "-o", f"{folder}/", *sorted(tool.programs.values()))

@@ -102,11 +102,7 @@ def _install(folder: Path) -> None:
 
 
 def find(modules: Iterable[Path], cache: Cache) -> Go:
-    """Return a Go compiler that can build all of these modules.
-
-    Raises:
-        LabError: none is installed and none can be fetched.
-    """
+    """Return a Go compiler that can build all of these modules."""
     needed = needed_version(modules)
     found = installed(needed)
     if found is not None:

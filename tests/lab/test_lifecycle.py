@@ -231,7 +231,7 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     own.up()
-    env = f"{sys.executable} -m berth.cli.lab env --home {own.home.root}"
+    env = f"{sys.executable} -m berth.cli lab env --home {own.home.root}"
     script = f'eval "$({env})" && kubectl get namespaces && command -v pulumi'
     plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
     result = subprocess.run(
