@@ -1,8 +1,9 @@
 """The stand-in kubernetes plugin held to what the real one does.
 
-`programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it planned, recorded and
-said is here as expected values. Where the recordings themselves are beside the clone, whole states are compared too.
-RayClusters become ready by a status that the tests write: what is under test is the plugin, not the operator.
+`programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it
+planned, recorded and said is here as expected values. Where the recordings themselves are beside
+the clone, whole states are compared too. RayClusters become ready by a status that the tests write:
+what is under test is the plugin, not the operator.
 """
 
 from __future__ import annotations
@@ -119,7 +120,9 @@ def make_project(lab: Lab, folder: Path, stack: str) -> Project:
 
 @pytest.fixture(scope="module")
 def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab with what the program stands on: RayClusters, and a node that may be labelled and takes no pods."""
+    """The lab with what the program stands on: RayClusters, and a node that may be labelled and
+    takes no pods.
+    """
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "spec": {"unschedulable": True}}
     needed = tmp_path_factory.mktemp("needed") / "node.json"
     needed.write_text(json.dumps(node))
@@ -495,7 +498,9 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects' names."""
+    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
+    names.
+    """
     theirs = resources(recorded)
     for name, mine in resources(ours).items():
         if name not in {"ns", "dc", "rct", "ray", "rel", "sec", "cm"}:
