@@ -13,12 +13,13 @@ from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.owner import OwnerKind
 from berth.components.isolation import priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
+from berth.components.operators import Site
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.stacks import service_code
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import existing
-from berth.stacks.installed import Wanted, dranet_manifest, install
+from berth.stacks.installed import install, manifests_of
 from berth.stacks.notices import say
 from berth.stacks.platforms import Platform
 from berth.stacks.policies.settings import judge_environment
@@ -47,14 +48,13 @@ async def environment(stack: str, settings: EnvironmentSettings, file: StackFile
     occupants: dict[str, list[str]] = {}
     for its in resolved.every:
         occupants.setdefault(its.worker.pool, []).append(its.name)
-    manifest = dranet_manifest(stack, settings, file)
+    manifests = manifests_of(stack, settings, file)
     platform = await _platform(stack, settings, resolved, occupants, file)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    operators = install(
-        Wanted(settings, resolved.pools, occupants, resource_api, platform.kubeconfig, manifest), on_nodes
-    )
+    site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
+    operators = install(settings.operators, site, on_nodes)
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
     ranks = [KubernetesObject(each["metadata"]["name"], each, of_cluster) for each in priority_classes()]
     # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.

@@ -15,7 +15,7 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
-from berth.components.operators.settings import KubeRaySettings
+from berth.components.operators import KubeRaySettings
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
