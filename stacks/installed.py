@@ -1,4 +1,4 @@
-"""Installation of an environment's operators, and the file of objects that DraNet may come from."""
+"""Operators that an environment's program installs on its cluster, and the objects that DraNet's file has."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pulumi
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
 from berth.components.operators import Installation, OperatorsSettings, Site
-from berth.stacks.load import SettingsError
-from berth.stacks.manifest_file import ManifestError, read
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import StackFile, project
+from berth.stacks.load import Environment, SettingsError
+from berth.stacks.manifest_file import read
+from berth.stacks.stack_file import project
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
-    """Register the operators that a cluster needs, and return their components.
+    """Install the operators that a cluster needs, and return their components.
 
     Args:
         operators: settings of the operators.
         site: the cluster.
-        on_nodes: options with the kubernetes provider, and with what has to be there before.
+        on_nodes: options with the kubernetes provider, and with the resources that must exist before.
     """
     installed: dict[type, pulumi.Resource] = {}
     for operator in operators.on(site):
@@ -32,22 +32,17 @@ def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceO
     return list(installed.values())
 
 
-def manifests_of(stack: str, settings: EnvironmentSettings, file: StackFile | None) -> Mapping[str, Sequence[Manifest]]:
-    """Return the objects of operators that come from a file, by the operator's setting.
-
-    Args:
-        stack: the stack's name.
-        settings: settings of the environment.
-        file: the stack's file, for lines in errors.
+def manifests_of(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
+    """Return the objects of DraNet where a file has them; read before anything is registered.
 
     Raises:
-        SettingsError: a file cannot be used.
+        SettingsError: the file cannot be used.
     """
-    source, path = settings.operators.dranet.source, settings.operators.dranet.manifest
-    if source != "manifest" or path is None:
+    dranet = loaded.settings.operators.dranet
+    if dranet.source != "manifest" or dranet.manifest is None:
         return {}
     try:
-        return {"dranet": read(project() / Path(path).expanduser())}
-    except ManifestError as error:
+        return {"dranet": read(project() / Path(dranet.manifest).expanduser())}
+    except BadInputError as error:
         problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
-        raise SettingsError(stack, [problem], file) from None
+        raise SettingsError(loaded.stack, [problem], loaded.file) from None

@@ -11,6 +11,7 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.errors import BerthError
 from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
 
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 What = Literal["RayCluster", "RayService", "running RayJob", "ended RayJob"]
 
 
-class NotReadyError(Exception):
-    """Not all is as it should be in time. Each has been reported as an error of its own resource."""
+class NotReadyError(BerthError):
+    """Resources that are not ready in time; each is reported as an error of its own already."""
+
+    def __init__(self) -> None:
+        super().__init__("not everything is ready in time")
 
 
 @dataclass(frozen=True)

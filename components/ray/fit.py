@@ -113,11 +113,11 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
         )
     machine = pools[cluster.worker.pool].settings.machine
     cuda = _TAG_CUDA.search(cluster.image)
-    major, minor = machine.series.oldest_cuda
+    major, minor = machine.gpu.oldest_cuda
     if cuda and cluster.worker.gpus and (int(cuda[1]), int(cuda[2])) < (major, minor):
         yield Problem(
             (*path, "image"),
-            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu_product} of pool"
+            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu.product} of pool"
             f" {cluster.worker.pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
         )
 
@@ -152,7 +152,7 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
     if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
         return None
     have = plain(round(pool.offer.memory_gib, 1))
-    gpu = pool.settings.machine.gpu_product
+    gpu = pool.settings.machine.gpu.product
     message = (
         f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi"
         f"{pool.profile.memory_note}"

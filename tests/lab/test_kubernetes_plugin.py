@@ -1,8 +1,9 @@
 """The stand-in kubernetes plugin held to what the real one does.
 
-`programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it planned, recorded and
-said is here as expected values. Where the recordings themselves are beside the clone, whole states are compared too.
-RayClusters become ready by a status that the tests write: what is under test is the plugin, not the operator.
+`programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it
+planned, recorded and said is here as expected values. Where the recordings themselves are beside
+the clone, whole states are compared too. RayClusters become ready by a status that the tests write:
+what is under test is the plugin, not the operator.
 """
 
 from __future__ import annotations
@@ -119,7 +120,9 @@ def make_project(lab: Lab, folder: Path, stack: str) -> Project:
 
 @pytest.fixture(scope="module")
 def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab with what the program stands on: RayClusters, and a node that may be labelled and takes no pods."""
+    """The lab with what the program stands on: RayClusters, and a node that may be labelled and
+    takes no pods.
+    """
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "spec": {"unschedulable": True}}
     needed = tmp_path_factory.mktemp("needed") / "node.json"
     needed.write_text(json.dumps(node))
@@ -301,8 +304,8 @@ def test_release_in_the_state(replay: dict[str, Any]) -> None:
 
 
 def test_replacement_of_an_autonamed_object_is_created_first(replay: dict[str, Any]) -> None:
-    said = replay["up update"]
-    assert said.index("ConfigMap cm created replacement") < said.index("ConfigMap cm replaced")
+    output = replay["up update"]
+    assert output.index("ConfigMap cm created replacement") < output.index("ConfigMap cm replaced")
     old, new = (resources(replay[key])["cm"]["id"] for key in ("state", "state updated"))
     assert old != new
     assert re.fullmatch(r"rec/cm-[0-9a-f]{8}", new)
@@ -329,20 +332,20 @@ def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str,
     assert managers == {resources(replay["state"])["ray"]["outputs"]["__fieldManager"]}
 
 
-def failed(said: str, name: str) -> str:
+def failed(output: str, name: str) -> str:
     """What the diagnostics say of one resource."""
-    text = said.partition("Diagnostics:\n")[2]
+    text = output.partition("Diagnostics:\n")[2]
     found = re.search(rf"\({name}\):\n(.*?)(?=\n  \S+ \(|\nResources:)", text, re.DOTALL)
-    assert found, f"nothing of {name} in:\n{said}"
+    assert found, f"nothing of {name} in:\n{output}"
     return found.group(1)
 
 
 def test_an_object_that_is_there_already(replay: dict[str, Any]) -> None:
     urn = f"urn:pulumi:{STACK}::contract::kubernetes:core/v1:Namespace::dup"
-    said = failed(replay["errors"], "dup")
-    assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in said
-    assert "The resource already exists in the cluster. This can happen when:" in said
-    assert "set upsertExistingObjects on the provider" in said
+    output = failed(replay["errors"], "dup")
+    assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in output
+    assert "The resource already exists in the cluster. This can happen when:" in output
+    assert "set upsertExistingObjects on the provider" in output
 
 
 def test_an_object_that_the_server_refuses(replay: dict[str, Any]) -> None:
@@ -419,7 +422,7 @@ def diagnostics(text: str) -> dict[str, str]:
     """Diagnostics that a run prints at its end, as one line by the resource's name."""
     body = text.partition("Diagnostics:\n")[2].partition("\nResources:")[0]
     found = re.findall(r"^  \S+ \(([\w-]+)\):\n(.*?)(?=^  \S+ \([\w-]+\):$|\Z)", body, re.MULTILINE | re.DOTALL)
-    return {name: " ".join(said.split()) for name, said in found}
+    return {name: " ".join(output.split()) for name, output in found}
 
 
 def differences(text: str) -> dict[str, list[str]]:
@@ -448,9 +451,9 @@ def test_a_failed_update_agrees_with_the_recorded_one(replay: dict[str, Any]) ->
     assert ours["rct"] == theirs["rct"]
     after = diagnostics(recorded("8-up-after-drift.txt"))
     assert diagnostics(replay["up after drift"])["rct"] == after["rct"]
-    for file, said in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
+    for file, output in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
         summary = recorded(file).partition("\nResources:\n")[2].partition("\n\n")[0]
-        assert replay[said].partition("\nResources:\n")[2].partition("\n\n")[0] == summary, file
+        assert replay[output].partition("\nResources:\n")[2].partition("\n\n")[0] == summary, file
 
 
 @needs_recordings
@@ -495,7 +498,9 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects' names."""
+    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
+    names.
+    """
     theirs = resources(recorded)
     for name, mine in resources(ours).items():
         if name not in {"ns", "dc", "rct", "ray", "rel", "sec", "cm"}:

@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import ClassVar, Literal
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.hardware import mig
-from berth.components.hardware.machines import Machine
+from berth.components.hardware.facts import Machine, mig_memory_gib
 from berth.components.hardware.names import GPU, GPU_RESOURCE, MIG, MIG_LABEL
 from berth.components.sharing.modes.mode import Mode
 
@@ -80,13 +79,13 @@ class Mig(Mode):
 
     def problem(self, machine: Machine) -> str:
         """Return the reason why GPUs of this machine type cannot have the instances."""
-        instances = mig.INSTANCES.get(machine.accelerator)
-        if instances is None:
-            return f"{machine.gpu_product} ({machine.name}) has no MIG; share it by time-slicing or MPS"
+        instances = machine.gpu.mig
+        if not instances:
+            return f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing or MPS"
         if self.profile in instances:
             return ""
         return (
-            f"{machine.gpu_product} has no MIG profile {self.profile}{did_you_mean(self.profile, instances)};"
+            f"{machine.gpu.product} has no MIG profile {self.profile}{did_you_mean(self.profile, instances)};"
             f" it has {', '.join(instances)}"
         )
 
@@ -102,12 +101,12 @@ class Mig(Mode):
 
     def per_gpu(self, machine: Machine) -> int:
         """Return the number of instances of one GPU."""
-        return mig.INSTANCES[machine.accelerator][self.profile]
+        return machine.gpu.mig[self.profile]
 
     def memory_gib(self, machine: Machine) -> Decimal:
         """Return the memory of one instance."""
         del machine
-        return Decimal(mig.memory_gib(self.profile))
+        return Decimal(mig_memory_gib(self.profile))
 
     def feature_labels(self, machine: Machine) -> dict[str, str]:
         """Return the labels that GPU feature discovery and the MIG manager give a node."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from berth.components.core.settings import Settings
-from berth.components.hardware.machines import Machine
+from berth.components.hardware.facts import Machine
 from berth.components.hardware.names import GPU, GPU_RESOURCE
 
 
@@ -132,7 +132,7 @@ class Mode(Settings):
 
     def memory_gib(self, machine: Machine) -> Decimal:
         """Return the GPU memory of one device."""
-        return Decimal(machine.gpu_memory_gib) / self.per_gpu(machine)
+        return Decimal(machine.gpu.memory_gib) / self.per_gpu(machine)
 
     def feature_labels(self, machine: Machine) -> dict[str, str]:
         """Return the labels that GPU feature discovery gives a node."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from berth.components.hardware.machines import Machine
+from berth.components.hardware.facts import Machine
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes.mode import Mode
 

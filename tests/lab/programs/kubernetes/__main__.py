@@ -1,6 +1,7 @@
 """The resources whose handling by the real kubernetes plugin is recorded, in three steps.
 
-Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's kubeconfig; `node` names a
+Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's
+    kubeconfig; `node` names a
 node that may be labelled; `state` is what the RayCluster's `.status.state` is waited for to be.
 """
 

@@ -43,7 +43,7 @@ def node(world: World, pool: Pool) -> None:
     }
     if machine.gpus:
         labels |= {
-            "cloud.google.com/gke-accelerator": machine.accelerator,
+            "cloud.google.com/gke-accelerator": machine.gpu.accelerator,
             "cloud.google.com/gke-accelerator-count": str(machine.gpus),
         }
         if not settings.by_operator and not settings.by_dra:
@@ -99,7 +99,7 @@ def check(world: World, pools: dict[str, Pool]) -> None:
 @pytest.mark.parametrize("stack", ["Pulumi.lab.yaml", "Pulumi.dev.yaml", "gallery/Pulumi.mixed.yaml"])
 def test_every_pool_of_a_shipped_stack_offers_what_its_settings_say(world: World, stack: str) -> None:
     file = stack_file.read(STACKS / stack)
-    settings = load("test", file.settings, file)
+    settings = load("test", file.settings, file).settings
     assert isinstance(settings, EnvironmentSettings)
     del world.cluster.objects["nodes"]["cpu"]
     check(world, lay_out(world, settings))
@@ -123,6 +123,6 @@ def test_a_tainted_pool_offers_what_its_profile_says_beside_one_of_gkes(world: W
         "whole": {"machineType": "a4-highgpu-8g", "nodes": 1, "gpuManagement": "operator"},
     }
     given = {"project": "berth-lab", "zone": "us-central1-b", "sharing": {"any": profile}, "pools": pools}
-    settings = load("test", {"environment": given}, None)
+    settings = load("test", {"environment": given}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     check(world, lay_out(world, settings))
