@@ -34,7 +34,7 @@ from berth.components.operators.operator import (
     Site,
     namespace_of,
 )
-from berth.components.plan.fleet import NodePool
+from berth.components.plan.fleet import PlannedPool
 from berth.components.sharing import Pools
 
 SYSTEM_NAMESPACE = "kube-system"
@@ -107,7 +107,7 @@ class DraNetInputs(Operator):
         return pool.rdma == "networks"
 
     @classmethod
-    def serves_planned(cls, pool: NodePool) -> bool:
+    def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether a plan's pool has RDMA NICs."""
         return has_nics(pool)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from berth.components.operators.settings import OPERATORS
 from berth.components.plan.effect import Effect, Level
-from berth.components.plan.fleet import Fleet
+from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 
@@ -22,7 +22,7 @@ _QUIET = (
 """Inputs of a release whose change restarts nothing."""
 
 
-def of_release(step: Step, fleet: Fleet) -> list[Effect]:
+def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a Helm release."""
     if step.old is None:
         return []
@@ -41,7 +41,7 @@ def of_release(step: Step, fleet: Fleet) -> list[Effect]:
     return [Effect(Level.DESTROYS, f"release {step.name} is removed{again}, with everything that it installed")]
 
 
-def of_daemon_set(step: Step, fleet: Fleet) -> list[Effect] | None:
+def of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect] | None:
     """Return the effects of a change of an operator's DaemonSet; None for another DaemonSet."""
     metadata = (step.old.inputs.get("metadata") if step.old else None) or {}
     for operator in OPERATORS:

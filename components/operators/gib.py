@@ -23,7 +23,7 @@ from berth.components.hardware import versions
 from berth.components.operators.driver_installer import installer_daemon_set
 from berth.components.operators.operator import Object, Operator, Part, Site
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet, NodePool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 from berth.components.sharing import Pools
@@ -80,7 +80,7 @@ class GibInputs(Operator):
         return pool.rdma != "none"
 
     @classmethod
-    def serves_planned(cls, pool: NodePool) -> bool:
+    def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether a plan's pool has RDMA NICs."""
         return has_nics(pool)
 
@@ -95,7 +95,7 @@ class GibInputs(Operator):
         yield Object(NAME, installer(self.settings, self.served(self.pools)))
 
     @classmethod
-    def effects(cls, step: Step, fleet: Fleet, changed: Sequence[str]) -> list[Effect]:
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
         """Return the effects of a change of the DaemonSet."""
         if step.operation == "delete":
             text = "gIB stays on the nodes that have it; nodes that come later have none, and NCCL fails there"
@@ -112,7 +112,7 @@ class GibInputs(Operator):
         return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
 
 
-def has_nics(pool: NodePool) -> bool:
+def has_nics(pool: PlannedPool) -> bool:
     """Return whether a plan's pool has RDMA NICs."""
     network = pool.settings.get("networkConfig") or {}
     return bool(network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile"))

@@ -30,7 +30,7 @@ from berth.components.operators.operator import (
     Site,
     namespace_of,
 )
-from berth.components.plan.fleet import NodePool
+from berth.components.plan.fleet import PlannedPool
 from berth.components.sharing import Pools
 
 
@@ -81,7 +81,7 @@ class GpuDraInputs(Operator):
         return pool.by_dra
 
     @classmethod
-    def serves_planned(cls, pool: NodePool) -> bool:
+    def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether the GPUs of a plan's pool are claimed."""
         return pool.labels.get(CLAIMED_LABEL) == "true"
 

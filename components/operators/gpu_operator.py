@@ -34,7 +34,7 @@ from berth.components.operators.operator import (
     namespace_of,
 )
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet, NodePool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 from berth.components.sharing import KEEPS, Occupants, Pools, config_change, config_map, of_configs
@@ -112,12 +112,12 @@ class GpuOperatorInputs(Operator):
         return pool.by_operator
 
     @classmethod
-    def serves_planned(cls, pool: NodePool) -> bool:
+    def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether the operator serves the GPUs of a plan's pool."""
         return pool.by_operator
 
     @classmethod
-    def pools_of(cls, fleet: Fleet) -> list[str]:
+    def pools_of(cls, fleet: PlannedFleet) -> list[str]:
         """Return the pools that the operator serves; on an existing cluster those with GPUs in use."""
         if fleet.before:
             return super().pools_of(fleet)
@@ -173,7 +173,7 @@ class GpuOperatorInputs(Operator):
         return chosen
 
     @classmethod
-    def effects(cls, step: Step, fleet: Fleet, changed: Sequence[str]) -> list[Effect]:
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
         """Return the effects of a change of the release."""
         if step.operation != "update":
             return super().effects(step, fleet, changed)
@@ -203,7 +203,7 @@ def _plugin_config(values: Values) -> Mapping[str, Any]:
     return dict((values.get("devicePlugin") or {}).get("config") or {})
 
 
-def _of_configs(old: Values, new: Values, fleet: Fleet, served: Sequence[str]) -> list[Effect]:
+def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]) -> list[Effect]:
     """Return the effects on pools whose nodes read another config than before."""
     before, after = old.get("data") or {}, new.get("data") or {}
     effects = []

@@ -16,7 +16,7 @@ from berth.components.core.types import NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.effect import Effect, Level, sitting_on
-from berth.components.plan.fleet import Fleet, NodePool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Step
 from berth.components.sharing import Occupants, Pools
 
@@ -167,13 +167,13 @@ class Operator(ABC):
         return {name: pool for name, pool in pools.items() if cls.serves(pool.settings)}
 
     @classmethod
-    def serves_planned(cls, pool: NodePool) -> bool:
+    def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether the operator serves a pool of a plan."""
         del pool
         return False
 
     @classmethod
-    def pools_of(cls, fleet: Fleet) -> list[str]:
+    def pools_of(cls, fleet: PlannedFleet) -> list[str]:
         """Return the pools that the operator serves; on an existing cluster all pools that are in use."""
         planned = fleet.before.items()
         return [name for name, pool in planned if cls.serves_planned(pool)] if planned else fleet.everywhere
@@ -191,7 +191,7 @@ class Operator(ABC):
         return ()
 
     @classmethod
-    def effects(cls, step: Step, fleet: Fleet, changed: Sequence[str]) -> list[Effect]:
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
         """Return the effects of a change of the release or DaemonSet.
 
         Args:
