@@ -191,6 +191,12 @@ class DeleteRequest(_Request):
     timeout: float
 
 
+def changed(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, Kind]:
+    """Return the keys that differ between two mappings, but for the engine's own, and how each differs."""
+    keys = sorted(key for key in old.keys() | new.keys() if not key.startswith("__") and old.get(key) != new.get(key))
+    return {key: Kind.ADD if key not in old else Kind.DELETE if key not in new else Kind.UPDATE for key in keys}
+
+
 class Engine(Protocol):
     """How a provider speaks to the user while it works."""
 
@@ -223,16 +229,7 @@ class Provider:
 
     def diff_config(self, request: DiffRequest) -> DiffResult:
         """Compare the provider's own settings; a replacement replaces everything made with it."""
-        changed = {key for key in request.old_inputs.keys() | request.news.keys() if not key.startswith("__")}
-        kinds = {}
-        for key in sorted(changed):
-            if key not in request.news:
-                kinds[key] = Kind.DELETE
-            elif key not in request.old_inputs:
-                kinds[key] = Kind.ADD
-            elif request.old_inputs[key] != request.news[key]:
-                kinds[key] = Kind.UPDATE
-        return DiffResult(kinds, input_diff=True)
+        return DiffResult(changed(request.old_inputs, request.news), input_diff=True)
 
     def configure(self, settings: Properties) -> None:
         """Take the settings over; called once, before any resource."""
