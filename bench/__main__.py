@@ -127,12 +127,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder, brought_up(Path(folder) / "lab") as lab:
         ratios = measure(lab, Path(folder))
     if arguments.json:
-        sys.stdout.write(json.dumps([asdict(each) | {"ratio": each.ratio} for each in ratios], indent=2) + "\n")
+        sys.stdout.write(json.dumps([asdict(entry) | {"ratio": entry.ratio} for entry in ratios], indent=2) + "\n")
         return 0
     table = Table("what", "seconds", "seconds", "ratio", "goal")
-    for each in ratios:
-        goal = "" if each.goal is None else f"≤ {each.goal}"
-        table.add_row(each.what, f"{each.a:.2f}", f"{each.b:.2f}", f"{each.ratio:.2f}", goal)
+    for item in ratios:
+        goal = "" if item.goal is None else f"≤ {item.goal}"
+        table.add_row(item.what, f"{item.a:.2f}", f"{item.b:.2f}", f"{item.ratio:.2f}", goal)
     Console().print(table)
     return 0
 

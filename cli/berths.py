@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from berth.cli.environment import Environment, NoSuchStackError, NotUpError, StatusError, brought_up
+from berth.cli.environment import Environment, NotUpError, brought_up, settings_of
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.proof.gpu_evidence import is_simulated
 from berth.components.ray.readiness import Key
 from berth.components.ray.suspension import is_suspended
 from berth.stacks import stack_file
-
-
-class BadInputError(StatusError):
-    """What was asked for can't be; the text says why and what mends it."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,7 @@ def find(name: str | None, stack: str | None) -> Berth:
 
 def _stack_with(name: str, environment: str) -> str | None:
     """The stack whose settings have a berth or cluster on an environment: an engineer's own, or the environment's."""
-    for stack in _readable():
-        settings = _settings(stack)
+    for stack, settings in _stacks().items():
         if stack == environment and name in _names_in(settings):
             return stack
         if _own_name(stack, settings) == name and settings["engineer"].get("environment") == environment:
@@ -170,7 +167,7 @@ def which(name: str | None, stack: str | None) -> Named:
         NoSuchStackError: no such stack.
     """
     if stack is not None:
-        settings = _settings(stack)
+        settings = settings_of(stack)
         own = _own_name(stack, settings)
         if name is None and own is None:
             known = _names_in(settings)
@@ -179,7 +176,7 @@ def which(name: str | None, stack: str | None) -> Named:
         return Named(name or str(own), stack)
     if name is None:
         raise BadInputError("say whose berth: NAME, or --stack STACK of an engineer's own stack")
-    stacks = {each: _settings(each) for each in _readable()}
+    stacks = _stacks()
     own_stacks = [each for each, settings in stacks.items() if _own_name(each, settings) == name]
     environments = [each for each, settings in stacks.items() if name in _names_in(settings)]
     found = [*own_stacks, *environments]
@@ -197,14 +194,9 @@ def which(name: str | None, stack: str | None) -> Named:
 
 def names(incomplete: str) -> list[str]:
     """For a shell's completion: engineers' ids and clusters' names of all stacks."""
-    stacks = {each: _settings(each) for each in _readable()}
+    stacks = _stacks()
     known = {each for settings in stacks.values() for each in _names_in(settings)} | _own_names(stacks)
     return sorted(each for each in known if each.startswith(incomplete))
-
-
-def stacks(incomplete: str) -> list[str]:
-    """For a shell's completion: stacks."""
-    return [each for each in stack_file.stack_names() if each.startswith(incomplete)]
 
 
 def _own_names(known: dict[str, dict[str, Any]]) -> set[str]:
@@ -226,23 +218,10 @@ def _names_in(settings: dict[str, Any]) -> list[str]:
     return [str(name) for part in parts if isinstance(part, dict) for name in part]
 
 
-def _settings(stack: str) -> dict[str, Any]:
-    path = stack_file.stack_path(stack)
-    if not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        raise NoSuchStackError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
-    try:
-        return stack_file.read(path).settings
-    except stack_file.StackFileError as error:
-        raise NoSuchStackError(str(error)) from None
-
-
-def _readable() -> list[str]:
-    found = []
+def _stacks() -> dict[str, dict[str, Any]]:
+    """Return the settings of all stacks whose file is YAML."""
+    settings = {}
     for stack in stack_file.stack_names():
-        try:
-            stack_file.read(stack_file.stack_path(stack))
-        except stack_file.StackFileError:
-            continue
-        found.append(stack)
-    return found
+        with contextlib.suppress(stack_file.StackFileError):
+            settings[stack] = stack_file.read(stack_file.stack_path(stack)).settings
+    return settings

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
-from berth.cli.environment import StatusError
 from berth.cli.kubectl import Kubectl, private_folder, write_private
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, within
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.readiness import reasons_of
 
@@ -36,12 +36,8 @@ _RETRY_SECONDS = 1.0
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
 
 
-class NotReadyError(StatusError):
-    """There is nothing to connect to; the text says why, and what mends it."""
-
-
 @dataclass(frozen=True)
-class Wanted:
+class Request:
     """What was asked for.
 
     Attributes:
@@ -100,24 +96,24 @@ def _assignments(variables: Mapping[str, str]) -> str:
     return "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
 
 
-def connect(wanted: Wanted) -> int:
+def connect(request: Request) -> int:
     """Forward ports until Ctrl-C; the exit code.
 
     Raises:
         BadInputError: no such berth, or a port that is taken.
-        NotReadyError: there is nothing to connect to.
+        BerthError: there is nothing to connect to.
         StatusError: the environment can't be asked.
         ClusterError: the API server can't be asked.
         KubectlError: kubectl is missing, or can't forward.
     """
-    berth = find(wanted.name, wanted.stack)
+    berth = find(request.name, request.stack)
     head = ready_head(berth)
-    ports = {DASHBOARD: _port(wanted.dashboard, DASHBOARD), CLIENT: _port(wanted.client, CLIENT)}
+    ports = {DASHBOARD: _port(request.dashboard, DASHBOARD), CLIENT: _port(request.client, CLIENT)}
     with private_folder() as folder:
         addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
         program = Kubectl(berth.environment.kubeconfig, folder)
         with contextlib.suppress(KeyboardInterrupt):
-            _forward(berth, head, program, addresses, as_json=wanted.as_json)
+            _forward(berth, head, program, addresses, as_json=request.as_json)
     err.print(f"disconnected from {berth.name}", markup=False)
     return 0
 
@@ -126,18 +122,18 @@ def ready_head(berth: Berth) -> Object:
     """The head pod of a berth that can be connected to.
 
     Raises:
-        NotReadyError: there is none; the text says why.
+        BerthError: there is none; the text says why.
         ClusterError: the API server can't be asked.
     """
     condition = condition_of(berth.cluster)
     if asleep := berth.asleep():
-        raise NotReadyError(asleep)
+        raise BerthError(asleep)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(berth.api, berth.key) or [str(condition)]
-        raise NotReadyError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
+        raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]):
-        raise NotReadyError(
+        raise BerthError(
             f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
             f" (berth connect {berth.name} --print shows what it would do)"
         )
@@ -177,7 +173,7 @@ def read_token(berth: Berth) -> str | None:
     """Ray's token of a berth; None for one without.
 
     Raises:
-        NotReadyError: KubeRay has not made it yet.
+        BerthError: KubeRay has not made it yet.
         ClusterError: it may not be read.
     """
     name = token_secret(berth.cluster)
@@ -185,9 +181,7 @@ def read_token(berth: Berth) -> str | None:
         return None
     secret = berth.api.get(f"{within(berth.namespace, SECRETS)}/{name}")
     if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
-        raise NotReadyError(
-            f"the operator has not made the token of {berth.name} yet (Secret {berth.namespace}/{name})"
-        )
+        raise BerthError(f"the operator has not made the token of {berth.name} yet (Secret {berth.namespace}/{name})")
     return base64.b64decode(secret["data"][TOKEN_KEY]).decode()
 
 
@@ -289,7 +283,7 @@ def _next_head(berth: Berth) -> Object:
     """The head, once there is one that is ready; why there is none is said whenever that changes.
 
     Raises:
-        NotReadyError: the berth is suspended or gone: nothing comes by itself.
+        BerthError: the berth is suspended or gone: nothing comes by itself.
     """
     told = ""
     namespace, name = berth.key
@@ -301,9 +295,9 @@ def _next_head(berth: Berth) -> Object:
             clusters, heads, why = [{"spec": {}}], [], str(error)
         else:
             if not clusters:
-                raise NotReadyError(f"{berth.name} is gone")
+                raise BerthError(f"{berth.name} is gone")
             if asleep := berth.asleep(clusters[0]):
-                raise NotReadyError(asleep)
+                raise BerthError(asleep)
             why = (why_not_ready(heads[0], "head") or "") if heads else "there is no head pod yet"
             if heads and not why:
                 return heads[0]
@@ -313,7 +307,7 @@ def _next_head(berth: Berth) -> Object:
         time.sleep(_RETRY_SECONDS)
 
 
-def print_by_hand(wanted: Wanted) -> int:
+def print_commands(request: Request) -> int:
     """Print the commands that do the same; the exit code.
 
     Raises:
@@ -321,8 +315,8 @@ def print_by_hand(wanted: Wanted) -> int:
         StatusError: the environment can't be asked.
         ClusterError: the API server can't be asked.
     """
-    berth = find(wanted.name, wanted.stack)
-    addresses = Addresses(wanted.dashboard or DASHBOARD, wanted.client or CLIENT, None)
+    berth = find(request.name, request.stack)
+    addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, None)
     secret = token_secret(berth.cluster)
     lines = [
         "umask 077",
@@ -338,7 +332,7 @@ def print_by_hand(wanted: Wanted) -> int:
     ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
     lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
     lines.append(addresses.submit)
-    if wanted.as_json:
+    if request.as_json:
         print_json({"name": berth.name, "namespace": berth.namespace, "commands": lines})
     else:
         out.print("\n".join(lines), markup=False)

@@ -1,20 +1,20 @@
-"""The two streams: what was asked for goes to stdout, everything else to stderr."""
+"""The two streams: results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
-import typer
 from rich.console import Console
+from rich.markup import escape
 
-BAD_INPUT = 2
-"""Exit code where the input is wrong and nothing was done."""
+from berth.components.core.errors import BadInputError, BerthError
 
 _COLUMNS_OF_NO_TERMINAL = 140
-"""How wide a table may be in a file or a CI's log: rich would take 80 there, which cuts names in two."""
+"""Width of tables in a file or a CI log: rich's 80 columns would cut names in two."""
 
 
 def _console(*, stderr: bool) -> Console:
@@ -28,20 +28,40 @@ out = _console(stderr=False)
 err = _console(stderr=True)
 
 
+class ProblemsError(BadInputError):
+    """Problems in a stack's settings, shown as `berth check` shows them.
+
+    Attributes:
+        stack: the stack.
+        lines: one line for each problem.
+    """
+
+    def __init__(self, stack: str, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.stack, self.lines = stack, list(lines)
+
+
 def print_json(value: Any) -> None:
     """Print a value for programs: JSON, whatever the terminal."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """Say on stderr what is wrong and end.
-
-    Raises:
-        Exit: always.
-    """
-    err.print(f"[bold red]error:[/] {_escape(message)}")
-    raise typer.Exit(code)
+def print_problems(stack: str, lines: Sequence[str]) -> None:
+    """Print the problems in a stack's settings to stderr."""
+    err.print(f"[bold red]✗[/] {stack}")
+    for line in lines:
+        err.print(f"  {line}", markup=False)
 
 
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")
+def print_warnings(warnings: Sequence[str]) -> None:
+    """Print warnings to stderr."""
+    for warning in warnings:
+        err.print(f"warning: {warning}", markup=False, style="yellow")
+
+
+def print_error(error: BerthError) -> None:
+    """Print an error to stderr."""
+    if isinstance(error, ProblemsError):
+        print_problems(error.stack, error.lines)
+    else:
+        err.print(f"[bold red]error:[/] {escape(str(error))}")

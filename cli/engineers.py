@@ -15,13 +15,12 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.berths import Berth, find
 from berth.cli.check import check
-from berth.cli.console import BAD_INPUT, err, out, print_json
-from berth.cli.environment import NotUpError, StatusError
+from berth.cli.console import err, out, print_json
 from berth.cli.stack_edit import EditError, with_entry, without_entry
-from berth.components.cluster.api import ClusterError
 from berth.components.core.bounds import Bounds
+from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.plan.effect import counted
@@ -359,9 +358,9 @@ def _takes_away(stack: str, name: str) -> str:
     try:
         berth = find(name, stack)
         pods = berth.pods()
-    except (BadInputError, NotUpError):
+    except BadInputError:
         return f"{text}; it is not up"
-    except (StatusError, ClusterError) as error:
+    except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
     return f"{text}: {_standing(berth, len(pods))}"
 

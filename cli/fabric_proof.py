@@ -15,13 +15,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, brought_up
-from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS, BadInputError
+from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS
 from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
-from berth.components.core.types import parse_duration, parse_quantity
+from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof.cuda_vector_add import RUN_LABEL
@@ -32,7 +34,7 @@ from berth.components.proof.fabric.verdicts import Threshold, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, berth_on, load
+from berth.stacks.load import berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment
 
@@ -90,8 +92,8 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a person asks for.
+class Request:
+    """A fabric proof to run.
 
     Attributes:
         stack: an environment's stack or an engineer's.
@@ -108,7 +110,7 @@ class Asked:
     keep: bool
 
 
-def verify_fabric(asked: Asked) -> Proof:
+def verify_fabric(request: Request) -> Proof:
     """Verify, and clean up whatever happens.
 
     Raises:
@@ -116,12 +118,12 @@ def verify_fabric(asked: Asked) -> Proof:
         NoSuchStackError: no such stack.
         NotUpError: the environment is not up.
         StatusError: Pulumi can't be asked.
-        ClusterError: the API server can't be asked.
+        ClusterError: the API server can't be request.
     """
-    seconds, max_bytes = _seconds(asked.timeout), _bytes(asked.max_size)
-    environment = brought_up(asked.stack)
-    resolved = _resolved(asked.stack, environment)
-    settings = _choose(asked, environment, resolved)
+    seconds, max_bytes = seconds_of(request.timeout), _bytes(request.max_size)
+    environment = brought_up(request.stack)
+    resolved = _resolved(request.stack, environment)
+    settings = _choose(request, environment, resolved)
     expected = expected_of(settings, resolved.pools[settings.worker.pool])
     given = settings.nccl.min_bus_bandwidth
     machine = resolved.pools[settings.worker.pool].settings.machine
@@ -132,7 +134,7 @@ def verify_fabric(asked: Asked) -> Proof:
         threshold=threshold_of(machine, expected.nics, None if given is None else float(given)),
         resource_api=environment.contract.resource_api,
         run=secrets.token_hex(3),
-        timeout=asked.timeout,
+        timeout=request.timeout,
         seconds=seconds,
         max_bytes=max_bytes,
         report=lambda text: err.print(f"{settings.name}: {text}", markup=False),
@@ -140,9 +142,9 @@ def verify_fabric(asked: Asked) -> Proof:
     try:
         found = run.prove()
     finally:
-        _say_kept(run) if asked.keep else _clean_up(run)
+        _say_kept(run) if request.keep else _clean_up(run)
     return Proof(
-        asked.stack, environment.stack, settings.name, run.namespace, run.run, asked.keep, run.threshold, found
+        request.stack, environment.stack, settings.name, run.namespace, run.run, request.keep, run.threshold, found
     )
 
 
@@ -216,13 +218,6 @@ def save(proof: Proof, folder: Path | None) -> list[Path]:
     return [evidence, page]
 
 
-def _seconds(timeout: str) -> int:
-    try:
-        return parse_duration(timeout)
-    except ValueError as error:
-        raise BadInputError(f"--timeout: {error}") from None
-
-
 def _bytes(max_size: str | None) -> int:
     if max_size is None:
         return 0
@@ -237,29 +232,26 @@ def _bytes(max_size: str | None) -> int:
 
 def _resolved(stack: str, environment: Environment) -> Resolved:
     """The RayClusters of the stack, complete."""
-    try:
-        file = stack_file.read(stack_file.stack_path(stack))
-        settings = load(stack, file.settings, file)
-        if isinstance(settings, EngineerSettings):
-            return berth_on(stack, settings, environment.contract, file)
-        return resolve_environment(settings)
-    except (SettingsError, stack_file.StackFileError) as error:
-        raise BadInputError(str(error)) from None
+    file = stack_file.read(stack_file.stack_path(stack))
+    settings = load(stack, file.settings, file)
+    if isinstance(settings, EngineerSettings):
+        return berth_on(stack, settings, environment.contract, file)
+    return resolve_environment(settings)
 
 
-def _choose(asked: Asked, environment: Environment, resolved: Resolved) -> RayClusterSettings:
+def _choose(request: Request, environment: Environment, resolved: Resolved) -> RayClusterSettings:
     by_name = {each.name: each for each in (*resolved.clusters, *resolved.berths)}
-    own = environment.stack != asked.stack
-    if asked.cluster is not None:
-        if asked.cluster in by_name:
-            return by_name[asked.cluster]
+    own = environment.stack != request.stack
+    if request.cluster is not None:
+        if request.cluster in by_name:
+            return by_name[request.cluster]
         if own:
             raise BadInputError(
-                f"stack {asked.stack} is an engineer's and has only {_names(by_name)}; for another RayCluster of environment"
-                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {asked.cluster}"
+                f"stack {request.stack} is an engineer's and has only {_names(by_name)}; for another RayCluster of environment"
+                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {request.cluster}"
             )
-        guess = did_you_mean(asked.cluster, by_name) or f"; there are {_names(by_name)}"
-        raise BadInputError(f"environment {environment.stack} has no RayCluster {asked.cluster!r}{guess}")
+        guess = did_you_mean(request.cluster, by_name) or f"; there are {_names(by_name)}"
+        raise BadInputError(f"environment {environment.stack} has no RayCluster {request.cluster!r}{guess}")
     few = resolved.berths if own else resolved.clusters or resolved.berths
     if len(few) == 1:
         return few[0]

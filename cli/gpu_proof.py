@@ -13,25 +13,22 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, brought_up
 from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.types import parse_duration
 from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
 from berth.components.proof.gpu_evidence import Verdict
 from berth.components.proof.gpu_run import GpuRun, PoolProof
 from berth.components.sharing import Pool, offered
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, berth_on, load
+from berth.stacks.load import berth_on, load
 from berth.stacks.settings.engineer import EngineerSettings
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
-
-
-class BadInputError(Exception):
-    """What was asked for can't be verified; the text says why and what mends it."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,7 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
         StatusError: Pulumi can't be asked.
         ClusterError: the API server can't be asked.
     """
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise BadInputError(f"--timeout: {error}") from None
+    seconds = seconds_of(timeout)
     environment = brought_up(stack)
     chosen = _choose(stack, environment, pools)
     run = GpuRun(
@@ -137,13 +131,10 @@ def _others(pools: Iterable[Pool]) -> str:
 def _pool_of_engineer(stack: str, environment: Environment) -> str:
     """The pool of the workers of an engineer's stack."""
     file = stack_file.read(stack_file.stack_path(stack))
-    try:
-        settings = load(stack, file.settings, file)
-        if not isinstance(settings, EngineerSettings):
-            raise BadInputError(f"stack {stack} is no engineer's")
-        return berth_on(stack, settings, environment.contract, file).berths[0].worker.pool
-    except SettingsError as error:
-        raise BadInputError(str(error)) from None
+    settings = load(stack, file.settings, file)
+    if not isinstance(settings, EngineerSettings):
+        raise BadInputError(f"stack {stack} is not an engineer's")
+    return berth_on(stack, settings, environment.contract, file).berths[0].worker.pool
 
 
 def _clean_up(run: GpuRun) -> None:

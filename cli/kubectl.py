@@ -14,12 +14,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from berth.components.core.errors import BerthError
+
 _END_SECONDS = 5
 _EXEC_SECONDS = 30
-
-
-class KubectlError(Exception):
-    """kubectl is missing, or ends with an error; the text is its own."""
 
 
 @contextlib.contextmanager
@@ -48,11 +46,11 @@ class Kubectl:
             folder: a private one, which lives as long as this.
 
         Raises:
-            KubectlError: kubectl is not installed.
+            BerthError: kubectl is not installed.
         """
         found = shutil.which("kubectl")
         if found is None:
-            raise KubectlError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")
+            raise BerthError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")
         file = folder / "kubeconfig"
         write_private(file, kubeconfig)
         self._command = [found, "--kubeconfig", str(file)]
@@ -61,7 +59,7 @@ class Kubectl:
         """Run a command in a container; what it prints.
 
         Raises:
-            KubectlError: it can't be run, or fails, or takes too long.
+            BerthError: it can't be run, or fails, or takes too long.
         """
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         try:
@@ -74,10 +72,10 @@ class Kubectl:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise KubectlError(f"no answer from {namespace}/{pod} within {_EXEC_SECONDS} s") from None
+            raise BerthError(f"no answer from {namespace}/{pod} within {_EXEC_SECONDS} s") from None
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"kubectl exec ended with {done.returncode}"]
-            raise KubectlError(lines[-1].removeprefix("error: "))
+            raise BerthError(lines[-1].removeprefix("error: "))
         return done.stdout
 
     @contextlib.contextmanager
@@ -110,7 +108,7 @@ def kubectl(kubeconfig: str) -> Iterator[Kubectl]:
     """Kubectl on a cluster, its credentials gone when this is left.
 
     Raises:
-        KubectlError: kubectl is not installed.
+        BerthError: kubectl is not installed.
     """
     with private_folder() as folder:
         yield Kubectl(kubeconfig, folder)

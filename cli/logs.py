@@ -7,24 +7,20 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.berths import Berth, find
 from berth.cli.console import err
-from berth.cli.environment import StatusError
 from berth.cli.operator_log import operator_lines
 from berth.cli.running import HEAD_CONTAINER
 from berth.components.cluster.api import PODS, Object, within
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.errors import BadInputError, BerthError
 from berth.components.plan.effect import counted
 
 WORKER_CONTAINER = "ray-worker"
 
 
-class NoLogError(StatusError):
-    """There is no log; the text says why."""
-
-
 @dataclass(frozen=True)
-class Wanted:
+class Selection:
     """Which log, and how much of it.
 
     Attributes:
@@ -36,8 +32,8 @@ class Wanted:
     """
 
     worker: int | None = None
-    operator: bool = False
     tail: int | None = None
+    operator: bool = False
     previous: bool = False
     follow: bool = False
 
@@ -48,31 +44,31 @@ class Wanted:
         return {key: "true" for key, value in asked.items() if value}
 
 
-def logs(name: str | None, stack: str | None, wanted: Wanted) -> int:
+def logs(name: str | None, stack: str | None, selection: Selection) -> int:
     """Print a log; the exit code.
 
     Raises:
         BadInputError: no such berth or worker.
-        NoLogError: there is no log.
+        BerthError: there is no log.
         StatusError: its environment can't be asked.
         ClusterError: the API server can't be asked.
     """
     berth = find(name, stack)
-    if wanted.operator:
-        lines: Iterable[str] = operator_lines(berth, wanted.query)
-        if wanted.tail is not None and not wanted.follow:
-            lines = deque(lines, maxlen=wanted.tail)
+    if selection.operator:
+        lines: Iterable[str] = operator_lines(berth, selection.query)
+        if selection.tail is not None and not selection.follow:
+            lines = deque(lines, maxlen=selection.tail)
         return _print(lines)
-    pod = choose(berth, wanted.worker)
+    pod = choose(berth, selection.worker)
     name = pod["metadata"]["name"]
     if berth.is_simulated(pod):
-        raise NoLogError(f"pod {name} is on a simulated node: its containers never run and have no log")
-    container = HEAD_CONTAINER if wanted.worker is None else WORKER_CONTAINER
+        raise BerthError(f"pod {name} is on a simulated node: its containers never run and have no log")
+    container = HEAD_CONTAINER if selection.worker is None else WORKER_CONTAINER
     if reason := why_not_ready(pod):
         err.print(f"note: {name}: {reason}", markup=False)
-    query = {"container": container, **wanted.query}
-    if wanted.tail is not None:
-        query["tailLines"] = str(wanted.tail)
+    query = {"container": container, **selection.query}
+    if selection.tail is not None:
+        query["tailLines"] = str(selection.tail)
     return _print(berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query))
 
 
@@ -81,15 +77,15 @@ def choose(berth: Berth, worker: int | None) -> Object:
 
     Raises:
         BadInputError: there is no such worker.
-        NoLogError: there is no head.
+        BerthError: there is no head.
         ClusterError: the API server can't be asked.
     """
     pods = berth.pods("worker" if worker else "head")
     if not pods and (asleep := berth.asleep()):
-        raise NoLogError(asleep)
+        raise BerthError(asleep)
     if worker is None:
         if not pods:
-            raise NoLogError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")
+            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")
         return pods[0]
     if worker > len(pods):
         raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}; there is no worker {worker}")

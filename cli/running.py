@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from berth.cli.berths import Berth
-from berth.cli.kubectl import Kubectl, KubectlError
+from berth.cli.kubectl import Kubectl
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.errors import BerthError
 from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
 
 HEAD_CONTAINER = "ray-head"
@@ -55,5 +56,5 @@ def running_on(berth: Berth, program: Kubectl) -> Running:
     try:
         answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, ["python", "-c", QUESTION])
         return Running(running_jobs(answer), len(pods))
-    except (KubectlError, ValueError) as error:
+    except (BerthError, ValueError) as error:
         return Running(pods=len(pods), unknown=str(error))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from berth.cli import workloads
 from berth.cli.console import err, out
-from berth.cli.environment import StatusError, brought_up
+from berth.cli.environment import brought_up
 from berth.cli.life import Life, age, life_of, moment, sentences
 from berth.cli.workloads import Job, Service
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
@@ -24,6 +24,7 @@ from berth.components.cluster.devices import NETWORK_PODS
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
 from berth.components.cluster.pods import is_ready
+from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.condition import condition_of, gpus_of
@@ -144,7 +145,7 @@ def fleet_of(stack: str) -> Fleet:
     try:
         fleet = observe(ClusterApi(up.kubeconfig), stack, up.contract)
     except ClusterError as error:
-        raise StatusError(f"stack {up.stack}: {error}") from None
+        raise BerthError(f"stack {up.stack}: {error}") from None
     if up.stack == stack:
         return fleet
     return fleet.of_stack(stack)

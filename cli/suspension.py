@@ -8,19 +8,18 @@ from typing import Any
 
 import typer
 
-from berth.cli.berths import BadInputError, Berth, find
+from berth.cli.arguments import seconds_of
+from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
 from berth.cli.kubectl import kubectl
 from berth.cli.life import EXTEND, expired, life_of, moment
 from berth.cli.running import Running, running_on
-from berth.components.core.types import parse_duration
+from berth.components.core.errors import FAILED, BadInputError
 from berth.components.ray import suspension
 from berth.components.ray.condition import condition_of
 
 LOST = 3
 """Exit code where work would be lost and nobody said that it may be; nothing was done."""
-
-FAILED = 1
 
 
 def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
@@ -32,7 +31,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
         KubectlError: kubectl is missing.
         ValueError: the timeout is no duration.
     """
-    seconds = parse_duration(timeout)
+    seconds = seconds_of(timeout)
     berth = find(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
         raise BadInputError(
@@ -59,7 +58,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
         ClusterError: the API server can't be asked.
         ValueError: the timeout is no duration.
     """
-    seconds = parse_duration(timeout)
+    seconds = seconds_of(timeout)
     berth = find(name, stack)
     condition = condition_of(berth.cluster)
     if not suspension.is_suspended(berth.cluster) and condition.state != "waking":

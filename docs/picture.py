@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from berth.cli.environment import StatusError
 from berth.cli.status import fleet_of, table
+from berth.components.core.errors import BerthError
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     console = Console(record=True, width=110, file=sys.stderr)
     try:
         console.print(table(fleet_of(given.stack)))
-    except StatusError as error:
+    except BerthError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     given.to.write_text(console.export_svg(title=f"berth status -s {given.stack}"), encoding="utf-8")

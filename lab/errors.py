@@ -1,25 +1,20 @@
-"""The lab's own error: what is wrong and what mends it, for people; never shown with a traceback."""
+"""Error of the lab: what is wrong and what fixes it, reported without a traceback."""
 
 from __future__ import annotations
 
-USAGE = 2
-"""Exit code when nothing was started: the request can't be carried out as it stands."""
+from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
 
-FAILED = 1
-"""Exit code when work began and failed."""
+__all__ = ["FAILED", "USAGE", "LabError", "quoted"]
+
+USAGE = BAD_INPUT
+"""Exit code of a request that cannot be carried out as it stands; nothing was started."""
 
 
-class LabError(Exception):
-    """Something that the person at the terminal can mend.
+class LabError(BerthError):
+    """Failure of the lab that the person at the terminal can fix."""
 
-    Attributes:
-        problem: what is wrong, and what happened because of it.
-        remedy: what to do about it.
-        code: the exit code of a command that ends with it (`USAGE` or `FAILED`).
-    """
 
-    def __init__(self, problem: str, remedy: str, *, code: int = FAILED) -> None:
-        super().__init__(f"{problem}\n{remedy}")
-        self.problem = problem
-        self.remedy = remedy
-        self.code = code
+def quoted(output: str, lines: int = 8) -> str:
+    """Return the last lines of a program's output, indented for an error's text."""
+    last = [line[:300] for line in output.splitlines() if line.strip()][-lines:]
+    return "\n".join(f"    {line}" for line in last) or "    (the output is empty)"

@@ -1,22 +1,38 @@
-"""Where one lab keeps its things: one folder in the clone, named to every lab process by `BERTH_LAB`."""
+"""Paths of one lab: a folder in the clone, which `BERTH_LAB` names to every process of the lab."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 ENVIRONMENT_VARIABLE = "BERTH_LAB"
 
 SIGN = "berth-lab"
-"""A file that tells a lab's folder from any other: nothing else is ever filled or removed."""
+"""File that marks a folder as a lab's; the lab fills and removes no folder without it."""
 
 CLONE = Path(__file__).resolve().parent.parent
 
 
+class _Folder(Protocol):
+    @property
+    def folder(self) -> Path: ...
+
+
+class Inside:
+    """Path in the folder of the object that it is an attribute of."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: _Folder, owner: type) -> Path:
+        return instance.folder / self._name
+
+
 @dataclass(frozen=True)
 class Home:
-    """The paths of one lab. Only names: nothing is read or made here.
+    """Paths of one lab. Nothing is read or created here.
 
     Attributes:
         root: the lab's folder, by default `.lab` in the clone.
@@ -24,52 +40,39 @@ class Home:
 
     root: Path
 
+    bin = Inside("bin")
+    """Programs that the lab puts first on PATH: links to built tools, plugins, stand-ins."""
+
+    kubeconfig = Inside("kubeconfig.yaml")
+    """Administrator's kubeconfig of the lab's API server (client certificate, loopback address)."""
+
+    backend = Inside("pulumi")
+    """File backend of Pulumi: the state of the lab's stacks."""
+
+    pulumi_home = Inside("pulumi-home")
+    """Pulumi's own folder for this lab: plugins, and no login of the user's."""
+
+    cloud = Inside("cloud")
+    """Resources of the simulated Google Cloud, as JSON files."""
+
+    charts = Inside("charts")
+    """Helm charts of the lab: templates of berth's, definitions of the operator."""
+
+    egress = Inside("egress.sock")
+    """Unix socket through which the API server reaches pods and kubelets; the lab controller listens."""
+
+    logs = Inside("logs")
+    """Log files, one for each process."""
+
+    run = Inside("run")
+    """JSON files with pid and start time, one for each running process."""
+
     @classmethod
     def current(cls) -> Home:
-        """The lab that `BERTH_LAB` names, else the clone's own."""
+        """Return the lab that `BERTH_LAB` names, else the clone's own."""
         return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or CLONE / ".lab"))
 
     @property
-    def bin(self) -> Path:
-        """Programs that the lab puts first on PATH: links to built tools, plugins, stand-ins."""
-        return self.root / "bin"
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig of the lab's API server (client certificate, loopback address)."""
-        return self.root / "kubeconfig.yaml"
-
-    @property
-    def backend(self) -> Path:
-        """Pulumi's file backend: the state of the lab's stacks."""
-        return self.root / "pulumi"
-
-    @property
-    def pulumi_home(self) -> Path:
-        """Pulumi's own folder, for the lab alone: its provider plugins are there, and no login of the user's is touched."""
-        return self.root / "pulumi-home"
-
-    @property
-    def cloud(self) -> Path:
-        """What the simulated GKE has made, as JSON files."""
-        return self.root / "cloud"
-
-    @property
-    def charts(self) -> Path:
-        """Helm charts put together for the lab (our templates, the operator's own CRDs)."""
-        return self.root / "charts"
-
-    @property
-    def egress(self) -> Path:
-        """The Unix socket through which the API server reaches pods and kubelets: the lab controller listens."""
-        return self.root / "egress.sock"
-
-    @property
-    def logs(self) -> Path:
-        """One log file per process."""
-        return self.root / "logs"
-
-    @property
-    def run(self) -> Path:
-        """One JSON file per running process: pid and start time, so that only our own are ever stopped."""
-        return self.root / "run"
+    def folder(self) -> Path:
+        """Folder that the paths above are in."""
+        return self.root

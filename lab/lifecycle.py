@@ -1,4 +1,4 @@
-"""A lab's life: up, down, clean. Each can be repeated, and interrupted, at any point."""
+"""Life of a lab: up, down, clean. Each can be repeated, and interrupted, at any point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -38,13 +37,13 @@ IDENTITY_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Running:
-    """A lab that is up.
+    """Lab that is up.
 
     Attributes:
         plane: its control plane.
         plugin: its kubernetes provider plugin.
         started: names of the processes that had to be started.
-        forgotten: the cluster's database is another one than at the last `up`, so what Pulumi remembers is gone.
+        forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's states are gone.
     """
 
     plane: ControlPlane
@@ -75,92 +74,75 @@ def _claim(home: Home) -> None:
     (home.root / SIGN).write_text("A lab of berth. `berth lab clean` removes this folder.\n")
 
 
-def _controller(home: Home, plane: ControlPlane) -> Process:
-    port = plane.ports[controlplane.CONTROLLER_PORT]
-    liveness = f"http://127.0.0.1:{port}/healthz"
-    return Process(
-        name=CONTROLLER,
-        argv=(sys.executable, "-m", "berth.lab.devices", f"--liveness={liveness}"),
-        purpose="simulates the GPUs' device plugins, runs the KubeRay operator",
-        needs=("kube-apiserver",),
-        ports=(port,),
-        environment=environment.complete(home),
-        probe=Probe(liveness),
-        version=_version_of_the_lab(),
-    )
-
-
-def _google_api(home: Home, plane: ControlPlane) -> Process:
-    port = plane.ports[controlplane.GOOGLE_PORT]
-    return Process(
-        name=GOOGLE_API,
-        argv=(sys.executable, "-m", "berth.lab.google_api", str(port)),
-        purpose="simulates Google's APIs, for what `berth doctor` reads",
-        ports=(port,),
-        environment=environment.complete(home),
-        probe=Probe(f"http://127.0.0.1:{port}/healthz"),
-        version=_version_of_the_lab(),
-    )
-
-
-def _version_of_the_lab() -> str:
-    """A digest of the lab's own code: after an update of the clone a running lab would go on by the old rules."""
-    digest = hashlib.sha256()
-    for path in sorted((CLONE / "lab").rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
-    """Every process of a lab."""
-    return (*plane.processes, _google_api(home, plane), _controller(home, plane))
+    """Return every process of a lab."""
+    # A digest of the lab's own code: after an update of the clone, a running lab must not go on by the old rules.
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((CLONE / "lab").rglob("*.py"))))
+    variables = environment.complete(home)
+
+    def server(name: str, port: str, purpose: str, *module: str, needs: tuple[str, ...] = ()) -> Process:
+        number = plane.ports[port]
+        health = f"http://127.0.0.1:{number}/healthz"
+        argv = (sys.executable, "-m", *(word.format(port=number, health=health) for word in module))
+        return Process(name, argv, purpose, needs, (number,), variables, Probe(health), code.hexdigest())
+
+    google = server(
+        GOOGLE_API,
+        controlplane.GOOGLE_PORT,
+        "simulates Google's APIs, for what `berth doctor` reads",
+        "berth.lab.google_api",
+        "{port}",
+    )
+    controller = server(
+        CONTROLLER,
+        controlplane.CONTROLLER_PORT,
+        "simulates the GPUs' device plugins, runs the KubeRay operator",
+        "berth.lab.devices",
+        "--liveness={health}",
+        needs=("kube-apiserver",),
+    )
+    return (*plane.processes, google, controller)
 
 
 def _identity(home: Home) -> str:
-    """What tells this cluster's database from any other: the uid of its first namespace."""
-    command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), "get", "namespace", "kube-system"]
+    """Return what distinguishes this cluster's database from any other: the uid of its first namespace."""
     deadline = time.monotonic() + IDENTITY_SECONDS
     while True:
-        result = subprocess.run(
-            [*command, "-o", "jsonpath={.metadata.uid}"], capture_output=True, text=True, check=False
-        )
-        if result.returncode == 0 and result.stdout:
-            return result.stdout
-        if time.monotonic() > deadline:
-            raise LabError(
-                f"the lab's API server does not answer as it should: {result.stderr.strip()}",
-                "run `make lab` again; `make lab-clean` makes a new lab",
-            )
+        try:
+            if uid := programs.kubectl(home, "get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"):
+                return uid
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
         time.sleep(0.1)
 
 
 def stacks(home: Home) -> list[str]:
-    """Names of the stacks with a state in the lab's Pulumi backend."""
+    """Return the names of stacks with a state in the lab's Pulumi backend."""
     return sorted(path.stem for path in home.backend.glob(".pulumi/stacks/*/*.json"))
 
 
 def _database_is_new(home: Home) -> bool:
-    """Note which database this is; whether Pulumi has states that tell of another one."""
+    """Note which database this is; return whether Pulumi has states of another one."""
     note = home.root / "identity.json"
     identity = _identity(home)
-    try:
+    known = None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(note.read_text())["cluster"]
-    except (OSError, ValueError, KeyError, TypeError):
-        known = None
     if known != identity:
         note.write_text(json.dumps({"cluster": identity}))
     return known != identity and bool(stacks(home))
 
 
 def up(home: Home, progress: Progress) -> Running:
-    """Bring a lab to work, from whatever state it is in; what works already is left alone.
+    """Bring a lab to work, from whatever state it is in; working processes are left alone.
 
     Raises:
-        LabError: a tool can't be built, or a process doesn't come up.
+        LabError: a tool cannot be built, or a process does not start.
     """
     _claim(home)
     with _alone(home, progress):
-        _claim(home)  # again: a `clean` that we waited for removed it
+        _claim(home)  # again: a `clean` that held the lock removed it
         tools = ensure(home, progress)
         programs.write_bin(home, tools)
         plugin = kubernetes_plugin.choose(home, tools.program("pulumi"), progress)
@@ -176,58 +158,50 @@ def up(home: Home, progress: Progress) -> Running:
         else:
             supervisor.end_strays()
         programs.write_credentials(home, plane)
-        wanted = processes(home, plane)
+        needed = processes(home, plane)
         started: list[str] = []
-        if any(supervisor.problem(process, patience=0) is not None for process in wanted):
-            with progress.step("starting what does not run", "") as step:
-                started = supervisor.start(wanted)
-                step.done = f"started {', '.join(started)}" if started else "all works"
+        if any(supervisor.problem(process, patience=0) is not None for process in needed):
+            with progress.step("starting processes that do not run", "") as step:
+                started = supervisor.start(needed)
+                step.done = f"started {', '.join(started)}" if started else "all processes work"
         if had_real_node(home):
             from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
-            realnode.mend(home, plane, progress)
+            realnode.repair(home, plane, progress)
         return Running(plane, plugin, tuple(started), _database_is_new(home))
 
 
 def had_real_node(home: Home) -> bool:
-    """Whether this lab has, or had, a real node."""
+    """Return whether this lab has, or had, a real node."""
     return (home.root / "real").is_dir()
 
 
-def _end_real_node(home: Home) -> list[str]:
-    if not had_real_node(home):
-        return []
-    from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above
+def _end_all(home: Home) -> list[str]:
+    ended: list[str] = []
+    if had_real_node(home):
+        from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above
 
-    return realnode.down(home)
+        ended = realnode.down(home)
+    return ended + Supervisor(home).stop_all()
 
 
 def is_up(home: Home) -> bool:
-    """Whether every process of the lab runs (whether each works, `berth.lab.report` tells)."""
+    """Return whether every process of the lab runs (`berth.lab.report` has whether each works)."""
     plane = controlplane.load(home)
-    if plane is None:
-        return False
     supervisor = Supervisor(home)
-    return all(supervisor.running(process.name) is not None for process in processes(home, plane))
+    return plane is not None and all(supervisor.running(process.name) for process in processes(home, plane))
 
 
 def down(home: Home, progress: Progress) -> list[str]:
-    """End every process of a lab; its state stays.
-
-    Returns:
-        The names of the processes that ran.
-    """
+    """End every process of a lab and return their names; the lab's state stays."""
     if not _is_lab(home):
         return []
     with _alone(home, progress):
-        return _end_real_node(home) + Supervisor(home).stop_all()
+        return _end_all(home)
 
 
 def clean(home: Home, progress: Progress) -> bool:
-    """End every process of a lab and remove its folder.
-
-    Returns:
-        Whether there was one.
+    """End every process of a lab and remove its folder; return whether there was one.
 
     Raises:
         LabError: the folder is not a lab's.
@@ -241,7 +215,6 @@ def clean(home: Home, progress: Progress) -> bool:
             code=USAGE,
         )
     with _alone(home, progress):
-        _end_real_node(home)
-        Supervisor(home).stop_all()
+        _end_all(home)
         shutil.rmtree(home.root)
     return True

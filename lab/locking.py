@@ -1,4 +1,4 @@
-"""One at a time, across processes: a lock that ends with whoever holds it."""
+"""Lock across processes that ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def exclusive(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file, across processes, while the block runs.
+    """Hold a lock file while the block runs.
 
     Args:
-        path: the lock file; made if need be, never removed.
-        waiting: called once if another process holds it and we have to wait.
+        path: the lock file; created where it is missing, never removed.
+        waiting: called once if another process holds the lock.
     """
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,8 +29,8 @@ def exclusive(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
                 waiting()
                 fcntl.flock(file, fcntl.LOCK_EX)
             if not _still_there(path, file.fileno()):
-                continue  # Whoever held it removed the folder: the next one locks a new file.
-            yield  # Closing the file gives the lock back, and so does the end of this process.
+                continue  # The holder has removed the folder: the next one locks a new file.
+            yield  # Closing the file releases the lock, and so does the end of this process.
             return
 
 

@@ -1,4 +1,4 @@
-"""How the lab reports work that takes a while: one line a step, with a running clock on a terminal."""
+"""Progress lines for work that takes a while: one line a step, with a running clock on a terminal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person reads them: `0.4 s`, `34 s`, `2 min 50 s`."""
-    if seconds < 10:  # noqa: PLR2004 - below ten seconds, tenths are news
+    """Return seconds as a person reads them: `0.4 s`, `34 s`, `2 min 50 s`."""
+    if seconds < 10:  # noqa: PLR2004 - below ten seconds, tenths matter
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
@@ -23,46 +23,30 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Step:
-    """A step while it is being done.
-
-    Attributes:
-        done: the line that will tell that it was done.
-    """
+    """Step in progress; `done` is the line that reports its end."""
 
     done: str
 
 
 class Progress:
-    """Lines about work, written to stderr so that stdout stays usable by other programs.
-
-    Attributes:
-        console: where the lines go.
-    """
+    """Lines about work, written to stderr so that stdout stays usable by other programs."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """One plain line."""
+        """Print one plain line."""
         self.console.print(text, markup=False)
-
-    def heading(self, text: str) -> None:
-        """One line that begins a group of lines."""
-        self.console.print(f"[bold]{text}[/bold]")
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:
-        """Work with a beginning and an end.
+        """Report a step: a spinner that becomes the final line on a terminal, two lines elsewhere.
 
-        On a terminal one line with a spinner and the elapsed time becomes the final line; elsewhere there is a line
-        when it begins and one when it ends. A step that fails leaves no final line: the error says what happened.
+        A step that fails leaves no final line: the error says what happened.
 
         Args:
-            doing: what is being done, for the line that is there meanwhile.
-            done: what was done; the elapsed time is added to it.
-
-        Yields:
-            The step, so that work which finds out what there is to do can word its end.
+            doing: what is being done, for the line until the end.
+            done: what was done; the block may replace it in the yielded step.
         """
         step = Step(done)
         begin = time.monotonic()
@@ -77,5 +61,4 @@ class Progress:
         else:
             self.say(f"  … {doing}")
             yield step
-        elapsed = duration(time.monotonic() - begin)
-        self.console.print(f"  [green]✓[/green] {step.done} [dim]({elapsed})[/dim]")
+        self.console.print(f"  [green]✓[/green] {step.done} [dim]({duration(time.monotonic() - begin)})[/dim]")

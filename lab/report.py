@@ -1,11 +1,11 @@
-"""What runs in a lab, for people and programs."""
+"""State of a lab's processes and of its simulated cloud, for people and programs."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import psutil
 from rich import box
@@ -25,16 +25,16 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class State:
-    """One process of a lab.
+    """State of one process of a lab.
 
     Attributes:
-        name: its name.
-        purpose: what it is.
+        name: name of the process.
+        purpose: short description.
         problem: why it has to be started again, or None.
-        pid: its process id while it runs.
-        memory: resident bytes, of its children too.
+        pid: process id while it runs.
+        memory: resident bytes, with its children.
         ports: loopback ports.
-        log: its log file.
+        log: log file.
     """
 
     name: str
@@ -45,37 +45,28 @@ class State:
     ports: tuple[int, ...]
     log: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 def states(home: Home) -> list[State]:
-    """Every process of a lab, in the order in which they start; empty where there is no lab."""
+    """Return the states of a lab's processes, in the order in which they start; empty without a lab."""
     plane = controlplane.load(home)
     if plane is None:
         return []
     supervisor = Supervisor(home)
-    found = []
-    wanted = lifecycle.processes(home, plane)
+    processes = lifecycle.processes(home, plane)
     if lifecycle.had_real_node(home):
         from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
-        wanted += realnode.all_processes(home, plane)
-    for process in wanted:
+        processes += realnode.all_processes(home, plane)
+    found = []
+    for process in processes:
         running = supervisor.running(process.name)
-        memory = 0
-        if running is not None:
-            for member in [running, *running.children(recursive=True)]:
-                with contextlib.suppress(psutil.Error):
-                    memory += member.memory_info().rss
         found.append(
             State(
                 name=process.name,
                 purpose=process.purpose,
                 problem=supervisor.problem(process, patience=0),
-                pid=running.pid if running is not None else None,
-                memory=memory,
+                pid=running.pid if running else None,
+                memory=_memory(running) if running else 0,
                 ports=process.ports,
                 log=str(supervisor.log(process.name)),
             )
@@ -83,13 +74,21 @@ def states(home: Home) -> list[State]:
     return found
 
 
+def _memory(process: psutil.Process) -> int:
+    total = 0
+    for member in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            total += member.memory_info().rss
+    return total
+
+
 def resources(home: Home) -> dict[str, int]:
-    """How many resources each simulated project has; none are left once everything is destroyed."""
+    """Return the number of resources of each simulated project that has any."""
     return dict(Counter(record.project for record in Store(home.cloud).all()))
 
 
 def show(found: list[State], cloud: dict[str, int], plugin: Plugin) -> None:
-    """Print processes as a table, the kubernetes plugin, and what there is in the simulated cloud, to stdout."""
+    """Print processes as a table, the kubernetes plugin, and the size of the simulated cloud."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     for heading in ("process", "what", "state", "pid", "MiB", "ports"):
         table.add_column(heading, justify="right" if heading in {"pid", "MiB"} else "left")
@@ -102,10 +101,9 @@ def show(found: list[State], cloud: dict[str, int], plugin: Plugin) -> None:
             str(state.memory // MIB),
             ", ".join(map(str, state.ports)),
         )
-    total = sum(state.memory for state in found) // MIB
     console = Console()
     console.print(table)
-    console.print(f"{total} MiB resident in all")
+    console.print(f"{sum(state.memory for state in found) // MIB} MiB resident in all")
     console.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False, highlight=False, soft_wrap=True)
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
     console.print(f"simulated cloud: {sum(cloud.values())} resources{f' ({projects})' if projects else ''}")

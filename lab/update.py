@@ -1,4 +1,4 @@
-"""`pulumi up` of the lab's own stack, as a user would run it, plus what an earlier one that was killed left behind."""
+"""`pulumi up` of the lab's own stacks, as a user would run it, with the remains of a killed one removed first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from berth.lab.lifecycle import stacks
 from berth.stacks import stack_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from berth.lab.home import Home
@@ -26,29 +25,25 @@ if TYPE_CHECKING:
 STACK = "lab"
 
 
-def pulumi(home: Home, *arguments: str) -> int:
-    """Run the engine in the clone with the terminal's input and output.
+def _pulumi(home: Home, *arguments: str) -> int:
+    """Run the engine in the clone with the terminal's input and output; return its exit code.
 
-    Ctrl-C reaches the engine from the terminal; it is given the time to end its update in good order.
-
-    Returns:
-        Its exit code.
+    Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good order.
     """
     process = subprocess.Popen(["pulumi", *arguments], cwd=CLONE, env=environment.complete(home))
-    interrupted = False
-    while True:
+    interruption: KeyboardInterrupt | None = None
+    while process.returncode is None:
         try:
-            code = process.wait()
-            break
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
-        raise KeyboardInterrupt
-    return code
+            process.wait()
+        except KeyboardInterrupt as error:
+            interruption = error
+    if interruption:
+        raise interruption
+    return process.returncode
 
 
-def dead_locks(home: Home, stack: str) -> list[Path]:
-    """Locks on a stack's state whose holder, a process of this machine, runs no more."""
+def _dead_locks(home: Home, stack: str) -> list[Path]:
+    """Return locks on a stack's state whose holder, a process of this machine, no longer runs."""
     dead = []
     for path in home.backend.glob(f".pulumi/locks/*/*/{stack}/*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -59,7 +54,7 @@ def dead_locks(home: Home, stack: str) -> list[Path]:
 
 
 def _engineers() -> list[str]:
-    """The shipped stacks of engineers that berth on the lab: made empty, so that `pulumi up -s alice` just works."""
+    """Return shipped stacks of engineers with a berth on the lab: created empty, so that `pulumi up -s alice` works."""
     found = []
     for name in stack_file.stack_names():
         with contextlib.suppress(stack_file.StackFileError):
@@ -69,36 +64,28 @@ def _engineers() -> list[str]:
     return found
 
 
-def update(home: Home, progress: Progress, *, refresh: bool, options: Sequence[str] = ()) -> None:
-    """Bring stack `lab` to what its settings say.
+def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool) -> None:
+    """Update one of the lab's stacks to its settings.
 
     Args:
         home: a lab that is up.
-        progress: where remarks go.
-        refresh: first compare the state with what there is.
-        options: more options for `pulumi up`.
+        progress: prints remarks.
+        stack: the stack; created where it is missing.
+        refresh: whether the state is first compared with the cluster.
 
     Raises:
-        LabError: the update failed; the engine has said why.
+        LabError: the update failed; the engine has printed why.
     """
-    for name in sorted({STACK, *_engineers()} - set(stacks(home))):
-        if pulumi(home, "stack", "init", name, "--no-select") != 0:
-            raise LabError(f"stack {name} could not be made", "see Pulumi's own words above")
-    for path in dead_locks(home, STACK):
-        progress.say(f"an earlier update of stack {STACK} was killed: its lock is removed")
+    needed = {stack, *(_engineers() if stack == STACK else ())}
+    for name in sorted(needed - set(stacks(home))):
+        if _pulumi(home, "stack", "init", name, "--no-select") != 0:
+            raise LabError(f"stack {name} could not be created", "see Pulumi's own message above")
+    for path in _dead_locks(home, stack):
+        progress.say(f"an earlier update of stack {stack} was killed: its lock is removed")
         path.unlink(missing_ok=True)
-    arguments = [
-        "up",
-        "--stack",
-        STACK,
-        "--yes",
-        "--skip-preview",
-        "--suppress-outputs",
-        *(["--refresh"] if refresh else []),
-        *options,
-    ]
-    if pulumi(home, *arguments) != 0:
+    options = ("--yes", "--skip-preview", "--suppress-outputs", *(["--refresh"] if refresh else []))
+    if _pulumi(home, "up", "--stack", stack, *options) != 0:
         raise LabError(
-            f"the update of stack {STACK} did not succeed; Pulumi says above what failed and why",
-            "mend that and run `make lab` again: what was made stays, the rest is tried again",
+            f"the update of stack {stack} did not succeed; Pulumi's messages above have the cause",
+            "fix that and run the same command again: what was created stays, the rest is tried again",
         )

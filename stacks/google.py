@@ -21,9 +21,7 @@ from berth.components.gke import (
     NodePoolInputs,
     too_old,
 )
-from berth.components.sharing.device_plugin import node_labels
-from berth.components.sharing.disturbance import of_labels
-from berth.components.sharing.pools import Pool, Pools
+from berth.components.sharing import Pool, Pools, node_labels, of_labels
 from berth.stacks.platforms import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.stacks import service_code
@@ -25,7 +26,7 @@ KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
 """The kinds of stack, by the key under which their settings stand."""
 
 
-class SettingsError(Exception):
+class SettingsError(BadInputError):
     """Settings are wrong. The text has one line for each problem, with its file and line where there is a file."""
 
     def __init__(self, stack: str, problems: list[Problem], file: StackFile | None) -> None:

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
@@ -30,7 +31,7 @@ def shown(path: Path) -> str:
     return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)
 
 
-class StackFileError(Exception):
+class StackFileError(BadInputError):
     """A stack's file is missing or is no YAML. The text names file and line."""
 
 

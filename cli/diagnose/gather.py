@@ -18,8 +18,7 @@ import yaml
 
 from berth.cli.berths import Berth
 from berth.cli.diagnose.secrets import without_secrets
-from berth.cli.environment import StatusError
-from berth.cli.kubectl import KubectlError, kubectl
+from berth.cli.kubectl import kubectl
 from berth.cli.operator_log import operator_lines
 from berth.cli.preview.document import document
 from berth.cli.preview.verb import planned
@@ -32,10 +31,10 @@ from berth.components.cluster.api import (
     RAY_JOBS,
     RAY_SERVICES,
     ClusterApi,
-    ClusterError,
     Object,
     within,
 )
+from berth.components.core.errors import BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.readiness import reasons_of
 from berth.stacks import stack_file
@@ -63,7 +62,7 @@ _PROGRAMS = (("pulumi", ("version",)), ("kubectl", ("version", "--client", "--ou
 _PROGRAM_SECONDS = 20
 
 # What one part may fail with; anything else is a mistake of ours and shall be seen as such.
-_FAILURES = (ClusterError, StatusError, KubectlError, OSError, ValueError, subprocess.SubprocessError)
+_FAILURES = (BerthError, OSError, ValueError, subprocess.SubprocessError)
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
     if api is not None:
         try:
             found["Kubernetes (server)"] = (api.get("/version") or {}).get("gitVersion", "?")
-        except ClusterError as error:
+        except BerthError as error:
             found["Kubernetes (server)"] = str(error)
     return found
 

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import yaml
 
-from berth.cli.berths import BadInputError, Berth, Named, find, which
+from berth.cli.berths import Berth, Named, find, which
 from berth.cli.connect import read_token
 from berth.cli.console import err, out, print_json
 from berth.cli.diagnose.gather import Part, of_berth, part, plan_of, settings_of, versions
 from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
-from berth.cli.environment import StatusError
+from berth.cli.environment import NotUpError
 from berth.cli.kubectl import write_private
-from berth.components.cluster.api import ClusterError
+from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.stacks import stack_file
 
-FAILED = 1
 _SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a secret was removed."
 
 
@@ -66,10 +65,9 @@ def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
     berth: Berth | None = None
     try:
         berth = find(named.name, named.stack)
-    except BadInputError:
-        raise
-    except (ClusterError, StatusError):
-        pass
+    except BerthError as error:
+        if isinstance(error, BadInputError) and not isinstance(error, NotUpError):
+            raise
     if berth is None:
         # Once more, for the reason.
         parts.append(part("The berth", lambda: find(named.name, named.stack) and ""))
@@ -77,7 +75,7 @@ def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
             parts.append(part(f"Plan of stack {named.stack}", lambda: plan_of(named.stack)))
         return [*parts, part("Versions", lambda: versions(None))], known, False
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))
-    with suppress(ClusterError, StatusError):
+    with suppress(BerthError):
         known += filter(None, [read_token(berth)])
     others = {berth.stack, berth.environment.stack} - {named.stack}
     parts += [_settings(each) for each in sorted(others) if stack_file.stack_path(each).exists()]

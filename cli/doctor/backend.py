@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
-from berth.cli.login import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.stacks import stack_file
 
 TOPIC = Topic("state")
@@ -167,7 +167,7 @@ def check_bucket(google: Google, bucket: str) -> list[Finding]:
     except GoogleError as error:
         if error.kind != "forbidden":
             raise
-        return [TOPIC.missing(f"you may not read the state bucket {bucket}: {error}", _grant_bucket(bucket))]
+        return [TOPIC.missing(f"you may not read the state bucket {bucket}: {error.problem}", _grant_bucket(bucket))]
     if found is None:
         make = f"gcloud storage buckets create gs://{bucket} --project={google.project} --uniform-bucket-level-access"
         return [TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)]

@@ -11,10 +11,11 @@ import yaml
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.gpu_nodes import check_nodes
-from berth.cli.doctor.registered import NotRecordedError, WouldFailError, types_of
-from berth.cli.environment import StatusError, brought_up
+from berth.cli.doctor.registered import WouldFailError, types_of
+from berth.cli.environment import brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.pods import is_ready
+from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
 from berth.stacks import stack_file
@@ -158,10 +159,10 @@ def _rights(api: ClusterApi, stack: str, told: dict[str, Any] | None, mend: str)
     """
     try:
         asked = rights_for(types_of(stack, told))
-    except NotRecordedError as error:
-        return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
     except WouldFailError as error:
         return CLUSTER.missing(str(error))
+    except BerthError as error:
+        return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
     lacking = [f"{verb} {resource}" for verb, group, resource in asked if not _may(api, verb, group, resource)]
     if lacking:
         return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", mend)
@@ -215,7 +216,7 @@ def check_environment(stack: str) -> list[Finding]:
     """The environment that an engineer's stack names: it is up, and its API server answers."""
     try:
         up = brought_up(stack)
-    except StatusError as error:
+    except BerthError as error:
         text, _, mend = str(error).partition("; run: ")
         return [ENVIRONMENT.missing(text, mend)]
     there = ENVIRONMENT.fine(f"environment {up.stack} is up")

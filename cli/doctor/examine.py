@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from berth.cli.check import check as check_settings
+from berth.cli.console import ProblemsError
 from berth.cli.doctor import (
     backend,
     cluster,
@@ -33,18 +34,6 @@ from berth.stacks.settings.environment import EnvironmentSettings
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 
 _AT_ONCE = 8
-
-
-class BadSettingsError(Exception):
-    """There is no such stack, or its settings are wrong: nothing else is worth looking at.
-
-    Attributes:
-        lines: one for each problem, with file and line.
-    """
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
 
 
 @dataclass(frozen=True)
@@ -83,11 +72,11 @@ def examine(stack: str) -> Examination:
     """Look at everything that a stack needs.
 
     Raises:
-        BadSettingsError: there is no such stack, or its settings are wrong.
+        ProblemsError: there is no such stack, or its settings are wrong.
     """
     checked = check_settings(stack)
     if checked.lines:
-        raise BadSettingsError(checked.lines)
+        raise ProblemsError(stack, checked.lines)
     file = stack_file.read(stack_file.stack_path(stack))
     settings = load(stack, file.settings, file)
     findings = [SETTINGS.fine(f"{file.shown_path} is good"), *(SETTINGS.unchecked(line) for line in checked.warnings)]
@@ -150,7 +139,7 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
 
 
 def _no_access(error: GoogleError) -> Finding:
-    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(str(error), error.mend)
+    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
 
 
 Check = Callable[[Google], list[Finding]]
@@ -202,7 +191,7 @@ def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
         return future.result()
     except GoogleError as error:
         # What is not enabled is said with the APIs, and mended there.
-        return [topic.unchecked(f"not checked: {error}", "" if error.kind == "disabled" else error.mend)]
+        return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
 
 
 def _each_once(findings: Iterable[Finding]) -> list[Finding]:

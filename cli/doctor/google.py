@@ -13,6 +13,8 @@ import warnings
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from berth.components.core.errors import BerthError
+
 BASES: dict[str, tuple[str, str]] = {
     "compute": ("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/"),
     "container": ("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", "https://container.googleapis.com/v1/"),
@@ -43,18 +45,16 @@ _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _FIRST_ERROR = 401, 403, 404, 400
 Kind = Literal["unreachable", "credentials", "disabled", "forbidden", "absent", "refused"]
 
 
-class GoogleError(Exception):
-    """Google Cloud can't be asked, or refuses; the text is one line.
+class GoogleError(BerthError):
+    """Google Cloud cannot be asked, or refuses.
 
     Attributes:
-        kind: what sort of failure it is. `absent`: there is no such thing.
-        mend: a command that mends it, or "".
+        kind: kind of failure; `absent`: there is no such resource.
     """
 
-    def __init__(self, kind: Kind, text: str, mend: str = "") -> None:
-        super().__init__(text)
+    def __init__(self, kind: Kind, problem: str, remedy: str = "") -> None:
+        super().__init__(problem, remedy)
         self.kind = kind
-        self.mend = mend
 
 
 def base_of(service: str) -> str:

@@ -34,12 +34,12 @@ def check_project(google: Google) -> Finding:
 
 def no_project(project: str, error: GoogleError) -> Finding:
     """Why nothing can be said of a project. Google answers 403 for one that does not exist, too."""
-    if error.kind in ("absent", "forbidden") and not error.mend:
+    if error.kind in ("absent", "forbidden") and not error.remedy:
         return PROJECT.missing(
             f"there is no project {project}, or you may not see it",
             f"gcloud projects create {project}   # or ask for access",
         )
-    return PROJECT.missing(str(error), error.mend)
+    return PROJECT.missing(error.problem, error.remedy)
 
 
 def apis(*, bucket: bool, key: bool) -> list[str]:

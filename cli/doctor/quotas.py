@@ -170,7 +170,7 @@ def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | Unk
     try:
         info = google.exists("cloudquotas", path)
     except GoogleError as error:
-        return Unknown(str(error), error.mend)
+        return Unknown(error.problem, error.remedy)
     if info is None:
         return Limit(None, None)
     return Limit(limit_in(info, quota.dimensions(region)), None)

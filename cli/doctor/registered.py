@@ -13,18 +13,15 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from berth.components.core.errors import BerthError
 from berth.stacks import stack_file
 
 _SECONDS = 120
 _KUBERNETES = "kubernetes:"
 
 
-class NotRecordedError(Exception):
-    """The program could not be run; the text says why."""
-
-
-class WouldFailError(Exception):
-    """The program itself says that an update would fail, and why."""
+class WouldFailError(BerthError):
+    """The program reports that an update would fail."""
 
 
 def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
@@ -35,7 +32,7 @@ def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
         told: for the latter, the outputs of its environment's stack.
 
     Raises:
-        NotRecordedError: the program could not be run.
+        BerthError: the program could not be run.
         WouldFailError: it refuses, for what it found in the cluster.
     """
     # By stdin: a kubeconfig is no argument.
@@ -52,10 +49,10 @@ def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NotRecordedError(f"the program of stack {stack} did not end within {_SECONDS} s") from None
+        raise BerthError(f"the program of stack {stack} did not end within {_SECONDS} s") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise NotRecordedError(lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}")
+        raise BerthError(lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}")
     answer = json.loads(done.stdout)
     if "refused" in answer:
         raise WouldFailError(answer["refused"])

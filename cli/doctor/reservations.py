@@ -34,7 +34,9 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
             try:
                 findings.append(_reservation(google, name, pool, zone, own))
             except GoogleError as error:
-                findings.append(TOPIC.unchecked(f"{pool.capacity.reservation}: not checked: {error}", error.mend))
+                findings.append(
+                    TOPIC.unchecked(f"{pool.capacity.reservation}: not checked: {error.problem}", error.remedy)
+                )
     return findings
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.core.errors import BerthError
 
 SECONDS = 10
 """For so long a cluster that does not answer is waited for, once the engine has its plan."""
@@ -44,7 +45,10 @@ class Asking:
         self._thread.start()
 
     def _ask(self) -> None:
-        self._known = self._outputs()
+        try:
+            self._known = self._outputs()
+        except BerthError:  # the preview itself reports the reason
+            self._known = {}
         kubeconfig = self._known.get("kubeconfig")
         if not kubeconfig:
             self._answer = Answer(self._known)

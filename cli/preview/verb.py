@@ -6,21 +6,20 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from berth.cli import engine
 from berth.cli.check import check
-from berth.cli.console import BAD_INPUT, err, fail, out, print_json
-from berth.cli.preview import engine
+from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
+from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks import stack_file
@@ -37,13 +36,8 @@ _NO_LIMIT = 10_000
 Rendering = Literal["tree", "markdown", "json"]
 
 
-class Exit(IntEnum):
-    """Exit codes; 2, for bad settings and unknown stacks, is the console's."""
-
-    FINE = 0
-    FAILED = 1
-    DESTRUCTIVE = 3
-    CHANGES = 4
+DESTRUCTIVE, CHANGES = 3, 4
+"""Exit codes of a preview, beside those of errors."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +64,7 @@ def run(stack: str, options: Options) -> int:
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     report = planned(stack, refresh=options.refresh)
-    for line in report.warnings:
-        err.print(f"warning: {line}", markup=False, style="yellow")
+    print_warnings(report.warnings)
     _show(report, options.rendering)
     return exit_code(report, options)
 
@@ -88,14 +81,7 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     settings, house = _settings(stack) if not destroy else (None, None)
-    try:
-        return _report(stack, settings, house, refresh=refresh, destroy=destroy)
-    except engine.RefusedSettingsError as error:
-        refuse(stack, error.lines)
-    except engine.UnknownStackError as error:
-        fail(str(error), BAD_INPUT)
-    except engine.EngineError as error:
-        fail(str(error), Exit.FAILED)
+    return _report(stack, settings, house, refresh=refresh, destroy=destroy)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -105,11 +91,11 @@ def exit_code(report: Report, options: Options) -> int:
         return BAD_INPUT
     if options.expect_no_changes and report.verdict != "nothing":
         err.print("something would change, and --expect-no-changes says that nothing should", markup=False)
-        return Exit.CHANGES
+        return CHANGES
     if report.level == Level.DESTROYS and not options.allow_destroy:
         err.print("this plan destroys; where that is meant, say --allow-destroy", markup=False)
-        return Exit.DESTRUCTIVE
-    return Exit.FINE
+        return DESTRUCTIVE
+    return 0
 
 
 def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
@@ -120,24 +106,12 @@ def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
     """
     found = check(stack)
     if found.lines:
-        refuse(stack, found.lines)
+        raise ProblemsError(stack, found.lines)
     if found.kind != "environment":
         return None, found.house
     file = stack_file.read(stack_file.stack_path(stack))
     settings = load(stack, file.settings, file)
     return (settings if isinstance(settings, EnvironmentSettings) else None), found.house
-
-
-def refuse(stack: str, lines: list[str]) -> NoReturn:
-    """Say what is wrong with settings, as `berth check` does.
-
-    Raises:
-        Exit: always.
-    """
-    err.print(f"[bold red]✗[/] {stack}")
-    for line in lines:
-        err.print(f"  {line}", markup=False)
-    raise typer.Exit(BAD_INPUT)
 
 
 def _report(
@@ -148,11 +122,10 @@ def _report(
     Raises:
         EngineError: the engine fails.
     """
-    engine.program()
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
     asking = Asking(lambda: engine.outputs(stack)) if settings or destroy else None
     with _progress(stack) as seen:
-        events = engine.preview(stack, refresh=refresh, seen=seen, destroy=destroy)
+        events = engine.preview(stack, refresh=refresh, report=seen, destroy=destroy)
         answer = asking.answer() if asking else Answer()
     return report_of(plan_of(events), replace(_known(stack, settings, answer, refreshed=refresh), house=house))
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.berths import Berth, names_of
-from berth.cli.environment import Environment, NotUpError, StatusError, brought_up
-from berth.cli.kubectl import KubectlError, kubectl
+from berth.cli.environment import Environment, NotUpError, brought_up
+from berth.cli.kubectl import kubectl
 from berth.cli.running import Running, running_on
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
+from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.ray.condition import condition_of
 
@@ -94,7 +95,7 @@ def losses_of(stack: str, *, of_environment: bool) -> Losses:
         return _losses(environment, None if of_environment else stack)
     except NotUpError:
         return Losses()
-    except (StatusError, ClusterError) as error:
+    except BerthError as error:
         return Losses(not_asked=str(error))
 
 
@@ -119,5 +120,5 @@ def _running(berth: Berth) -> Running:
     try:
         with kubectl(berth.environment.kubeconfig) as program:
             return running_on(berth, program)
-    except KubectlError as error:
+    except BerthError as error:
         return Running(pods=len(berth.pods()), unknown=str(error))

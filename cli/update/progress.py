@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Self
 
+from pulumi.automation import EngineEvent
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.spinner import Spinner
@@ -14,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from berth.cli.console import err
-from berth.cli.preview.engine import Event
 from berth.cli.update.tracker import Component, Tracker
 
 _REFRESHES = 8
@@ -40,7 +40,7 @@ class Progress:
         if self._live:
             self._live.stop()
 
-    def see(self, event: Event) -> None:
+    def see(self, event: EngineEvent) -> None:
         """Take an event in, and show what it changes."""
         completed = self._tracker.see(event)
         if self._live:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from berth.cli.preview.engine import Event
+from pulumi.automation import DiagnosticEvent, EngineEvent, StepEventMetadata
+
+from berth.cli import engine
 from berth.stacks.preview.report import Report
 
 OTHERS = "other resources"
@@ -73,53 +74,53 @@ class Tracker:
         self.counts: dict[str, int] = {}
         self.waiting: dict[str, str] = {}
 
-    def see(self, event: Event) -> list[Component]:
-        """Take an event in; the components that it completes."""
-        if "resourcePreEvent" in event:
-            self._begin(event["resourcePreEvent"]["metadata"])
-        elif "resOutputsEvent" in event:
-            return self._end(event["resOutputsEvent"]["metadata"])
-        elif "resOpFailedEvent" in event:
-            component = self._of(event["resOpFailedEvent"]["metadata"]["urn"])
+    def see(self, event: EngineEvent) -> list[Component]:
+        """Take an event in; return the components that it completes."""
+        if event.resource_pre_event:
+            self._begin(event.resource_pre_event.metadata)
+        elif event.res_outputs_event:
+            return self._end(event.res_outputs_event.metadata)
+        elif event.res_op_failed_event:
+            component = self._of(event.res_op_failed_event.metadata.urn)
             component.failed = True
             component.ended = self._clock()
-        elif "diagnosticEvent" in event:
-            self._hear(event["diagnosticEvent"])
-        elif "summaryEvent" in event:
-            self.counts = dict(event["summaryEvent"].get("resourceChanges") or {})
+        elif event.diagnostic_event:
+            self._hear(event.diagnostic_event)
+        elif event.summary_event:
+            self.counts = {str(operation): count for operation, count in event.summary_event.resource_changes.items()}
         return []
 
     def _of(self, urn: str) -> Component:
         title = self._titles.get(urn, OTHERS)
         return self.components.setdefault(title, Component(title, 0))
 
-    def _begin(self, metadata: Mapping[str, Any]) -> None:
-        if metadata["urn"] not in self._titles:
-            return
-        component = self._of(metadata["urn"])
-        if component.began is None:
-            component.began = self._clock()
+    def _begin(self, step: StepEventMetadata) -> None:
+        if step.urn in self._titles:
+            component = self._of(step.urn)
+            if component.began is None:
+                component.began = self._clock()
 
-    def _end(self, metadata: Mapping[str, Any]) -> list[Component]:
-        urn, done = metadata["urn"], _DONE.get(metadata["op"])
-        if done is None or urn not in self._titles:
+    def _end(self, step: StepEventMetadata) -> list[Component]:
+        done = _DONE.get(step.op.value)
+        if done is None or step.urn not in self._titles:
             return []
-        component = self._of(urn)
+        component = self._of(step.urn)
         before = component.complete
-        component.done[urn] = done
+        component.done[step.urn] = done
         component.ended = self._clock()
         return [component] if component.complete and not before else []
 
-    def _hear(self, diagnostic: Mapping[str, Any]) -> None:
-        text, urn = str(diagnostic["message"]).strip(), str(diagnostic.get("urn") or "")
-        match diagnostic.get("severity"):
-            case "error":
-                self.errors.setdefault(self._titles.get(urn, urn.rsplit("::", 1)[-1]), []).append(text)
+    def _hear(self, diagnostic: DiagnosticEvent) -> None:
+        text, urn = diagnostic.message.strip(), diagnostic.urn or ""
+        name = urn.rsplit("::", 1)[-1]
+        match diagnostic.severity:
+            case "error" if text not in engine.SUMS_UP:
+                self.errors.setdefault(self._titles.get(urn, name), []).append(text)
             case "warning":
                 if text not in self.warnings:
                     self.warnings.append(text)
-            # The program says so of a RayCluster while it waits for it (stacks/waiting.py).
-            case "info" | "info#err" if diagnostic.get("ephemeral") and urn and text:
-                self.waiting[urn.rsplit("::", 1)[-1]] = text
+            # The program reports a RayCluster that it waits for (stacks/waiting.py).
+            case "info" | "info#err" if diagnostic.ephemeral and urn and text:
+                self.waiting[name] = text
             case _:
                 pass

@@ -12,14 +12,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from berth.cli.console import BAD_INPUT, err, out, print_json
-from berth.cli.preview import engine
+from berth.cli.console import err, out, print_json, print_warnings
+from berth.cli.engine import UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
-from berth.cli.preview.verb import Exit, planned
-from berth.cli.update.engine import Ended, Verb, update
+from berth.cli.preview.verb import DESTRUCTIVE, planned
 from berth.cli.update.losses import Losses, losses_of
 from berth.cli.update.progress import shown
 from berth.cli.update.tracker import Tracker
+from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Report
 
@@ -52,8 +52,7 @@ def up(stack: str, options: Options) -> int:
         EngineError: the engine is missing.
     """
     report = planned(stack)
-    for warning in report.warnings:
-        err.print(f"warning: {warning}", markup=False, style="yellow")
+    print_warnings(report.warnings)
     if report.verdict != "nothing":
         # A tree is wrapped at its console's width; a log has none.
         Console(stderr=True, highlight=False, width=None if err.is_terminal else _NO_LIMIT).print(tree(report))
@@ -77,7 +76,7 @@ def destroy(stack: str, options: Options) -> int:
     report = planned(stack, destroy=True)
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing that could be destroyed", markup=False)
-        return _summed_up(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}})
+        return _summed_up(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}}, {})
     losses = losses_of(stack, of_environment=report.known.kind == "environment")
     _say_losses(stack, report, losses)
     refused = _may(f"berth destroy -s {stack}", True, losses.felt, options)  # noqa: FBT003
@@ -112,10 +111,10 @@ def _may(command: str, changes: bool, loses: bool, options: Options) -> int | No
         return None
     if sys.stdin.isatty() and not (options.yes and not loses):
         agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
-        return None if agreed else int(Exit.DESTRUCTIVE if loses else Exit.FAILED)
+        return None if agreed else DESTRUCTIVE if loses else FAILED
     if loses:
         err.print(f"nothing was done; where that is meant: {command} --yes --allow-destroy", markup=False)
-        return int(Exit.DESTRUCTIVE)
+        return DESTRUCTIVE
     err.print(f"nothing was done, since nobody can be asked here; say: {command} --yes", markup=False)
     return BAD_INPUT
 
@@ -132,16 +131,14 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
     with shown(tracker) as progress:
         ended = update(stack, verb, progress.see, _say_interrupted)
     seconds = round(time.monotonic() - began, 1)
-    for warning in tracker.warnings:
-        if warning not in report.warnings:
-            err.print(f"warning: {warning}", markup=False, style="yellow")
+    print_warnings([warning for warning in tracker.warnings if warning not in report.warnings])
     facts = {"result": _result(ended), "seconds": seconds, "changes": _changes(tracker.counts), **more}
-    if ended.code == 0:
-        return _summed_up(stack, verb, options, facts, tracker)
+    if ended.error is None:
+        return _summed_up(stack, verb, options, facts, ended.outputs, tracker)
     _say_failure(stack, verb, tracker, ended)
     if options.as_json:
         print_json({"stack": stack, "verb": verb, **facts, "errors": _errors(tracker, ended)})
-    return INTERRUPTED if ended.interrupted else int(Exit.FAILED)
+    return INTERRUPTED if ended.interrupted else FAILED
 
 
 def _say_interrupted(times: int) -> None:
@@ -149,10 +146,10 @@ def _say_interrupted(times: int) -> None:
         err.print("\ninterrupted: Pulumi ends what it is doing; once more ends it at once", markup=False)
 
 
-def _result(ended: Ended) -> str:
+def _result(ended: UpdateResult) -> str:
     if ended.interrupted:
         return "interrupted"
-    return "failed" if ended.code else "succeeded"
+    return "failed" if ended.error else "succeeded"
 
 
 def _changes(counts: Mapping[str, int]) -> dict[str, int]:
@@ -160,18 +157,17 @@ def _changes(counts: Mapping[str, int]) -> dict[str, int]:
     return {operation: count for operation, count in sorted(counts.items()) if count and operation != "discard"}
 
 
-def _errors(tracker: Tracker, ended: Ended) -> list[str]:
+def _errors(tracker: Tracker, ended: UpdateResult) -> list[str]:
     """Each error once, with the component that it is about."""
     told = [
         f"{title}: {text}" if title else text
         for title, texts in tracker.errors.items()
         for text in dict.fromkeys(texts)
-        if text not in {"update failed", "destroy failed", "preview failed"}
     ]
-    return told or [ended.error]
+    return told or [ended.error or ""]
 
 
-def _say_failure(stack: str, verb: Verb, tracker: Tracker, ended: Ended) -> None:
+def _say_failure(stack: str, verb: Verb, tracker: Tracker, ended: UpdateResult) -> None:
     for text in _errors(tracker, ended):
         err.print(Text.assemble(("error: ", "bold red"), text))
     if ended.interrupted:
@@ -180,9 +176,13 @@ def _say_failure(stack: str, verb: Verb, tracker: Tracker, ended: Ended) -> None
 
 
 def _summed_up(
-    stack: str, verb: Verb, options: Options, facts: Mapping[str, Any], tracker: Tracker | None = None
+    stack: str,
+    verb: Verb,
+    options: Options,
+    facts: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    tracker: Tracker | None = None,
 ) -> int:
-    outputs = engine.outputs(stack, secrets=False) if verb == "up" else {}
     if options.as_json:
         components = [
             {"title": each.title, "done": len(each.done), "seconds": round(each.seconds, 1)}

@@ -17,8 +17,7 @@ from berth.components.gke import tolerations
 from berth.components.operators.driver_installer import HOST_DRIVER
 from berth.components.operators.helm import Chart, operator_namespace, release
 from berth.components.operators.settings import GpuOperatorSettings
-from berth.components.sharing import Occupants, Pool, Pools, config_map, of_configs
-from berth.components.sharing.settings import Profiles
+from berth.components.sharing import Occupants, Pool, Pools, Profiles, config_map, of_configs
 
 CRITICAL_PODS = "100k"
 """GKE admits pods of system priority only where a quota allows them. The operator has one on every node, and up to eight on a
@@ -106,7 +105,7 @@ def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
     """Helm values: what differs from the chart's own."""
     settings, pools = inputs.settings, served(inputs.pools)
     on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
-    strategies = {pool.profile.strategy for pool in pools.values() if pool.profile.strategy}
+    strategies = {pool.profile.mig_strategy for pool in pools.values() if pool.profile.mig_strategy}
     chosen: dict[str, Any] = {
         "operator": {"upgradeCRD": True, "cleanupCRD": False},
         "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
@@ -114,7 +113,7 @@ def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
         "nfd": {"enabled": settings.node_feature_discovery},
         "dcgmExporter": {"enabled": settings.dcgm_exporter},
         "mig": {"strategy": strategies.pop() if strategies else "single"},
-        "devicePlugin": {"config": config_map(inputs.pools, inputs.profiles)},
+        "devicePlugin": {"config": config_map(inputs.pools)},
         # GKE 1.33 and newer configure containerd from files, not from its running state.
         "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
     }

@@ -176,7 +176,7 @@ def node_pool(state: State, cluster: State | None) -> NodePool:
     machine = MACHINES.get(machine_type)
     accelerators = config.get("guestAccelerators") or []
     gpus = machine.gpus if machine else sum(int(each.get("count") or 0) for each in accelerators)
-    product = machine.gpu_product if machine else ", ".join(str(each.get("type")) for each in accelerators)
+    product = machine.gpu.product if machine else ", ".join(str(each.get("type")) for each in accelerators)
     nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
     return NodePool(
         name=str(inputs.get("name") or ""),

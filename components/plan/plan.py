@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revealed, value_at
 
+if TYPE_CHECKING:
+    from pulumi.automation import EngineEvent, StepEventMetadata, StepEventStateMetadata
+
 Operation = Literal["same", "create", "update", "replace", "delete"]
-Event = Mapping[str, Any]
 
 _PLAIN: dict[str, Operation] = {
     "same": "same",
@@ -117,92 +119,98 @@ def is_thing(step: Step) -> bool:
     return step.custom and not step.type.startswith(("pulumi:providers:", "pulumi:pulumi:"))
 
 
-def plan_of(events: Iterable[Event]) -> Plan:
-    """The plan that the engine's events tell.
+def plan_of(events: Iterable[EngineEvent]) -> Plan:
+    """Return the plan that the engine's events describe.
 
     Args:
-        events: those of `pulumi preview --json` with PULUMI_ENABLE_STREAMING_JSON_PREVIEW, in their order.
+        events: events of the engine's preview, in order.
     """
-    by_urn: dict[str, list[Mapping[str, Any]]] = {}
+    by_urn: dict[str, list[StepEventMetadata]] = {}
     drift, warnings = [], []
     for event in events:
-        if "resourcePreEvent" in event:
-            metadata = event["resourcePreEvent"]["metadata"]
-            if metadata["op"] not in _NO_CHANGE:
-                by_urn.setdefault(metadata["urn"], []).append(metadata)
-        elif "resOutputsEvent" in event:
-            metadata = event["resOutputsEvent"]["metadata"]
-            if metadata["op"] == "refresh" and (step := _drifted(metadata)):
-                drift.append(step)
+        if event.resource_pre_event:
+            step = event.resource_pre_event.metadata
+            if step.op.value not in _NO_CHANGE:
+                by_urn.setdefault(step.urn, []).append(step)
+        elif event.res_outputs_event:
+            step = event.res_outputs_event.metadata
+            if step.op.value == "refresh" and (drifted := _drifted(step)):
+                drift.append(drifted)
         elif text := _warning(event):
             warnings.append(text)
-    steps = [_step(each) for each in by_urn.values()]
+    steps = [_step(steps) for steps in by_urn.values()]
     return Plan(steps, [step for step in drift if is_thing(step)], list(dict.fromkeys(warnings)))
 
 
-def _warning(event: Event) -> str:
-    diagnostic = event.get("diagnosticEvent") or {}
-    if diagnostic.get("severity") == "warning":
-        return str(diagnostic["message"]).strip()
-    policy = event.get("policyEvent") or {}
-    return f"policy {policy.get('policyName')}: {str(policy['message']).strip()}" if policy.get("message") else ""
+def _warning(event: EngineEvent) -> str:
+    diagnostic, policy = event.diagnostic_event, event.policy_event
+    if diagnostic and diagnostic.severity == "warning":
+        return diagnostic.message.strip()
+    return f"policy {policy.policy_name}: {policy.message.strip()}" if policy and policy.message else ""
 
 
-def _step(told: Sequence[Mapping[str, Any]]) -> Step:
-    """One step for a resource: a replacement is told as three, of which `replace` knows the reasons."""
-    operations = [each["op"] for each in told]
-    main = next((each for each in told if each["op"] == "replace"), None)
-    if main is None:
-        # A `delete-replaced` by itself ends what an earlier update that was killed had replaced; a `create-replacement` by
-        # itself makes what such an update had deleted.
-        main = told[-1]
-        operation: Operation = {"delete-replaced": "delete", "create-replacement": "create"}.get(main["op"])  # type: ignore[assignment]
-        operation = operation or _PLAIN.get(main["op"], "replace")
-        first = False
+def _step(steps: Sequence[StepEventMetadata]) -> Step:
+    """Return one step for a resource.
+
+    The engine reports a replacement as three steps; the one named `replace` has the reasons.
+    """
+    operations = [step.op.value for step in steps]
+    if "replace" in operations:
+        main = steps[operations.index("replace")]
+        operation: Operation = "replace"
+        first = "delete-replaced" in operations[: operations.index("replace")]
     else:
-        operation = "replace"
-        first = "delete-replaced" in operations and operations.index("delete-replaced") < operations.index("replace")
-    old, new = _state(main.get("old")), _state(main.get("new"))
+        # A lone `delete-replaced` deletes what an earlier, killed update had replaced. A lone
+        # `create-replacement` creates what such an update had deleted.
+        main, first = steps[-1], False
+        alone: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create", **_PLAIN}
+        operation = alone.get(main.op.value, "replace")
+    old, new = _state(main.old), _state(main.new)
     return Step(
         operation=operation,
-        urn=main["urn"],
-        type=main["type"],
-        name=main["urn"].rsplit("::", 1)[-1],
-        custom=bool((main.get("new") or main.get("old") or {}).get("custom")),
+        urn=main.urn,
+        type=main.type,
+        name=main.urn.rsplit("::", 1)[-1],
+        custom=_is_custom(main),
         old=old,
         new=None if operation == "delete" else new,
         properties=_properties(main, old, new) if operation in ("update", "replace") else (),
         deleted_first=first,
-        engine_operation=main["op"],
+        engine_operation=main.op.value,
     )
 
 
-def _drifted(metadata: Mapping[str, Any]) -> Step | None:
-    """What a refresh found of one resource; None where it is as it was."""
-    old, new = _state(metadata.get("old")), _state(metadata.get("new"))
+def _drifted(step: StepEventMetadata) -> Step | None:
+    """Return the drift that a refresh found in one resource; None for no drift."""
+    old, new = _state(step.old), _state(step.new)
     gone = old is not None and new is None
-    if not gone and not metadata.get("detailedDiff") and not metadata.get("diffs"):
+    if not gone and not step.detailed_diff and not step.diffs:
         return None
     return Step(
         operation="delete" if gone else "update",
-        urn=metadata["urn"],
-        type=metadata["type"],
-        name=metadata["urn"].rsplit("::", 1)[-1],
-        custom=bool((metadata.get("new") or metadata.get("old") or {}).get("custom")),
+        urn=step.urn,
+        type=step.type,
+        name=step.urn.rsplit("::", 1)[-1],
+        custom=_is_custom(step),
         old=old,
         new=new,
-        properties=() if gone else _properties(metadata, old, new, outputs=True),
+        properties=() if gone else _properties(step, old, new, outputs=True),
         engine_operation="refresh",
     )
 
 
-def _state(told: Mapping[str, Any] | None) -> State | None:
-    if not told:
+def _is_custom(step: StepEventMetadata) -> bool:
+    state = step.new or step.old
+    return bool(state and state.custom)
+
+
+def _state(state: StepEventStateMetadata | None) -> State | None:
+    if state is None:
         return None
-    inputs, outputs = revealed(told.get("inputs") or {}), revealed(told.get("outputs") or {})
-    if str(told["type"]).endswith(":Secret"):
+    inputs, outputs = revealed(state.inputs or {}), revealed(state.outputs or {})
+    if state.type.endswith(":Secret"):
         inputs, outputs = _without_data(inputs), _without_data(outputs)
-    return State(inputs, outputs, str(told.get("parent") or ""))
+    return State(inputs, outputs, state.parent or "")
 
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,13 +220,12 @@ def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _properties(
-    metadata: Mapping[str, Any], old: State | None, new: State | None, *, outputs: bool = False
+    step: StepEventMetadata, old: State | None, new: State | None, *, outputs: bool = False
 ) -> list[Property]:
     before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
-    detailed: Mapping[str, Mapping[str, Any]] = metadata.get("detailedDiff") or {}
-    reasons = list(metadata.get("keys") or ())
-    if detailed:
-        kinds = {path: str(diff.get("diffKind", "update")) for path, diff in detailed.items()}
+    reasons = list(step.keys or ())
+    if step.detailed_diff:
+        kinds = {path: diff.diff_kind.value for path, diff in step.detailed_diff.items()}
     else:
         # A provider that tells no details: the inputs themselves tell them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")

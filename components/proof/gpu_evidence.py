@@ -11,8 +11,7 @@ from berth.components.cluster.pods import is_ready, why_not_ready
 from berth.components.core.bounds import Bounds, at_least
 from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.cuda_vector_add import SUCCESS
-from berth.components.sharing import Pool, label_command, serving_labels
-from berth.components.sharing.settings import Offer
+from berth.components.sharing import Offer, Pool, label_command, serving_labels
 
 Object = dict[str, Any]
 Verdict = Literal["pass", "fail", "simulated", "skipped"]

@@ -15,10 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Bus numbers of the roots, two GPUs each: the four of A3 Ultra, and as many more as a machine of 16 GPUs needs.
-_ROOTS = (0x8C, 0x93, 0xC1, 0xC8, 0x0C, 0x13, 0x41, 0x48)
-_GPU, _NIC = 3, 5
-_NUMA_NODES = 2
+from berth.components.hardware.machines import PCIE
 
 GVNIC = ("0000:c0:14.0", "pci0000:c0")
 """Address and root of the second gVNIC: the lab's choice."""
@@ -45,13 +42,13 @@ def slots(gpus: int) -> list[Slot]:
     """The places of a machine's GPUs, in the order of their numbers; 16 at most."""
     found = []
     for number in range(gpus):
-        root, second = _ROOTS[number // 2], number % 2
+        root, below = PCIE.roots[number // PCIE.gpus_per_root], number % PCIE.gpus_per_root
         found.append(
             Slot(
-                f"0000:{root + _GPU + second:02x}:00.0",
-                f"0000:{root + _NIC + second:02x}:00.0",
+                f"0000:{root + PCIE.gpu_offset + below:02x}:00.0",
+                f"0000:{root + PCIE.nic_offset + below:02x}:00.0",
                 f"pci0000:{root:02x}",
-                number * _NUMA_NODES // gpus,
+                number * PCIE.numa_nodes // gpus,
             )
         )
     return found

@@ -1,13 +1,11 @@
-"""Taking away whatever a real node left, whether it ended well or not: found by the lab's own tag, never by guess.
+"""Removal of everything that a real node left, whether it ended well or not, found by the lab's own tag.
 
-Simulates nothing: it takes away what a real node left.
+Simulates nothing: it removes what a real node left.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -27,18 +25,18 @@ _PATIENCE_SECONDS = 15.0
 _INTERVAL_SECONDS = 0.05
 
 
-def groups(home: Home) -> list[Path]:
-    """The node's control groups in every hierarchy, the innermost first."""
+def _groups(home: Home) -> list[Path]:
+    """Control groups of the node in every hierarchy, the innermost first."""
     name = tag(home)
     roots = [path for path in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")) if path.is_dir() and not path.is_symlink()]
     found = [path for root in roots for path in (root, *root.rglob("*")) if path.is_dir()]
     return sorted(found, key=lambda path: len(path.parts), reverse=True)
 
 
-def processes(home: Home) -> set[int]:
-    """Ids of what runs in the node's containers and namespaces."""
+def _processes(home: Home) -> set[int]:
+    """Ids of processes in the node's containers and namespaces."""
     found = set()
-    for group in groups(home):
+    for group in _groups(home):
         with contextlib.suppress(OSError):
             found |= {int(line) for line in (group / "cgroup.procs").read_text().split()}
     for process in psutil.process_iter():
@@ -48,49 +46,37 @@ def processes(home: Home) -> set[int]:
     return found
 
 
-def link_is_there(home: Home) -> bool:
-    """Whether this machine still has its end of the pair of interfaces."""
-    return (Path("/sys/class/net") / tag(home)).exists()
-
-
 def leftovers(home: Home) -> list[str]:
-    """What there is of the node outside of the lab's folder, for people; empty when all is gone."""
-    found = [f"process {pid}" for pid in sorted(processes(home))] + [f"control group {path}" for path in groups(home)]
-    return found + ([f"interface {tag(home)}"] if link_is_there(home) else [])
+    """Return what there is of the node outside of the lab's folder, for people."""
+    found = [f"process {pid}" for pid in sorted(_processes(home))] + [f"control group {path}" for path in _groups(home)]
+    return found + ([f"interface {tag(home)}"] if Path("/sys/class/net", tag(home)).exists() else [])
 
 
 def sweep(home: Home) -> None:
-    """End the node's containers and programs, at once, and remove its control groups and interface.
+    """Kill the node's containers and programs, and remove its control groups and interface.
 
     Raises:
-        LabError: something would not go.
+        LabError: something remains.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while running := processes(home):
-        for pid in running:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > deadline:
-            break
-        time.sleep(_INTERVAL_SECONDS)
-    if link_is_there(home):
+    while remaining := leftovers(home):
+        for pid in _processes(home):
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(pid).kill()
         subprocess.run(["ip", "link", "delete", tag(home)], capture_output=True, check=False)
-    while left := groups(home):
-        for group in left:
+        for group in _groups(home):
             with contextlib.suppress(OSError):
                 group.rmdir()
         if time.monotonic() > deadline:
-            break
+            raise LabError(
+                f"something of the real node remains: {', '.join(remaining[:5])}",
+                "run `make lab-down` again; a process may wait for a disk",
+            )
         time.sleep(_INTERVAL_SECONDS)
-    if still := leftovers(home):
-        raise LabError(
-            f"something of the real node would not go: {', '.join(still[:5])}",
-            "run `make lab-down` again; it may wait for a disk",
-        )
 
 
 def make_group(home: Home) -> None:
-    """Make the control group that holds all pods, in every hierarchy."""
+    """Create the control group that holds all pods, in every hierarchy."""
     hierarchies = (
         [CGROUPS]
         if (CGROUPS / "cgroup.controllers").exists()
@@ -99,7 +85,7 @@ def make_group(home: Home) -> None:
     for hierarchy in hierarchies:
         group = hierarchy / tag(home)
         group.mkdir(exist_ok=True)
-        # Of version 1: a group has no processors and no memory of its own until it is given some.
+        # Version 1: a group has neither processors nor memory of its own until it gets some.
         for name in ("cpuset.cpus", "cpuset.mems"):
             if (group / name).exists():
                 (group / name).write_text((hierarchy / name).read_text())

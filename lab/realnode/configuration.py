@@ -1,10 +1,11 @@
-"""The configuration of the node's programs, as text: pure functions of its layout.
+"""Configuration of the node's programs, as text that depends only on its layout.
 
-Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3 and CoreDNS 1.12.4, which read what it writes.
+Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3 and CoreDNS 1.12.4, which read these files.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from berth.lab.realnode.layout import Layout
 
 GPU_KIND = "nvidia.com/gpu"
-"""The CDI kind of the stand-in devices: the name that NVIDIA's tools give theirs."""
+"""CDI kind of the stand-in devices, the same as of NVIDIA's."""
 
 KUBELET_PORT = 10250
 API_PORT = 6443
@@ -34,13 +35,7 @@ NETWORK = "berth"
 
 
 def containerd(layout: Layout, runc: Path, plugins: Path) -> str:
-    """The runtime's configuration (version 3).
-
-    Args:
-        layout: the node.
-        runc: the low-level runtime.
-        plugins: the folder of the CNI plugins.
-    """
+    """Return the runtime's configuration (version 3), for the low-level runtime and the folder of CNI plugins."""
     own = layout.containerd
     return f"""version = 3
 root = "{own / "root"}"
@@ -80,7 +75,7 @@ plugin_config_path = "/run/nri/conf.d"
 
 
 def cni(layout: Layout) -> str:
-    """The pods' network: a pair of interfaces for each pod, all traffic routed by the node."""
+    """Return the pods' network: a pair of interfaces for each pod, all traffic routed by the node."""
     plugin = {
         "type": "ptp",
         "mtu": 1500,
@@ -96,12 +91,12 @@ def cni(layout: Layout) -> str:
 
 
 def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str:
-    """The kubelet's configuration.
+    """Return the kubelet's configuration.
 
     Args:
         layout: the node.
-        reserved: what GKE keeps of a machine's CPU and memory.
         authority: certificate of the authority that signed the API server's client certificate.
+        reserved: CPU and memory of the machine that GKE keeps.
     """
     settings: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -116,7 +111,7 @@ def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str
             "x509": {"clientCAFile": str(authority)},
         },
         "authorization": {"mode": "AlwaysAllow"},
-        # The simulated GKE makes the node's object, as the real one does before a machine starts.
+        # The simulated GKE creates the node's object, as the real one does before a machine starts.
         "registerNode": False,
         "containerRuntimeEndpoint": f"unix://{layout.socket}",
         "clusterDomain": "cluster.local",
@@ -125,13 +120,13 @@ def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str
         "failCgroupV1": False,
         "failSwapOn": False,
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": layout.cgroup,
+        "cgroupRoot": f"/{layout.tag}",
         "cgroupsPerQOS": True,
         "enforceNodeAllocatable": [],
         "makeIPTablesUtilChains": False,
         "volumePluginDir": str(layout.kubelet / "volume-plugins"),
         "podLogsDir": str(layout.folder / "pod-logs"),
-        # This machine's disk is its owner's to watch; images come from here and are nowhere else to be had.
+        # The machine's owner watches its disk; the images exist nowhere else.
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
         "imageGCHighThresholdPercent": 100,
         "imageMinimumGCAge": "24h",
@@ -146,7 +141,7 @@ def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str
 
 
 def kube_proxy(layout: Layout, kubeconfig: Path, node: str) -> str:
-    """The service proxy's configuration: rules of nftables, in the node's own network namespace."""
+    """Return the service proxy's configuration: rules of nftables, in the node's own network namespace."""
     settings = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -164,7 +159,7 @@ def kube_proxy(layout: Layout, kubeconfig: Path, node: str) -> str:
 
 
 def corefile(layout: Layout, kubeconfig: Path) -> str:
-    """CoreDNS's configuration: the cluster's names, and nothing beyond it."""
+    """Return CoreDNS's configuration: the cluster's names, and nothing beyond it."""
     return f"""cluster.local:53 {{
     bind {layout.dns_address}
     errors
@@ -184,11 +179,7 @@ def corefile(layout: Layout, kubeconfig: Path) -> str:
 
 
 def devices(count: int) -> str:
-    """The description (CDI) of stand-in GPUs: each is the null device under the name that a GPU's device has.
-
-    Args:
-        count: how many there are.
-    """
+    """Return the description (CDI) of stand-in GPUs: the null device under the name of a GPU's device."""
     null = {"type": "c", "major": 1, "minor": 3, "fileMode": 0o666, "permissions": "rw"}
     found = [
         {"name": str(number), "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{number}", **null}]}}
@@ -198,13 +189,8 @@ def devices(count: int) -> str:
 
 
 def kubeconfig(admin: dict[str, Any], server: str) -> str:
-    """A kubeconfig for the node's programs, which reach the API server through the relay.
-
-    Args:
-        admin: the administrator's.
-        server: the relay's address.
-    """
-    changed = json.loads(json.dumps(admin))
+    """Return the administrator's kubeconfig with the address of the relay, for the node's programs."""
+    changed = copy.deepcopy(admin)
     for cluster in changed["clusters"]:
         cluster["cluster"] |= {"server": server, "tls-server-name": "kubernetes"}
     return yaml.safe_dump(changed, sort_keys=False)

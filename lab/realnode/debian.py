@@ -1,7 +1,6 @@
-"""Debian packages without installing them: programs of single packages, and whole root file systems.
+"""Debian packages without an installation: programs of single packages, and whole root file systems.
 
-apt's settings of this machine (mirrors, proxies, keys) are used; its lists, its caches and its installed packages are
-left alone: everything happens in folders of ours.
+apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed packages stay unchanged.
 
 Simulates nothing: it unpacks Debian's packages.
 """
@@ -14,46 +13,43 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from berth.lab.errors import USAGE, LabError
+from berth.lab.errors import USAGE, LabError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 RELEASE = "bookworm"
-"""Debian 12: the release whose Python is the 3.11 of rayproject's py311 images."""
+"""Debian 12, the release whose Python is the 3.11 of rayproject's py311 images."""
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-_QUOTED_LINES = 8
-
 
 def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Run a program to its end; its output.
+    """Run a program to its end and return its output.
 
     Args:
         command: program and arguments.
-        what: what it does, for the error's text.
-        folder: where it runs.
-        env: its environment, instead of ours.
+        what: description for the error's text.
+        folder: working directory.
+        env: environment, instead of this process's.
 
     Raises:
-        LabError: it failed; the text quotes the end of what it said.
+        LabError: it failed; the text quotes the end of its output.
     """
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        said = (result.stderr + result.stdout).splitlines()[-_QUOTED_LINES:]
-        lines = "\n".join(f"    {line[:300]}" for line in said)
-        raise LabError(f"{what} failed ({command[0]}):\n{lines}", "mend what it names, then run it again")
+        output = quoted(result.stderr + result.stdout)
+        raise LabError(f"{what} failed ({command[0]}):\n{output}", "fix what it names, then run it again")
     return result.stdout
 
 
 def obstacle() -> str | None:
-    """Why Debian packages can't be used here, in one line; None if they can."""
+    """Return why Debian packages cannot be used here, in one line; None if they can."""
     for name in ("apt-get", "dpkg-deb"):
         if shutil.which(name) is None:
-            return f"a real node is made of Debian packages, and this machine has no {name}"
+            return f"a real node needs Debian packages, and this machine has no {name}"
     if not KEYRING.is_file():
-        return f"a real node is made of Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
+        return f"a real node needs Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
     try:
         _mirror()
     except LabError as error:
@@ -77,10 +73,10 @@ def _apt(state: Path) -> list[str]:
 
 
 def _mirror() -> str:
-    """Where apt on this machine gets our release from.
+    """Return the address from which apt on this machine gets the release.
 
     Raises:
-        LabError: its sources don't name the release.
+        LabError: its sources do not name the release.
     """
     listing = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
     for line in run(listing, "asking apt for its sources").splitlines():
@@ -88,17 +84,17 @@ def _mirror() -> str:
         if release == RELEASE and component == "main":
             return address
     raise LabError(
-        f"apt's sources on this machine don't have Debian's release {RELEASE}, which the images are made of",
+        f"apt's sources on this machine do not have Debian's release {RELEASE}, the base of the images",
         f"add it to /etc/apt/sources.list.d (deb … {RELEASE} main), then run it again",
         code=USAGE,
     )
 
 
 def unpack(packages: Sequence[str], folder: Path) -> None:
-    """Fill a folder with the files of packages, as the current release has them; nothing is configured or run.
+    """Fill a folder with the files of packages, in the versions of this machine's apt; nothing is configured or run.
 
     Raises:
-        LabError: a package can't be had.
+        LabError: a package cannot be fetched.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         apt = _apt(Path(scratch))
@@ -109,10 +105,10 @@ def unpack(packages: Sequence[str], folder: Path) -> None:
 
 
 def root_file_system(packages: Sequence[str], folder: Path) -> None:
-    """Make a minimal Debian with packages in it; mounts that this takes are seen by nobody else.
+    """Create a minimal Debian with packages in it; the mounts for this stay invisible to other processes.
 
     Raises:
-        LabError: a package can't be had, or its installation failed.
+        LabError: a package cannot be fetched, or its installation failed.
     """
     mirror = _mirror()
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -122,13 +118,13 @@ def root_file_system(packages: Sequence[str], folder: Path) -> None:
         private = ["unshare", "--mount", "--propagation", "private"]
         run(
             [*private, *command, RELEASE, str(folder), mirror],
-            "making a minimal Debian",
+            "creating a minimal Debian",
             env=environment() | {"DEBOOTSTRAP_DIR": str(tools / "usr/share/debootstrap")},
         )
     for settings in (Path("/etc/resolv.conf"), *sorted(Path("/etc/apt/apt.conf.d").glob("*prox*"))):
         if settings.is_file():
             shutil.copyfile(settings, folder / settings.relative_to("/"))
-    # Nothing of it is ever started as a system: packages' services stay down.
+    # It is never started as a system: packages' services stay down.
     policy = folder / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
@@ -139,7 +135,7 @@ def root_file_system(packages: Sequence[str], folder: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a root's login shell."""
+    """Return the environment of a root's login shell."""
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",

@@ -1,7 +1,6 @@
-"""`python -m berth.lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, and hands them out by CDI.
+"""`python -m berth.lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, hands them out by CDI.
 
-Speaks the kubelet's device plugin API (kubernetes v1.36, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto):
-its messages are few, and are declared here.
+The few messages of the kubelet's device plugin API are declared here.
 
 Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto; the kubelet
     that it serves is real, the GPUs are not:
@@ -32,7 +31,7 @@ PACKAGE = "v1beta1"
 _LOOK_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 
-# Messages by name, fields by name: number and type; a leading * repeats, a capital letter begins a message's name.
+# Messages by name, fields by name: number and type; a leading * repeats, other types than string are messages.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Empty": {},
     "DevicePluginOptions": {},
@@ -76,31 +75,27 @@ MESSAGES = _declare()
 
 
 class Plugin:
-    """The plugin's side of the API.
-
-    Args:
-        count: how many devices there are.
-    """
+    """Plugin's side of the API, for a number of devices."""
 
     def __init__(self, count: int) -> None:
         self._devices = [MESSAGES["Device"](ID=str(number), health="Healthy") for number in range(count)]
         self._ended = threading.Event()
 
     def end(self) -> None:
-        """Let go of every kubelet that watches."""
+        """End every kubelet's watch."""
         self._ended.set()
 
     def options(self, _request: Any, _context: Any) -> Any:
-        """What the kubelet should call beyond the two below: nothing."""
+        """Answer which optional calls the kubelet should make: none."""
         return MESSAGES["DevicePluginOptions"]()
 
     def watch(self, _request: Any, _context: Any) -> Iterator[Any]:
-        """Tell the devices; they never change."""
+        """Answer the devices, which never change."""
         yield MESSAGES["ListAndWatchResponse"](devices=self._devices)
         self._ended.wait()
 
     def allocate(self, request: Any, _context: Any) -> Any:
-        """Name the devices that a container gets, for the runtime to put in."""
+        """Answer the names of a container's devices, which the runtime adds."""
         response = MESSAGES["AllocateResponse"]()
         for container in request.container_requests:
             answer = response.container_responses.add()
@@ -109,24 +104,18 @@ class Plugin:
         return response
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """The service, for a server."""
-
-        def method(make: Any, function: Any, request: str) -> Any:
-            return make(
-                function,
-                request_deserializer=MESSAGES[request].FromString,
-                response_serializer=lambda message: message.SerializeToString(),
-            )
-
-        unary = grpc.unary_unary_rpc_method_handler
-        return grpc.method_handlers_generic_handler(
-            f"{PACKAGE}.DevicePlugin",
-            {
-                "GetDevicePluginOptions": method(unary, self.options, "Empty"),
-                "ListAndWatch": method(grpc.unary_stream_rpc_method_handler, self.watch, "Empty"),
-                "Allocate": method(unary, self.allocate, "AllocateRequest"),
-            },
-        )
+        """Return the service, for a server."""
+        unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
+        methods = {
+            "GetDevicePluginOptions": (unary, self.options, "Empty"),
+            "ListAndWatch": (stream, self.watch, "Empty"),
+            "Allocate": (unary, self.allocate, "AllocateRequest"),
+        }
+        handlers = {
+            name: kind(function, MESSAGES[request].FromString, lambda message: message.SerializeToString())
+            for name, (kind, function, request) in methods.items()
+        }
+        return grpc.method_handlers_generic_handler(f"{PACKAGE}.DevicePlugin", handlers)
 
 
 def _register(folder: Path) -> None:
@@ -148,7 +137,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def serve_once(folder: Path, count: int, ended: threading.Event) -> None:
-    """Serve the kubelet that is there now, until another one takes its place; that removes all plugins' sockets.
+    """Serve the present kubelet, until another one takes its place, which removes all plugins' sockets.
 
     Raises:
         grpc.RpcError: the kubelet did not take the registration.
@@ -181,7 +170,7 @@ def main() -> None:
         try:
             serve_once(folder, count, ended)
         except (grpc.RpcError, OSError, RuntimeError) as error:
-            print(f"the kubelet can't be reached: {error}", flush=True)  # noqa: T201 (the log)
+            print(f"the kubelet cannot be reached: {error}", flush=True)  # noqa: T201 (the log)
 
 
 if __name__ == "__main__":

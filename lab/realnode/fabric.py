@@ -1,8 +1,7 @@
-"""`python -m berth.lab.realnode.fabric LAYOUT`: makes the node's NICs, addresses them, and tells DraNet what they stand in for.
+"""`python -m berth.lab.realnode.fabric LAYOUT`: creates the node's NICs, addresses them, and gives DraNet their attributes.
 
-It is to them what a node's network daemon and Google Cloud's metadata server are to real ones: a NIC that comes back from
-a pod has lost its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook
-(sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook).
+It has the place of a node's network daemon and of Google Cloud's metadata server: a NIC that comes back from a pod has lost
+its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook.
 
 Answers to (real): DraNet 1.4.0, built from source (lab/tools/dranet).
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.go for the attributes that stand in
@@ -29,31 +28,35 @@ from berth.lab.realnode.layout import GATEWAY, NICS, Layout, read
 _LINKS = 1  # RTMGRP_LINK of linux/rtnetlink.h
 _LOOK_SECONDS = 5.0
 _MESSAGE_BYTES = 1 << 16
-_THERE_ALREADY = "File exists"
+_EXISTS = "File exists"
 
 
-def _ip(commands: list[nics.Command]) -> None:
-    """Run them all. One that fails is said and left: an interface may just be on its way into a pod."""
-    lines = "".join(f"{' '.join(command)}\n" for command in commands)
+def _ip(commands: list[str]) -> None:
+    """Run all commands. A failure is printed only: an interface may just be on its way into a pod."""
     done = subprocess.run(
-        ["ip", "-force", "-batch", "-"], input=lines, capture_output=True, text=True, check=False, timeout=30
+        ["ip", "-force", "-batch", "-"],
+        input="".join(f"{command}\n" for command in commands),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
     )
     for line in done.stderr.splitlines():
-        if _THERE_ALREADY not in line and not line.startswith("Command failed"):
+        if _EXISTS not in line and not line.startswith("Command failed"):
             print(line, flush=True)  # noqa: T201 (the log)
 
 
 def _addresses() -> dict[str, bool]:
-    """The interfaces that are on the node, and whether each has an address."""
-    told = subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, check=True, timeout=30)
-    addressed = {link["ifname"] for link in json.loads(told.stdout or b"[]") if link.get("addr_info")}
+    """Interfaces on the node, and whether each has an address."""
+    listing = subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, check=True, timeout=30)
+    addressed = {link["ifname"] for link in json.loads(listing.stdout or b"[]") if link.get("addr_info")}
     return {path.name: path.name in addressed for path in Path("/sys/class/net").iterdir()}
 
 
-def mend(layout: Layout) -> None:
-    """Make NICs that are nowhere (the kernel takes one along with a pod that ends without DraNet), address those without."""
+def repair(layout: Layout) -> None:
+    """Create missing NICs (the kernel removes those of a pod that ends without DraNet), and address those without."""
     there = _addresses()
-    commands: list[nics.Command] = []
+    commands: list[str] = []
     for number, nic in enumerate(NICS):
         gone = GATEWAY.format(number) not in there
         if gone:
@@ -65,11 +68,11 @@ def mend(layout: Layout) -> None:
 
 
 def watch(layout: Layout) -> None:
-    """Mend at each change of an interface, for ever."""
+    """Repair at each change of an interface, for ever."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as changes:
         changes.bind((0, _LINKS))
         while True:
-            mend(layout)
+            repair(layout)
             select.select([changes], [], [], _LOOK_SECONDS)
             with contextlib.suppress(OSError):
                 while changes.recv(_MESSAGE_BYTES, socket.MSG_DONTWAIT):
@@ -77,20 +80,20 @@ def watch(layout: Layout) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection of DraNet's."""
+    """Connection of DraNet's."""
 
     protocol_version = "HTTP/1.1"
     server_version = "berth-lab"
 
     def do_GET(self) -> None:
-        """Say what is served: attributes and nothing else."""
+        """Answer what is served: attributes and nothing else."""
         self._send({"cloudProvider": True, "profileProvider": False})
 
     def do_POST(self) -> None:
-        """Tell the attributes of one interface; no configuration of ours is on top of what it has on the node."""
-        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
-        known = self.path == "/GetDeviceAttributes" and asked.get("name") in NICS
-        self._send(nics.attributes(NICS.index(asked["name"])) if known else {})
+        """Answer the attributes of one interface; the node's own configuration of it holds."""
+        question = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        known = self.path == "/GetDeviceAttributes" and question.get("name") in NICS
+        self._send(nics.attributes(NICS.index(question["name"])) if known else {})
 
     def _send(self, body: Any) -> None:
         data = json.dumps(body).encode()
@@ -101,14 +104,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Say nothing: DraNet asks often."""
+        """Print nothing: DraNet asks often."""
 
 
 def main() -> None:
     """Serve for ever."""
     layout = read(sys.argv[1])
     _ip(nics.rules(layout))
-    mend(layout)
+    repair(layout)
     server = ThreadingHTTPServer((str(layout.node_address), FABRIC_PORT), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     watch(layout)

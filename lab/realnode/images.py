@@ -1,9 +1,9 @@
-"""The container images of a real node, made on the spot: each has the name under which pods ask for it.
+"""Container images of a real node, built on the spot under the names that pods ask for.
 
 An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes and containerd reads.
 
 Answers to (real): Ray's own wheels on Debian's packages, run by containerd.
-Answers to (believed): what berth does behaves in such an image as in rayproject/ray's, which is built from Ubuntu and
+Answers to (believed): berth's programs behave in such an image as in rayproject/ray's, which is built from Ubuntu and
     conda. A job on an image of rayproject/ray would settle it.
 """
 
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berth.components.hardware.versions import RAY_IMAGE
-from berth.lab.errors import LabError
+from berth.lab.errors import LabError, quoted
 from berth.lab.home import CLONE
 from berth.lab.realnode import debian
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, require_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from berth.lab.progress import Progress
 
@@ -39,14 +39,14 @@ RAY_REQUIREMENTS = CLONE / "images" / "ray-podman" / "requirements.txt"
 ARCHIVE = "image.tar"
 
 RECIPE = "2"
-"""Another number makes all images anew: for changes of the code that makes them."""
+"""Version of the code that builds images; another one builds all of them again."""
 
 RAY_SECONDS = 180
-"""Making the Ray image on two cores, roughly: most of it Debian's torch and its packages."""
+"""Rough time to build the Ray image on two cores: most of it Debian's torch and its packages."""
 
 _RAY_SPACE = 4 * GIB
 _PYTHON = "3.11"
-# What pip may take for a machine with Debian 12's C library, which is 2.36.
+# Wheels that pip may take for a machine with Debian 12's C library, 2.36.
 _PLATFORMS = ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(17, 37)))
 _USER, _GROUP = 1000, 100
 # rayproject's images keep Python here, and people's scripts name it.
@@ -55,14 +55,7 @@ _PYTHON_HOME = "/home/ray/anaconda3"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a container of the image starts with.
-
-    Attributes:
-        command: what runs.
-        user: who runs it: `uid:gid`.
-        folder: where it runs.
-        env: its environment.
-    """
+    """Start settings of an image's containers: command, user as `uid:gid`, working directory, environment."""
 
     command: tuple[str, ...]
     user: str = ""
@@ -76,8 +69,8 @@ def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> N
     Args:
         root: the root file system; special files are left out.
         name: the image's full name.
-        settings: what its containers start with.
-        archive: where the image goes.
+        settings: start settings of its containers.
+        archive: file of the image.
     """
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as tar:
@@ -108,17 +101,17 @@ def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> N
 
 
 def full_name(image: str) -> str:
-    """An image's name as containerd keeps it: `rayproject/ray:1` is Docker Hub's."""
+    """Return an image's name as containerd keeps it: `rayproject/ray:1` is Docker Hub's."""
     first = image.split("/", maxsplit=1)[0]
     registry = "." in first or ":" in first or first == "localhost"
     return image if registry and "/" in image else f"docker.io/{image if '/' in image else f'library/{image}'}"
 
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:
-    """Fetch the wheels of pinned requirements, for Python and the C library of the images, each by its hash.
+    """Fetch the wheels of pinned requirements by their hashes, for Python and the C library of the images.
 
     Raises:
-        LabError: a wheel can't be had, or is another one than was pinned.
+        LabError: a wheel cannot be fetched, or has another hash.
     """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
@@ -126,9 +119,8 @@ def fetch_wheels(requirements: Path, folder: Path) -> None:
     command += [f"--dest={folder}", "-r", str(requirements)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        lines = "\n".join(f"    {line[:300]}" for line in result.stderr.splitlines()[-6:])
-        what = f"the wheels of {requirements.parent.name}/{requirements.name} can't be fetched"
-        raise LabError(f"{what}:\n{lines}", "check the network connection, then run it again")
+        what = f"the wheels of {requirements.parent.name}/{requirements.name} cannot be fetched"
+        raise LabError(f"{what}:\n{quoted(result.stderr)}", "check the network connection, then run it again")
 
 
 def _make_ray_root(root: Path) -> None:
@@ -158,7 +150,7 @@ def _make_ray(folder: Path) -> None:
     try:
         root.chmod(0o755)
         _make_ray_root(root)
-        path = f"{_PYTHON_HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        path = f"{_PYTHON_HOME}/bin:{debian.environment()['PATH']}"
         env = {"PATH": path, "HOME": "/home/ray", "LANG": "C.UTF-8"}
         settings = Settings(("/bin/bash",), f"{_USER}:{_GROUP}", "/home/ray", env)
         write_archive(root, full_name(RAY_IMAGE), settings, folder / ARCHIVE)
@@ -166,44 +158,31 @@ def _make_ray(folder: Path) -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _make_pause(program: Path) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        with tempfile.TemporaryDirectory(dir=folder.parent) as root:
-            shutil.copy(program, Path(root) / "pause")
-            settings = Settings(("/pause",), user="65535:65535")
-            write_archive(Path(root), PAUSE_IMAGE, settings, folder / ARCHIVE)
-
-    return make
-
-
-def _key(*parts: str | bytes) -> str:
+def _key(*parts: bytes) -> str:
     """Hash of a recipe."""
-    digest = hashlib.sha256()
-    for part in (RECIPE, *parts):
-        digest.update(part if isinstance(part, bytes) else part.encode())
-        digest.update(b"\0")
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(part + b"\0" for part in (RECIPE.encode(), *parts))).hexdigest()
 
 
 def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
-    """Every image that a real node brings along: full name to archive; made if need be.
+    """Return the archives of all images of a real node by full name; missing ones are built.
 
     Args:
-        pause: the program that the pause image holds.
-        progress: where lines about the work go.
+        pause: program of the pause image.
+        progress: prints the steps.
 
     Raises:
-        LabError: packages can't be had, or no room.
+        LabError: packages cannot be fetched, or there is no room.
     """
-    cache = Cache(default_folder().parent / "images", progress.say)
-    recipe = [file.read_bytes() for file in (RAY_PACKAGES, RAY_REQUIREMENTS)]
-    ray = _key(RAY_IMAGE, *recipe)
-    if cache.holds("ray", ray):
-        made = cache.obtain("ray", ray, _make_ray)
-    else:
-        minutes = RAY_SECONDS // 60
-        doing = f"{RAY_IMAGE}: Ray, from Debian packages and wheels; about {minutes} minutes, once for this machine"
-        with progress.step(doing, f"{RAY_IMAGE}: Ray, from Debian packages and wheels"):
-            made = cache.obtain("ray", ray, _make_ray)
-    sandbox = cache.obtain("pause", _key(pause.read_bytes()), _make_pause(pause))
-    return {full_name(RAY_IMAGE): made / ARCHIVE, PAUSE_IMAGE: sandbox / ARCHIVE}
+
+    def make_pause(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=folder.parent) as root:
+            shutil.copy(pause, Path(root) / "pause")
+            write_archive(Path(root), PAUSE_IMAGE, Settings(("/pause",), user="65535:65535"), folder / ARCHIVE)
+
+    cache = Cache(default_folder().parent / "images", progress)
+    key = _key(RAY_IMAGE.encode(), RAY_PACKAGES.read_bytes(), RAY_REQUIREMENTS.read_bytes())
+    title = f"{RAY_IMAGE}: Ray, from Debian packages and wheels"
+    doing = f"{title}; about {RAY_SECONDS // 60} minutes, once for this machine"
+    ray = cache.obtain("ray", key, _make_ray, doing, title)
+    sandbox = cache.obtain("pause", _key(pause.read_bytes()), make_pause)
+    return {full_name(RAY_IMAGE): ray / ARCHIVE, PAUSE_IMAGE: sandbox / ARCHIVE}

@@ -1,4 +1,4 @@
-"""A real node's life: joined to a running lab, and taken out of it again, from whatever state either is in.
+"""Life of a real node: it joins a running lab and leaves it again, from whatever state either is in.
 
 Simulates nothing: it starts and stops the programs of the real node.
 """
@@ -9,25 +9,26 @@ import contextlib
 import hashlib
 import json
 import os
-import subprocess
 import time
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from berth.lab.errors import LabError
 from berth.lab.locking import exclusive
 from berth.lab.processes import Process, Supervisor
+from berth.lab.programs import kubectl
 from berth.lab.progress import Progress
 from berth.lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
 from berth.lab.realnode.layout import Layout
 from berth.lab.toolchain.cache import Cache, default_folder
-from berth.lab.toolchain.ensure import real_node_programs
+from berth.lab.toolchain.ensure import programs_of
+from berth.lab.toolchain.tools import REAL_NODE_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
@@ -36,18 +37,9 @@ if TYPE_CHECKING:
 
 PACKAGES = (
     *("containernetworking-plugins", "nftables", "runc"),
-    # What these three are linked against, beyond what every Debian has.
-    *(
-        "libedit2",
-        "libbsd0",
-        "libmd0",
-        "libjansson4",
-        "libmnl0",
-        "libnftables1",
-        "libnftnl11",
-        "libseccomp2",
-        "libxtables12",
-    ),
+    # Libraries of these three, beyond what every Debian has.
+    *("libedit2", "libbsd0", "libmd0", "libjansson4", "libmnl0", "libnftables1", "libnftnl11"),
+    *("libseccomp2", "libxtables12"),
 )
 """Debian's packages with the node's programs; unpacked beside the lab's tools, never installed."""
 
@@ -55,42 +47,31 @@ READY_SECONDS = 90.0
 _LOCK = ".real.lock"
 _INTERVAL_SECONDS = 0.2
 _SLICE = "berth-lab-api"
-
-
-@contextlib.contextmanager
-def _alone(home: Home, progress: Progress) -> Iterator[None]:
-    with exclusive(home.root / _LOCK, lambda: progress.say("waiting for another command that changes the real node")):
-        yield
+_AGAIN = "run `make lab-real` again"
 
 
 def programs(progress: Progress) -> Programs:
-    """Everything that a node runs, built or fetched if need be.
+    """Return the programs of a node, built or fetched where they are missing.
 
     Raises:
-        LabError: something can't be had.
+        LabError: one cannot be built or fetched.
     """
-    built = real_node_programs(progress)
-    cache = Cache(default_folder(), progress.say)
+    built = programs_of(REAL_NODE_TOOLS, progress)
     key = hashlib.sha256("\n".join([*PACKAGES, Path("/etc/os-release").read_text()]).encode()).hexdigest()
 
     def make(folder: Path) -> None:
         debian.unpack(PACKAGES, folder)
 
-    if cache.holds("debian", key):
-        unpacked = cache.obtain("debian", key, make)
-    else:
-        with progress.step(
-            "fetching runc, network plugins and nftables from Debian", "runc, network plugins, nftables"
-        ):
-            unpacked = cache.obtain("debian", key, make)
+    title = "runc, network plugins, nftables"
+    unpacked = Cache(default_folder(), progress).obtain("debian", key, make, f"fetching {title} from Debian", title)
     return processes.Programs(built, unpacked)
 
 
 def prepare(home: Home, progress: Progress) -> tuple[Programs, dict[str, Path]]:
-    """Programs and images, made if need be; nothing is started.
+    """Return programs and images, created where they are missing; nothing is started.
 
     Raises:
-        LabError: this machine can't have a real node, or something can't be made.
+        LabError: this machine cannot have a real node, or something cannot be built or fetched.
     """
     requirements.require(home)
     found = programs(progress)
@@ -98,7 +79,7 @@ def prepare(home: Home, progress: Progress) -> tuple[Programs, dict[str, Path]]:
 
 
 def _layout(home: Home) -> Layout:
-    """The node's layout: its network is chosen anew whenever nothing of the node is there."""
+    """Return the node's layout; its network is chosen again whenever nothing of the node is there."""
     note = layout.folder(home) / "layout.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         known = Layout(home, IPv4Network(json.loads(note.read_text())["network"]))
@@ -111,7 +92,7 @@ def _layout(home: Home) -> Layout:
 
 
 def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlane) -> None:
-    """The node's configuration files and folders."""
+    """Write the node's configuration files and folders."""
     etc = node.configuration
     kubeconfig = etc / "kubeconfig.yaml"
     relay = f"https://{node.host_address}:{configuration.API_PORT}"
@@ -130,22 +111,22 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        if path.read_text() != text:  # the service proxy ends when its file is written, whatever is in it
+        if path.read_text() != text:  # the service proxy ends when its file is written, even if nothing changes
             path.write_text(text)
     node.enter.chmod(0o700)
     for folder in (node.kubelet / "device-plugins", node.containerd):
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def _enter(node: Layout, *command: object) -> str:
-    return debian.run([str(node.enter), *map(str, command)], f"{command[0]} in the real node", env=dict(os.environ))
-
-
 def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: Progress) -> None:
-    """Give containerd the images that it doesn't have, or has of another make."""
-    ctr = (found.built["ctr"], "--address", node.socket, "--namespace", "k8s.io", "images")
+    """Import images that containerd lacks, or has from another archive."""
+
+    def images(*command: object) -> str:
+        words = (node.enter, found.built["ctr"], "--address", node.socket, "--namespace", "k8s.io", "images", *command)
+        return debian.run([*map(str, words)], "ctr in the real node", env=dict(os.environ))
+
     note = node.containerd / "imported.json"
-    there = set(_enter(node, *ctr, "list", "--quiet").split())
+    there = set(images("list", "--quiet").split())
     known: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(note.read_text())
@@ -154,22 +135,14 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
         return
     with progress.step("giving containerd the images", f"images: {', '.join(missing)}"):
         for name, path in missing.items():
-            _enter(node, *ctr, "import", path)
+            images("import", path)
             known[name] = str(path)
     note.write_text(json.dumps(known))
 
 
-def _kubectl(home: Home, *arguments: str, data: str | None = None) -> str:
-    command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), *arguments]
-    result = subprocess.run(command, input=data, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise LabError(f"kubectl {' '.join(arguments[:3])}: {result.stderr.strip()}", "run `make lab-real` again")
-    return result.stdout
-
-
 def _publish_api(node: Layout) -> None:
-    """Let the `kubernetes` service lead to the relay: the API server itself may not name a loopback address."""
-    manifest: dict[str, Any] = {
+    """Point the `kubernetes` service to the relay: the API server itself may not name a loopback address."""
+    manifest = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
         "metadata": {
@@ -181,97 +154,89 @@ def _publish_api(node: Layout) -> None:
         "ports": [{"name": "https", "port": configuration.API_PORT, "protocol": "TCP"}],
         "endpoints": [{"addresses": [str(node.host_address)], "conditions": {"ready": True}}],
     }
-    _kubectl(node.home, "apply", "--server-side", "--force-conflicts", "-f", "-", data=yaml.safe_dump(manifest))
+    kubectl(node.home, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump(manifest))
 
 
-def _wait(what: str, answer: Callable[[], str | None], log: str) -> None:
+def _wait(answer: Callable[[Home, Machine], str | None], home: Home, described: Machine) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while (problem := answer()) is not None:
+    while (problem := answer(home, described)) is not None:
         if time.monotonic() > deadline:
+            log = Supervisor(home).log(processes.KUBELET)
             raise LabError(
-                f"{what} after {READY_SECONDS:.0f} s: {problem}", f"see {log}, then run `make lab-real` again"
+                f"node {described.node} is not ready after {READY_SECONDS:.0f} s: {problem}",
+                f"see {log}, then {_AGAIN}",
             )
         time.sleep(_INTERVAL_SECONDS)
 
 
 def _addressless(home: Home, described: Machine) -> str | None:
-    """Why the node has no address yet; None if it has one."""
-    told = _kubectl(home, "get", "node", described.node, "-o", "jsonpath={.status.addresses[0].address}")
-    return None if told else "the kubelet has not reported"
+    """Return why the node has no address yet; None if it has one."""
+    address = kubectl(home, "get", "node", described.node, "--output=jsonpath={.status.addresses[0].address}")
+    return None if address else "the kubelet has not reported an address"
 
 
 def _unready(home: Home, described: Machine) -> str | None:
-    """Why the node can't take pods yet; None if it can."""
-    node = json.loads(_kubectl(home, "get", "node", described.node, "-o", "json"))
+    """Return why the node cannot take pods yet; None if it can."""
+    node = json.loads(kubectl(home, "get", "node", described.node, "--output=json"))
     status = node.get("status") or {}
-    ready = next((each for each in status.get("conditions") or [] if each["type"] == "Ready"), None)
-    if ready is None or ready["status"] != "True":
-        return str((ready or {}).get("message") or "the kubelet has not reported")
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or []}
+    ready = conditions.get("Ready", {})
+    if ready.get("status") != "True":
+        return str(ready.get("message") or "the kubelet has not reported")
     if any(taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints") or []):
-        return "its taint for not being ready is not gone yet"
+        return "its taint for not being ready is still there"
     offered = (status.get("allocatable") or {}).get("nvidia.com/gpu", "0")
     if int(offered) != described.gpus:
         return f"it offers {offered} GPUs instead of {described.gpus}"
-    slices = json.loads(
-        _kubectl(home, "get", "resourceslices", f"--field-selector=spec.nodeName={described.node}", "-o", "json")
-    )
-    nics = sum(
-        len(each["spec"].get("devices") or []) for each in slices["items"] if each["spec"]["driver"] == "dra.net"
-    )
+    selector = f"--field-selector=spec.nodeName={described.node}"
+    slices = json.loads(kubectl(home, "get", "resourceslices", selector, "--output=json"))["items"]
+    specs = [item["spec"] for item in slices if item["spec"]["driver"] == "dra.net"]
+    nics = sum(len(spec.get("devices") or []) for spec in specs)
     return None if nics == len(layout.NICS) else f"DraNet has published {nics} NICs instead of {len(layout.NICS)}"
 
 
 def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
-    """Join the real node to a lab that is up and has a pool for it.
-
-    Returns:
-        The node's name.
+    """Join the real node to a lab that is up and has a pool for it; return the node's name.
 
     Raises:
-        LabError: this machine can't have one, something can't be made, or a program doesn't come up.
+        LabError: this machine cannot have one, something cannot be created, or a program does not start.
     """
     found, archives = prepare(home, progress)
-    with _alone(home, progress):
+    with exclusive(home.root / _LOCK, lambda: progress.say("waiting for another command that changes the real node")):
         pool = machine.pool_of(home)
         described = machine.describe(pool)
         supervisor = Supervisor(home)
-        before = machine.joined(home)
-        if supervisor.running(processes.NAMESPACES) is None or before not in {"", described.node}:
+        if supervisor.running(processes.NAMESPACES) is None or machine.joined(home) not in {"", described.node}:
             _end(home)
         node = _layout(home)
         _write(node, found, described, plane)
         cleanup.make_group(home)
-        target = plane.server.removeprefix("https://")
-        first, rest = processes.first(node, found, target), processes.rest(node, found, described)
+        first = processes.first(node, found, plane.server.removeprefix("https://"))
+        rest = processes.rest(node, found, described)
         with progress.step("starting the real node", "") as step:
-            started = _started(supervisor, first)
+            started = _start(supervisor, first)
             _import(node, found, archives, progress)
             _publish_api(node)
             if machine.joined(home) != described.node:
                 machine.replace(home, pool, described.node, real=True)
-            kubelet = tuple(process for process in rest if process.name == processes.KUBELET)
-            started += _started(supervisor, kubelet)
+            started += _start(supervisor, tuple(process for process in rest if process.name == processes.KUBELET))
             # The service proxy ends when its node's address changes, so it starts once there is one.
-            _wait(
-                f"node {described.node} has no address",
-                lambda: _addressless(home, described),
-                str(supervisor.log(processes.KUBELET)),
-            )
-            started += _started(supervisor, rest)
-            log = str(supervisor.log(processes.KUBELET))
-            _wait(f"node {described.node} is not ready", lambda: _unready(home, described), log)
-            step.done = f"node {described.node} is real ({'started ' + ', '.join(started) if started else 'all works'})"
+            _wait(_addressless, home, described)
+            started += _start(supervisor, rest)
+            _wait(_unready, home, described)
+            state = "started " + ", ".join(started) if started else "all processes work"
+            step.done = f"node {described.node} is real ({state})"
         return described.node
 
 
-def _started(supervisor: Supervisor, wanted: tuple[Process, ...]) -> list[str]:
-    if all(supervisor.problem(process, patience=0) is None for process in wanted):
+def _start(supervisor: Supervisor, needed: tuple[Process, ...]) -> list[str]:
+    if all(supervisor.problem(process, patience=0) is None for process in needed):
         return []
-    return supervisor.start(wanted)
+    return supervisor.start(needed)
 
 
 def names(home: Home) -> list[str]:
-    """The real node's processes that were started, running or not."""
+    """Return the names of the real node's processes that were started, running or not."""
     return [name for name in Supervisor(home).records() if name.startswith("real-")]
 
 
@@ -284,7 +249,7 @@ def _end(home: Home) -> list[str]:
 
 
 def has_pool(home: Home) -> bool:
-    """Whether the lab has a pool whose node can be real."""
+    """Return whether the lab has a pool for the real node."""
     with contextlib.suppress(LabError):
         machine.pool_of(home)
         return True
@@ -292,7 +257,7 @@ def has_pool(home: Home) -> bool:
 
 
 def all_processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
-    """Every process of the real node, while there is one."""
+    """Return every process of the real node, while there is one."""
     if not machine.joined(home):
         return ()
     found, node = programs(Progress()), _layout(home)
@@ -301,33 +266,29 @@ def all_processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     return (*processes.first(node, found, target), *processes.rest(node, found, described))
 
 
-def mend(home: Home, plane: ControlPlane, progress: Progress) -> None:
-    """Leave a real node alone that runs; one that broke leaves the lab, and so do the remains of one."""
+def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
+    """Remove a real node that broke, or its remains; one that runs stays."""
     supervisor = Supervisor(home)
-    wanted = [process.name for process in all_processes(home, plane)]
-    dead = [name for name in wanted if supervisor.running(name) is None]
-    if wanted and not dead:
+    needed = [process.name for process in all_processes(home, plane)]
+    if needed and all(supervisor.running(name) for name in needed):
         return
-    if wanted or names(home) or cleanup.leftovers(home):
+    if needed or names(home) or cleanup.leftovers(home):
         down(home)
-        progress.say("the real node did not run any more and is simulated again; `make lab-real` brings it back")
+        progress.say("the real node had stopped and is simulated again; `make lab-real` brings it back")
 
 
 def down(home: Home) -> list[str]:
-    """Take the real node out of the lab, where there is one; its pool's node is simulated again.
-
-    Returns:
-        The names of the processes that ran.
+    """End the real node, so that its pool's node is simulated again; return the names of its processes that ran.
 
     Raises:
-        LabError: something of it would not go.
+        LabError: something of it remains.
     """
     node = machine.joined(home)
     if node:
-        # Where the API server does not run any more, the next `up` of the lab makes the simulated node.
+        # Where the API server does not run any more, the next `up` of the lab creates the simulated node.
         with contextlib.suppress(LabError):
-            _kubectl(home, "delete", "endpointslice", "--namespace=default", "--ignore-not-found", _SLICE)
-            _kubectl(home, "delete", "resourceslices", f"--field-selector=spec.nodeName={node}")
+            kubectl(home, "delete", "endpointslice", "--namespace=default", "--ignore-not-found", _SLICE)
+            kubectl(home, "delete", "resourceslices", f"--field-selector=spec.nodeName={node}")
     stopped = _end(home)
     if node:
         with contextlib.suppress(LabError):

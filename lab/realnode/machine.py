@@ -1,4 +1,4 @@
-"""Which of the lab's nodes is real, and its place in the lab: simulated GKE makes its object, the kubelet adopts it.
+"""Choice of the lab's real node, and its place in the lab: simulated GKE creates its object, the kubelet adopts it.
 
 Simulates nothing: it chooses the node that becomes real.
 """
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the real node is to be.
+    """Description of the real node.
 
     Attributes:
         node: its name.
-        cores: of its machine type.
-        memory: of its machine type, as a quantity.
-        reserved: what GKE keeps of them.
-        gpus: how many the cloud's own device plugin advertises.
+        cores: cores of its machine type.
+        memory: memory of its machine type, as a quantity.
+        reserved: the part of both that GKE keeps.
+        gpus: number that the cloud's own device plugin advertises.
     """
 
     node: str
@@ -44,7 +44,7 @@ class Machine:
 
 
 def pool_of(home: Home) -> Record:
-    """The pool whose first node is real: the one that says so by its label.
+    """Return the pool whose first node is real: the one with the label.
 
     Raises:
         LabError: there is none, or it has no node.
@@ -54,33 +54,33 @@ def pool_of(home: Home) -> Record:
         if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
             return record
     raise LabError(
-        f"no node pool of the lab says that it is real: none with a node has the label {key}: {value}",
+        f"no node pool of the lab is marked as real: none with a node has the label {key}: {value}",
         "give one that label in stacks/Pulumi.lab.yaml (labels: under the pool) and at least one node, then run it again",
         code=USAGE,
     )
 
 
 def describe(pool: Record) -> Machine:
-    """The first node of a pool, as its machine type has it."""
+    """Return the first node of a pool, by its machine type."""
     name, (zone, number) = next(iter(nodes.expected(pool).items()))
     manifest = nodes.manifest(pool, zone, number, "")
     status, labels = manifest["status"], manifest["metadata"]["labels"]
     whole, offered = status["capacity"], status["allocatable"]
 
-    def kept(resource: str) -> Any:
+    def reserved(resource: str) -> Any:
         return parse_quantity(whole[resource]) - parse_quantity(offered[resource])
 
     return Machine(
         node=name,
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
-        reserved={"cpu": f"{int(kept('cpu') * 1000)}m", "memory": f"{int(kept('memory')) // 1024}Ki"},
+        reserved={"cpu": f"{int(reserved('cpu') * 1000)}m", "memory": f"{int(reserved('memory')) // 1024}Ki"},
         gpus=sum(gke_device_plugin.devices(labels).values()),
     )
 
 
 def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
-    """Have simulated GKE make one node anew, as a real or as a simulated one; pods on it go.
+    """Have simulated GKE create one node again, as a real or as a simulated one; its pods are deleted.
 
     Raises:
         LabError: the API server does not answer.
@@ -99,5 +99,5 @@ def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
 
 
 def joined(home: Home) -> str:
-    """The name of the node that is real now, or nothing."""
+    """Return the name of the node that is real now, or ""."""
     return real_node.name(home.kubeconfig)

@@ -1,12 +1,12 @@
-"""The node's stand-in RDMA NICs: their subnets, what makes and addresses them, and what is told of them. Pure functions.
+"""Stand-in RDMA NICs of the node: their subnets, the `ip` commands that create them, and their attributes.
 
-Each is a pair of virtual interfaces. One end is the NIC, the other one its subnet's gateway; the gateways pass packets on
+Each NIC is one end of a pair of virtual interfaces, the other end is its subnet's gateway. The gateways pass packets on
 between the subnets and to nowhere else, as a VPC network does. MTU and addresses are as Google Cloud gives them: a subnet
 for each NIC, and an address without a network of its own, behind a gateway.
 
 Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a gateway:
     https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
-Answers to (believed): a pair of virtual interfaces is to DraNet and to pods what an RDMA NIC is, but for RDMA itself,
+Answers to (believed): to DraNet and to pods a pair of virtual interfaces is what an RDMA NIC is, but for RDMA itself,
     which it has not. An A4 node would settle it.
 """
 
@@ -24,94 +24,75 @@ if TYPE_CHECKING:
     from berth.lab.realnode.layout import Layout
 
 MTU = 8896
-"""Bytes: of the interfaces of VPC networks with a RoCE profile
+"""Bytes, of the interfaces of VPC networks with a RoCE profile
 (https://cloud.google.com/vpc/docs/rdma-network-profiles)."""
 
 _ROUTER_TABLE = 200
 _FIRST_TABLE = 300
-# Rules are asked in this order. A packet that comes from a NIC belongs to the gateways, whichever address it is for.
+# The kernel asks rules in this order. A packet that comes from a NIC belongs to the gateways, whatever its target.
 _ROUTER_RULE, _SOURCE_RULE, _TARGET_RULE = 100, 1000, 2000
-
-Command = list[str]
 
 
 def address(layout: Layout, number: int) -> IPv4Address:
-    """A NIC's own address."""
+    """Return a NIC's own address."""
     return layout.rails[number][2]
 
 
 def gateway(layout: Layout, number: int) -> IPv4Address:
-    """The address of a subnet's gateway: its first, as Google Cloud has it."""
+    """Return the address of a subnet's gateway: the first, as in Google Cloud."""
     return layout.rails[number][1]
 
 
 def hardware_address(layout: Layout, number: int) -> str:
-    """Made of the address, as Google Cloud does."""
+    """Return a NIC's hardware address, which contains its IPv4 address, as in Google Cloud."""
     return ":".join(f"{byte:02x}" for byte in (0x42, 0x01, *address(layout, number).packed))
 
 
-def rules(layout: Layout) -> list[Command]:
-    """What decides by which NIC a packet goes, and keeps the gateways' traffic to themselves. Arguments of `ip`.
+def rules(layout: Layout) -> list[str]:
+    """Return arguments of `ip` that decide by which NIC a packet goes, and isolate the gateways' traffic.
 
-    A NIC answers by itself (rules on the source). Who only names a target leaves by the NIC that is nearest to it, which is
-    a different one for each target as far as there are enough: two pods with n NICs each use n pairs. DraNet copies rules
-    with their priorities, but neither metrics of routes nor rules on interfaces, so the order is in the priorities.
+    A NIC answers with its own address (rules on the source). A packet without a source leaves by the NIC that is nearest to
+    its target, a different one for each target as far as there are enough: two pods with n NICs each use n pairs. DraNet
+    copies rules with their priorities, but neither metrics of routes nor rules on interfaces, so priorities set the order.
     """
-    found = [["route", "replace", "unreachable", "default", "table", f"{_ROUTER_TABLE}"]]
+    lines = [f"route replace unreachable default table {_ROUTER_TABLE}"]
     for number in range(len(NICS)):
-        port = GATEWAY.format(number)
-        found.append(["rule", "add", "priority", f"{_ROUTER_RULE}", "iif", port, "lookup", f"{_ROUTER_TABLE}"])
-        own = ["from", str(address(layout, number)), "lookup", f"{_FIRST_TABLE + number}"]
-        found.append(["rule", "add", "priority", f"{_SOURCE_RULE}", *own])
+        table = _FIRST_TABLE + number
+        lines += [
+            f"rule add priority {_ROUTER_RULE} iif {GATEWAY.format(number)} lookup {_ROUTER_TABLE}",
+            f"rule add priority {_SOURCE_RULE} from {address(layout, number)} lookup {table}",
+        ]
         for other, subnet in enumerate(layout.rails):
-            priority = _TARGET_RULE + (number ^ other)
-            target = ["to", str(subnet), "lookup", f"{_FIRST_TABLE + number}"]
-            found.append(["rule", "add", "priority", f"{priority}", *target])
-    return found
+            lines.append(f"rule add priority {_TARGET_RULE + (number ^ other)} to {subnet} lookup {table}")
+    return lines
 
 
-def plug(layout: Layout, number: int) -> list[Command]:
-    """What makes a NIC and its gateway. Arguments of `ip`."""
-    nic, port = NICS[number], GATEWAY.format(number)
-    subnet = layout.rails[number]
-    here = f"{gateway(layout, number)}/{subnet.prefixlen}"
-    mtu = ["mtu", f"{MTU}"]
+def plug(layout: Layout, number: int) -> list[str]:
+    """Return arguments of `ip` that create a NIC and its gateway."""
+    nic, port, subnet = NICS[number], GATEWAY.format(number), layout.rails[number]
+    hardware = hardware_address(layout, number)
     return [
-        [
-            "link",
-            "add",
-            nic,
-            "address",
-            hardware_address(layout, number),
-            *mtu,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            port,
-            *mtu,
-        ],
-        ["address", "add", here, "dev", port, "noprefixroute"],
-        ["link", "set", port, "up"],
-        ["route", "replace", str(subnet), "dev", port, "table", f"{_ROUTER_TABLE}"],
+        f"link add {nic} address {hardware} mtu {MTU} type veth peer name {port} mtu {MTU}",
+        f"address add {gateway(layout, number)}/{subnet.prefixlen} dev {port} noprefixroute",
+        f"link set {port} up",
+        f"route replace {subnet} dev {port} table {_ROUTER_TABLE}",
     ]
 
 
-def configure(layout: Layout, number: int) -> list[Command]:
-    """What gives a NIC on the node its address and routes. Arguments of `ip`."""
-    nic, via = NICS[number], str(gateway(layout, number))
-    table = ["table", f"{_FIRST_TABLE + number}"]
+def configure(layout: Layout, number: int) -> list[str]:
+    """Return arguments of `ip` that give a NIC on the node its address and routes."""
+    nic, via, table = NICS[number], gateway(layout, number), _FIRST_TABLE + number
     return [
-        ["link", "set", nic, "up"],
-        ["route", "replace", via, "dev", nic, "scope", "link", *table],
-        ["route", "replace", str(layout.fabric), "via", via, "dev", nic, *table],
-        # Last: who finds the address finds all of it.
-        ["address", "replace", f"{address(layout, number)}/32", "dev", nic],
+        f"link set {nic} up",
+        f"route replace {via} dev {nic} scope link table {table}",
+        f"route replace {layout.fabric} via {via} dev {nic} table {table}",
+        # Last: a reader that finds the address finds all of it.
+        f"address replace {address(layout, number)}/32 dev {nic}",
     ]
 
 
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
-    """What an RDMA NIC of an A4 machine says of itself, and a virtual interface can't: DraNet publishes it with the rest."""
+    """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks; DraNet publishes them with the rest."""
     slot = topology.slots(len(NICS))[number]
     return {
         "dra.net/rdma": {"bool": True},

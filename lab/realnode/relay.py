@@ -1,8 +1,8 @@
-"""`python -m berth.lab.realnode.relay LISTEN TARGET`: passes TCP connections on, from the node's network to loopback.
+"""`python -m berth.lab.realnode.relay LISTEN TARGET`: forwards TCP connections from the node's network to loopback.
 
-The lab's API server listens on loopback only, where pods and the kubelet can't reach it.
+The lab's API server listens on loopback only, where pods and the kubelet cannot reach it.
 
-Simulates nothing: it passes TCP connections on.
+Simulates nothing: it forwards TCP connections.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 async def serve(listen: tuple[str, int], target: tuple[str, int]) -> None:
-    """Pass on every connection to `listen`, for ever."""
+    """Forward every connection to `listen`, for ever."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -1,6 +1,6 @@
 """Requirements of a machine for a real node, and an unused address range.
 
-Simulates nothing: it looks at what this machine has.
+Simulates nothing: it inspects this machine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,6 @@ from berth.lab.errors import USAGE, LabError
 from berth.lab.realnode import debian
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from berth.lab.home import Home
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -28,12 +26,15 @@ _TRIAL_SECONDS = 30
 
 PROGRAMS = ("ip", "mount", "umount", "nsenter", "unshare")
 
-# Of 10.0.0.0/8, which is for private use: the lower part is where people's networks and the lab's services are.
+# In 10.0.0.0/8, which is for private use; people's networks and the lab's services are in the lower part.
 _CANDIDATES = tuple(IPv4Network(f"10.{number}.0.0/16") for number in range(199, 127, -1))
 
 
+_WITHOUT = "nothing was changed; `make lab` simulates all nodes and works without"
+
+
 def obstacle() -> str | None:
-    """Why this machine can't have a real node, in one line; None if it can."""
+    """Return why this machine cannot have a real node, in one line; None if it can."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return f"a real node needs Linux on x86-64; this is {platform.system()} on {platform.machine()}"
     if os.geteuid() != 0:
@@ -43,10 +44,10 @@ def obstacle() -> str | None:
         return f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and util-linux)"
     if not CGROUPS.is_dir():
         return "a real node needs control groups, and nothing is mounted at /sys/fs/cgroup"
-    return _refused() or debian.obstacle()
+    return _refusal() or debian.obstacle()
 
 
-# In namespaces of its own, which take all of it with them. A root that may not do this is one of a locked-up container.
+# In namespaces of its own, which are removed with it. A locked-up container refuses this to its root.
 _TRIAL = """
 mount -t tmpfs tmpfs "$1" && mkdir "$1/lower" "$1/upper" "$1/work" "$1/merged" &&
 mount -t overlay overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" "$1/merged" &&
@@ -54,14 +55,14 @@ ip link add trial-0 type veth peer name trial-1 && ip link add trial type bridge
 """
 
 
-def _refused() -> str | None:
-    """What this machine does not let even root do, tried once; None if it lets it do all."""
+def _refusal() -> str | None:
+    """Text about what this machine refuses even to root, tried once; None if it refuses nothing."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         trial = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", _TRIAL, "sh", folder]
         done = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=_TRIAL_SECONDS)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        return f"a real node needs mounts and interfaces, and this machine refuses them even to root ({said[-1] if said else ''})"
+        reason = (done.stderr.strip().splitlines() or [""])[-1]
+        return f"a real node needs mounts and interfaces, and this machine refuses them even to root ({reason})"
     # Version 1 has a hierarchy for each controller, version 2 one for all.
     hierarchy = next((path for path in (CGROUPS / "memory", CGROUPS) if path.is_dir()), CGROUPS)
     group = hierarchy / f"berth-trial-{os.getpid()}"
@@ -69,54 +70,46 @@ def _refused() -> str | None:
         group.mkdir()
         group.rmdir()
     except OSError as error:
-        return f"a real node needs control groups, and this machine refuses to make one ({error.strerror})"
+        return f"a real node needs control groups, and this machine refuses to create one ({error.strerror})"
     return None
 
 
 def require(home: Home) -> None:
-    """Check that this machine can have a real node.
-
-    Args:
-        home: the lab that it would join.
+    """Check that a real node can join a lab on this machine.
 
     Raises:
-        LabError: it can't; nothing was changed.
+        LabError: it cannot; nothing was changed.
     """
     problem = obstacle()
     if problem is not None:
-        raise LabError(problem, "nothing was changed; `make lab` simulates all nodes and works without", code=USAGE)
+        raise LabError(problem, _WITHOUT, code=USAGE)
     if Path("/var/lib") in home.root.resolve().parents:
-        # The node sees an empty folder there.
+        # The node has an empty folder there.
         raise LabError(
-            f"a real node can't join a lab below /var/lib, and this one is in {home.root}",
+            f"a real node cannot join a lab below /var/lib, and this one is in {home.root}",
             "name another folder with --home or BERTH_LAB",
             code=USAGE,
         )
 
 
 def in_use() -> list[IPv4Network]:
-    """The IPv4 ranges that this machine has addresses in or routes to, its default route left out."""
+    """Return the IPv4 ranges that this machine has addresses in or routes to, without its default route."""
     listing = subprocess.run(["ip", "-json", "-4", "route", "show", "table", "all"], capture_output=True, check=True)
-    found = []
-    for route in json.loads(listing.stdout or b"[]"):
-        if route["dst"] != "default":
-            network = ip_network(route["dst"], strict=False)
-            found += [network] if isinstance(network, IPv4Network) else []
-    return found
+    targets = (route["dst"] for route in json.loads(listing.stdout or b"[]"))
+    return [IPv4Network(target, strict=False) for target in targets if target != "default"]
 
 
-def free_network(taken: Iterable[IPv4Network]) -> IPv4Network:
-    """A /16 that overlaps none of these.
+def free_network(taken: list[IPv4Network]) -> IPv4Network:
+    """Return a /16 that overlaps none of these.
 
     Raises:
         LabError: all candidates do.
     """
-    used = list(taken)
     for candidate in _CANDIDATES:
-        if not any(candidate.overlaps(network) for network in used):
+        if not any(candidate.overlaps(network) for network in taken):
             return candidate
     raise LabError(
         f"this machine has routes into all of {_CANDIDATES[-1]} to {_CANDIDATES[0]}, and a real node needs one of them",
-        "nothing was changed; `make lab` simulates all nodes and works without",
+        _WITHOUT,
         code=USAGE,
     )

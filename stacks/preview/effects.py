@@ -12,7 +12,7 @@ from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, Fleet
 from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
-from berth.components.sharing.effects import of_node_labels
+from berth.components.sharing import of_node_labels
 from berth.stacks.preview.others import of_other
 
 _TABLES: Mapping[str, Callable[[Step, Fleet], list[Effect]]] = {

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pydantic import field_validator
 
 from berth.components.core.types import Name
-from berth.components.gke import GkeSettings
 from berth.components.isolation.settings import IsolationSettings
 from berth.components.lifecycle.settings import KeeperSettings
 from berth.components.operators.settings import OperatorsSettings
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
-from berth.components.sharing.settings import SharingProfile
+from berth.components.sharing import SharingSettings
 from berth.stacks.settings.policy import PolicySettings
 
 
-class EnvironmentSettings(GkeSettings):
+class EnvironmentSettings(SharingSettings):
     """One environment: `pulumi up` on its stack makes all of it.
 
     What refers to something else is checked in resolve.py, so that everything that is wrong is said at once.
@@ -29,8 +28,6 @@ class EnvironmentSettings(GkeSettings):
     keeper: KeeperSettings | None = None
     """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
     policies: PolicySettings = PolicySettings()
-    sharing: dict[Name, SharingProfile] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole GPUs."""
     defaults: RayShape = RayShape()
     """What berths and clusters have where they don't say otherwise."""
     engineers: dict[Name, RayShape] = {}

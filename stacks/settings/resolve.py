@@ -20,8 +20,7 @@ from berth.components.ray.fit import Demand, capacity_problems, demands_of, seco
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.sharing import Pool, Pools, offered
-from berth.components.sharing.settings import SharingProfile
+from berth.components.sharing import Pool, Pools, SharingProfile, offered
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import problems_of, warnings_of

@@ -83,7 +83,7 @@ class Container:
         """Run a script where `ray start` would run, after what the manifest has before it."""
         ray = self.spec["containers"][0]
         context = ray["securityContext"]
-        own = {"PATH": PATH, "HOME": HOME} | {each["name"]: each["value"] for each in ray["env"]} | dict(env)
+        own = {"PATH": PATH, "HOME": HOME} | {item["name"]: item["value"] for item in ray["env"]} | dict(env)
         # KubeRay's shell (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GetContainerCommand).
         shell = ["/bin/bash", "-c", "--", " ".join([*ray["command"], "&&", script])]
         user = context["runAsUser"]

@@ -21,10 +21,10 @@ import pytest
 from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
-from berth.lab.realnode import debian, dockerfile
+from berth.lab.realnode import debian
 from berth.lab.realnode.images import fetch_wheels
 from berth.lab.toolchain.failures import GIB
-from tests.containers import container
+from tests.containers import container, dockerfile
 from tests.containers.pods import PODS
 from tests.containers.test_podman import LOOK, WORKER, nested_image, seen, worker_output
 
@@ -109,9 +109,9 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
     archive = nested_image(container.packages(folder / "packages"), folder / "nested.tar")
     script = f"{LOOK} && echo === && {WORKER % ''}"
     look, worker = "\n".join(worker_output(pod, script, archive, tmp_path, image=ray_podman.root)).split("\n===\n")
-    for said in (look.splitlines(), worker.splitlines()):
-        assert seen(said) == set(pod.devices)
-        assert "library libcuda of the node" in said
+    for output in (look.splitlines(), worker.splitlines()):
+        assert seen(output) == set(pod.devices)
+        assert "library libcuda of the node" in output
 
 
 def missing(image: Path, libraries: Path) -> set[str]:

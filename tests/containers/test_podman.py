@@ -121,18 +121,18 @@ def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
     inside: Callable[[Pod, str], list[str]], name: str
 ) -> None:
     pod = PODS[name]
-    look, worker, *made = "\n".join(
+    look, worker, *created = "\n".join(
         inside(
             pod,
             f"{LOOK} && cat /tmp/look/worker_path.txt && echo === && {WORKER % ''} && echo === && stat -c %u /tmp/ray/made",
         )
     ).split("\n===\n")
     assert look.splitlines()[-1] == "/default_worker.py"
-    for said in (look.splitlines(), worker.splitlines()):
-        assert seen(said) == set(pod.devices)
-        assert ("library libcuda of the node" in said) == bool(pod.files)
+    for output in (look.splitlines(), worker.splitlines()):
+        assert seen(output) == set(pod.devices)
+        assert ("library libcuda of the node" in output) == bool(pod.files)
     assert "user 1000:100 job 07000000 visible void" in worker.splitlines()
-    assert made == ["1000"]
+    assert created == ["1000"]
 
 
 @pytest.mark.parametrize("name", ["two GPUs of eight, by NVIDIA's device plugin", "two parts of a GPU, by MIG"])
@@ -143,9 +143,9 @@ def test_a_device_that_is_asked_for_by_its_name_is_the_only_one(
     control = set(pod.devices) - pod.expected["all"]
     names = list(pod.expected)
     # As Ray's deprecated `container` passes it on: {"run_options": ["--device=nvidia.com/gpu=1"]}.
-    script = " && echo === && ".join(WORKER % f"--device=nvidia.com/gpu={each} " for each in names)
-    told = [seen(part.splitlines()) for part in "\n".join(inside(pod, script)).split("\n===\n")]
-    assert dict(zip(names, told, strict=True)) == {each: pod.expected[each] | control for each in names}
+    script = " && echo === && ".join(WORKER % f"--device=nvidia.com/gpu={item} " for item in names)
+    report = [seen(part.splitlines()) for part in "\n".join(inside(pod, script)).split("\n===\n")]
+    assert dict(zip(names, report, strict=True)) == {item: pod.expected[item] | control for item in names}
 
 
 def test_without_the_program_before_it_podman_gives_no_gpu(inside: Callable[[Pod, str], list[str]]) -> None:

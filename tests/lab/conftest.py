@@ -73,7 +73,7 @@ class Lab:
         self, *args: str, check: bool = True, timeout: float = COMMAND_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """`berth lab …` on this lab."""
-        return self.run([sys.executable, "-m", "berth.cli.lab", *args], check=check, timeout=timeout)
+        return self.run([sys.executable, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout)
 
     def up(self) -> str:
         """Bring it up without `pulumi up`; what was said about it."""

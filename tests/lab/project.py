@@ -86,11 +86,11 @@ class Project:
         """resourceVersion of every berth's namespace, RayCluster and pods."""
         found = [*self.get("namespaces"), *self.get("rayclusters,pods", "-A")]
         return {
-            f"{each['kind']} {each['metadata'].get('namespace', '')}/{each['metadata']['name']}": each["metadata"][
+            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": item["metadata"][
                 "resourceVersion"
             ]
-            for each in found
-            if "berth-" in each["metadata"].get("namespace", each["metadata"]["name"])
+            for item in found
+            if "berth-" in item["metadata"].get("namespace", item["metadata"]["name"])
         }
 
     def workers(self, owner: str) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def settings(project: Project, stack: str) -> dict[str, Any]:
 
 def clusters(project: Project) -> dict[str, tuple[str, int]]:
     """State and ready workers of each RayCluster."""
-    found = {each["metadata"]["name"]: each["status"] for each in project.get("rayclusters", "-A")}
+    found = {cluster["metadata"]["name"]: cluster["status"] for cluster in project.get("rayclusters", "-A")}
     return {name: (status["state"], status.get("readyWorkerReplicas", 0)) for name, status in found.items()}
 
 
@@ -111,8 +111,8 @@ def test_serve_is_ready_without_a_gpu_and_gets_one_with_a_request(gallery: Proje
     namespace = "berth-stable-diffusion"
 
     def service() -> dict[str, Any]:
-        told = json.loads(gallery.run("berth", "status", "-s", "serve", "--json").stdout)
-        (found,) = told["services"]
+        report = json.loads(gallery.run("berth", "status", "-s", "serve", "--json").stdout)
+        (found,) = report["services"]
         return dict(found)
 
     assert (service()["state"], service()["applicationsRunning"]) == ("ready", 1), "status has ended with 0"
@@ -146,8 +146,8 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in train] == ["8", "8"], "GKE's plugin alone"
     operator = {pod["spec"].get("nodeName") for pod in gallery.get("pods", "-n", "gpu-operator", "-l", f"app={PLUGIN}")}
     assert operator == {node["metadata"]["name"] for node in nodes(gallery, "shared")}
-    claims = [each["status"]["allocation"]["devices"]["results"] for each in gallery.get("resourceclaims", "-A")]
-    assert [len(each) for each in claims] == [8, 8], "8 NICs for each worker of train"
+    claims = [claim["status"]["allocation"]["devices"]["results"] for claim in gallery.get("resourceclaims", "-A")]
+    assert [len(claim) for claim in claims] == [8, 8], "8 NICs for each worker of train"
     (group,) = gallery.get("rayclusters", "-n", "berth-carol")[0]["spec"]["workerGroupSpecs"]
     assert group["rayStartParams"]["resources"] == "'{\"spot\": 1}'"
     scale(gallery, "carol", 1)
@@ -163,7 +163,7 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
 @pytest.mark.parametrize("gallery", ["nested"], indirect=True)
 def test_nested_has_podmans_parts_in_every_pod_and_nobody_is_privileged(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 2)}
-    (namespace,) = [each for each in gallery.get("namespaces") if each["metadata"]["name"] == "berth-me"]
+    (namespace,) = [item for item in gallery.get("namespaces") if item["metadata"]["name"] == "berth-me"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
     pods = gallery.get("pods", "-n", "berth-me", "-l", "ray.io/cluster=me")
     assert len(pods) == 3

@@ -147,7 +147,7 @@ class Operated:
     def condition(self, kind: str) -> tuple[str, str]:
         """Reason and message of a condition of the ClusterPolicy."""
         conditions = self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("conditions") or []
-        found: dict[str, str] = next((each for each in conditions if each["type"] == kind), {})
+        found: dict[str, str] = next((item for item in conditions if item["type"] == kind), {})
         return found.get("reason", ""), found.get("message", "")
 
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
@@ -160,7 +160,7 @@ class Operated:
     def waits(self, node: str, operand: str, words: str) -> bool:
         """Whether an operand's pod on a node says that it is not ready, in these words."""
         conditions = self.pods(node).get(operand, {}).get("status", {}).get("conditions") or []
-        return any(each["type"] == "Ready" and words in each.get("message", "") for each in conditions)
+        return any(condition["type"] == "Ready" and words in condition.get("message", "") for condition in conditions)
 
     def warnings(self, about: str, reason: str) -> list[str]:
         """Messages of events about objects whose name begins so."""
@@ -306,7 +306,7 @@ def test_an_entry_that_is_not_in_the_config_map_keeps_the_plugin_from_starting(o
         eventually(lambda: operated.waits("lost", PLUGIN, words), "the plugin's pod says why it does not start")
         status = operated.pods("lost")[PLUGIN]["status"]
         assert status["phase"] == "Pending"
-        states = {each["name"]: each["state"] for each in status["initContainerStatuses"]}
+        states = {item["name"]: item["state"] for item in status["initContainerStatuses"]}
         assert states["config-manager-init"]["waiting"]["reason"] == "CrashLoopBackOff"
         assert operated.devices("lost") == {}
         eventually(lambda: operated.state() == "notReady", "the ClusterPolicy is not ready")
@@ -388,7 +388,7 @@ def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -
 
 def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> None:
     items = operated.lab.get("daemonsets", "-n", NAMESPACE)["items"]
-    found = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in items}
+    found = {item["metadata"]["name"]: item["spec"]["template"]["spec"] for item in items}
     assert sorted(found) == [
         "gpu-feature-discovery",
         "gpu-operator-node-feature-discovery-worker",
@@ -403,7 +403,7 @@ def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> N
     assert plugin["nodeSelector"] == {"nvidia.com/gpu.deploy.device-plugin": "true"}
     assert (plugin["runtimeClassName"], plugin["priorityClassName"]) == ("nvidia", "system-node-critical")
     assert plugin["tolerations"] == [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    classes = {each["metadata"]["name"] for each in operated.lab.get("runtimeclasses")["items"]}
+    classes = {runtime_class["metadata"]["name"] for runtime_class in operated.lab.get("runtimeclasses")["items"]}
     assert {"nvidia", "nvidia-cdi", "nvidia-legacy"} <= classes
     assert not operated.pods("plain")
 
@@ -421,7 +421,7 @@ def test_the_api_server_refuses_what_the_published_definition_refuses(
 ) -> None:
     chart = str(operated.lab.home.charts / "gpu-operator")
     rendered = operated.lab.run(["helm", "template", "x", chart, "--set", value]).stdout
-    policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+    policy = next(item for item in yaml.safe_load_all(rendered) if item and item["kind"] == "ClusterPolicy")
     policy["metadata"]["name"] = "another"
     # A POST drops a null that has no default before the server looks at types; applied by the server, it is refused.
     command = ["kubectl", "apply", "--server-side", "--dry-run=server", "--validate=ignore", "-f", "-"]
@@ -437,22 +437,24 @@ def test_the_chart_deploys_what_the_published_one_deploys(lab: Lab) -> None:
     chart = ["helm", "template", RELEASE, str(lab.home.charts / "gpu-operator"), "--namespace", NAMESPACE]
     documents = yaml.safe_load_all(lab.run(chart).stdout)
     found = {
-        each["metadata"]["name"]: each for each in documents if each and each["kind"] in {"DaemonSet", "Deployment"}
+        document["metadata"]["name"]: document
+        for document in documents
+        if document and document["kind"] in {"DaemonSet", "Deployment"}
     }
     workloads = json.loads(recording.read_text())["output"]["workloads"]
-    assert sorted(found) == sorted(each["name"] for each in workloads)
-    for each in workloads:
-        made, spec = found[each["name"]], found[each["name"]]["spec"]["template"]["spec"]
-        assert made["kind"] == each["kind"]
-        assert by_text(spec.get("tolerations") or []) == by_text(each["tolerations"])
-        assert (spec.get("nodeSelector") or {}) == each["nodeSelector"]
-        assert spec["priorityClassName"] == each["priorityClassName"]
-        role = each["labels"].get("role")
-        assert role is None or made["metadata"]["labels"]["role"] == role
+    assert sorted(found) == sorted(item["name"] for item in workloads)
+    for workload in workloads:
+        created, spec = found[workload["name"]], found[workload["name"]]["spec"]["template"]["spec"]
+        assert created["kind"] == workload["kind"]
+        assert by_text(spec.get("tolerations") or []) == by_text(workload["tolerations"])
+        assert (spec.get("nodeSelector") or {}) == workload["nodeSelector"]
+        assert spec["priorityClassName"] == workload["priorityClassName"]
+        role = workload["labels"].get("role")
+        assert role is None or created["metadata"]["labels"]["role"] == role
 
 
 def by_text(objects: list[dict[str, str]]) -> list[str]:
-    return sorted(json.dumps(each, sort_keys=True) for each in objects)
+    return sorted(json.dumps(item, sort_keys=True) for item in objects)
 
 
 @pytest.mark.parametrize(
@@ -488,7 +490,7 @@ def test_the_cluster_policy_fits_the_published_definition(lab: Lab, operated: Op
         assert files
         for options in ([], *(["--values", str(path)] for path in files)):
             rendered = lab.run(["helm", "template", "x", str(lab.home.charts / "gpu-operator"), *options]).stdout
-            policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+            policy = next(item for item in yaml.safe_load_all(rendered) if item and item["kind"] == "ClusterPolicy")
             policy["apiVersion"] = "published.example.com/v1"
             # Strict: a field that the definition does not have is refused, too.
             operated.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(policy))

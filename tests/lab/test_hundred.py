@@ -69,10 +69,10 @@ def settled(project: Project) -> dict[str, str]:
 
 def test_a_hundred_berths_are_ready_and_one_leaves_the_others_as_they_are(fleet: Project) -> None:
     up(fleet)
-    told = json.loads(fleet.run("berth", "status", "-s", "hundred", "--json").stdout)
-    assert len(told["berths"]) == len(BERTHS)
-    assert {berth["state"] for berth in told["berths"]} == {"ready"}
-    assert {berth["workersReady"] for berth in told["berths"]} == {1}
+    report = json.loads(fleet.run("berth", "status", "-s", "hundred", "--json").stdout)
+    assert len(report["berths"]) == len(BERTHS)
+    assert {berth["state"] for berth in report["berths"]} == {"ready"}
+    assert {berth["workersReady"] for berth in report["berths"]} == {1}
     before = settled(fleet)
 
     fleet.write("hundred", environment=environment(fleet.lab, BERTHS[1:]))

@@ -269,8 +269,8 @@ def test_release_in_the_state(replay: dict[str, Any]) -> None:
 
 
 def test_replacement_of_an_autonamed_object_is_created_first(replay: dict[str, Any]) -> None:
-    said = replay["up update"]
-    assert said.index("ConfigMap cm created replacement") < said.index("ConfigMap cm replaced")
+    output = replay["up update"]
+    assert output.index("ConfigMap cm created replacement") < output.index("ConfigMap cm replaced")
     old, new = (resources(replay[key])["cm"]["id"] for key in ("state", "state updated"))
     assert old != new
     assert re.fullmatch(r"rec/cm-[0-9a-f]{8}", new)
@@ -297,20 +297,20 @@ def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str,
     assert managers == {resources(replay["state"])["ray"]["outputs"]["__fieldManager"]}
 
 
-def failed(said: str, name: str) -> str:
+def failed(output: str, name: str) -> str:
     """What the diagnostics say of one resource."""
-    text = said.partition("Diagnostics:\n")[2]
+    text = output.partition("Diagnostics:\n")[2]
     found = re.search(rf"\({name}\):\n(.*?)(?=\n  \S+ \(|\nResources:)", text, re.DOTALL)
-    assert found, f"nothing of {name} in:\n{said}"
+    assert found, f"nothing of {name} in:\n{output}"
     return found.group(1)
 
 
 def test_an_object_that_is_there_already(replay: dict[str, Any]) -> None:
     urn = f"urn:pulumi:{STACK}::contract::kubernetes:core/v1:Namespace::dup"
-    said = failed(replay["errors"], "dup")
-    assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in said
-    assert "The resource already exists in the cluster. This can happen when:" in said
-    assert "set upsertExistingObjects on the provider" in said
+    output = failed(replay["errors"], "dup")
+    assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in output
+    assert "The resource already exists in the cluster. This can happen when:" in output
+    assert "set upsertExistingObjects on the provider" in output
 
 
 def test_an_object_that_the_server_refuses(replay: dict[str, Any]) -> None:
@@ -374,7 +374,7 @@ def diagnostics(text: str) -> dict[str, str]:
     """Diagnostics that a run prints at its end, as one line by the resource's name."""
     body = text.partition("Diagnostics:\n")[2].partition("\nResources:")[0]
     found = re.findall(r"^  \S+ \(([\w-]+)\):\n(.*?)(?=^  \S+ \([\w-]+\):$|\Z)", body, re.MULTILINE | re.DOTALL)
-    return {name: " ".join(said.split()) for name, said in found}
+    return {name: " ".join(output.split()) for name, output in found}
 
 
 def differences(text: str) -> dict[str, list[str]]:
@@ -409,9 +409,9 @@ def test_a_failed_update_agrees_with_the_recorded_one(replay: dict[str, Any]) ->
     assert ours["rct"] == theirs["rct"]
     after = diagnostics(recorded("8-up-after-drift.txt"))
     assert diagnostics(replay["up after drift"])["rct"] == after["rct"]
-    for file, said in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
+    for file, output in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
         # The recorded program has one resource more, which stays the same.
-        assert summary(replay[said]) == [
+        assert summary(replay[output]) == [
             f"{int(count) - 1} unchanged" if what == "unchanged" else line
             for line in summary(recorded(file))
             for count, _, what in [line.partition(" ")]

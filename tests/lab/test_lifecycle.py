@@ -89,24 +89,24 @@ def test_up_again_starts_nothing(own: Lab) -> None:
     own.up()
     before = own.pids()
     assert set(before) >= PROCESSES
-    said = own.up()
+    output = own.up()
     assert own.pids() == before
-    assert "starting" not in said
-    assert "building" not in said
+    assert "starting" not in output
+    assert "building" not in output
 
 
 def test_it_says_what_is_real_and_what_is_simulated(own: Lab) -> None:
-    said = own.berth("up", "--no-update").stdout
-    assert "real: Pulumi, the Kubernetes control plane" in said
-    assert "simulated: Google Cloud" in said
+    output = own.berth("up", "--no-update").stdout
+    assert "real: Pulumi, the Kubernetes control plane" in output
+    assert "simulated: Google Cloud" in output
 
 
 def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
     own.up()
-    servers = {each.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout for each in (lab, own)}
+    servers = {item.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout for item in (lab, own)}
     assert len(servers) == 2
     assert all(re.fullmatch(r"https://127\.0\.0\.1:\d+", server) for server in servers)
-    uids = {each.get("namespace", "kube-system")["metadata"]["uid"] for each in (lab, own)}
+    uids = {item.get("namespace", "kube-system")["metadata"]["uid"] for item in (lab, own)}
     assert len(uids) == 2
 
 
@@ -183,7 +183,7 @@ def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signal
     broken = Lab(Home(tmp_path / "lab"))
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "berth.cli.lab", "up", "--no-update"],
+            [sys.executable, "-m", "berth.cli", "lab", "up", "--no-update"],
             cwd=CLONE,
             env=broken.env,
             stdout=subprocess.PIPE,
@@ -193,11 +193,11 @@ def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signal
         )
         _until(lambda: any(_name(process) == "etcd" for process in _marked(broken)), seconds=3600)
         os.killpg(process.pid, signalled)
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
         if signalled == signal.SIGINT:
             assert process.returncode == 130
-            assert "interrupted; what runs already stays" in said
-        assert "Traceback" not in said
+            assert "interrupted; what runs already stays" in output
+        assert "Traceback" not in output
         broken.up()
         assert broken.berth("status").returncode == 0
         assert {process.pid for process in _marked(broken)} >= set(broken.pids().values())
@@ -238,7 +238,7 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     own.up()
-    script = f'eval "$({sys.executable} -m berth.cli.lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
+    script = f'eval "$({sys.executable} -m berth.cli lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
     plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
     result = subprocess.run(
         ["/bin/sh", "-c", script], cwd=CLONE, env=plain, capture_output=True, text=True, check=False
@@ -283,7 +283,10 @@ def _node(name: str, annotations: dict[str, str]) -> dict[str, Any]:
 
 
 def _ready(node: dict[str, Any]) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", []))
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in node["status"].get("conditions", [])
+    )
 
 
 def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:

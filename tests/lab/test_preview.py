@@ -97,10 +97,10 @@ def test_another_driver_replaces_the_pool_under_the_production_cluster(fleet: Pr
     assert "Whose work is lost: cluster train (2 pods, 16 GPUs)" in done.stdout
     assert "Money a day: USD 600.00 as now" in done.stdout
     assert preview(fleet, "--allow-destroy").returncode == 0
-    told = json.loads(preview(fleet, "--json").stdout)
-    (change,) = told["changes"]
+    report = json.loads(preview(fleet, "--json").stdout)
+    (change,) = report["changes"]
     assert (change["operation"], change["component"], change["level"]) == ("replace", "node pool train", "destroys")
-    assert [each["path"] for each in change["properties"] if each["forcesReplacement"]] == [DRIVER]
+    assert [item["path"] for item in change["properties"] if item["forcesReplacement"]] == [DRIVER]
     comment = preview(fleet, "--markdown")
     assert comment.returncode == 3
     assert comment.stdout.startswith("<!-- berth-preview:fleet -->\n")
@@ -112,11 +112,11 @@ def test_other_shares_disturb_berths_of_other_stacks_too(fleet: Project) -> None
     changed(fleet, sharing__any__replicas=2)
     done = preview(fleet, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdict"] == "disturbs"
-    (effect,) = [effect for change in told["changes"] for effect in change["effects"]]
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "disturbs"
+    (effect,) = [effect for change in report["changes"] for effect in change["effects"]]
     assert effect["text"].startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
-    assert [(each["name"], each["stack"], each["gpus"]) for each in effect["sitting"]] == [
+    assert [(item["name"], item["stack"], item["gpus"]) for item in effect["sitting"]] == [
         ("alice", "alice", 2),
         ("bob", "fleet", 2),
         ("carol", "fleet", 1),
@@ -149,12 +149,12 @@ def test_compact_placement_replaces_the_pool(fleet: Project) -> None:
 
 def test_values_that_are_taken_out_stay_and_that_is_said(fleet: Project) -> None:
     changed(fleet, pools__cpu__maxPodsPerNode=None, pools__cpu__labels=None)
-    told = json.loads(preview(fleet, "--json").stdout)
-    assert [(each["name"], each["path"], each["value"]) for each in told["stays"]] == [
+    report = json.loads(preview(fleet, "--json").stdout)
+    assert [(stay["name"], stay["path"], stay["value"]) for stay in report["stays"]] == [
         ("cpu", "maxPodsPerNode", 64),
         ("cpu", "nodeConfig.labels", {"team": "research"}),
     ]
-    assert told["counts"] | {"same": 0} == {"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
+    assert report["counts"] | {"same": 0} == {"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
     assert "`maxPodsPerNode: 110`, which replaces the pool" in preview(fleet).stdout
 
 

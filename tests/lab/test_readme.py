@@ -74,8 +74,8 @@ def test_every_command_runs_on_a_fresh_clone(clone: Path) -> None:
 
 
 def test_every_command_of_berth_is_in_the_readme() -> None:
-    told = CliRunner().invoke(app, ["--help"]).output
-    for verb in re.findall(r"^│ (\w+) ", told, flags=re.MULTILINE):
+    report = CliRunner().invoke(app, ["--help"]).output
+    for verb in re.findall(r"^│ (\w+) ", report, flags=re.MULTILINE):
         assert f"`berth {verb}" in README, f"the README says nothing of `berth {verb}`"
 
 

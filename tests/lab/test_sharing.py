@@ -81,7 +81,7 @@ def test_one_node_of_eight_gpus_carries_32_workers(fleet: Project) -> None:
     assert found["nvidia.com/gpu.sharing-strategy"] == "time-slicing"
     assert sum(len(fleet.workers(name)) for name in ENGINEERS) == 32
     clusters = fleet.get("rayclusters", "-A")
-    assert {each["status"]["state"] for each in clusters} == {"ready"}
+    assert {cluster["status"]["state"] for cluster in clusters} == {"ready"}
 
 
 def test_a_tainted_pool_has_the_operators_daemons(fleet: Project) -> None:
@@ -115,9 +115,10 @@ def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet:
     fleet.run("kubectl", "label", "node", name, f"{label}-")
     try:
         eventually(lambda: PLUGIN in daemons(fleet, node_of(fleet, "train")), "the operator serves the node")
-        told = fleet.run("berth", "verify", "gpu", "-s", "shared", "--pool", "train", "--json", check=False).stdout
+        report = fleet.run("berth", "verify", "gpu", "-s", "shared", "--pool", "train", "--json", check=False).stdout
         assert (
-            f"run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train {label}=false" in told
+            f"run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train {label}=false"
+            in report
         )
     finally:
         fleet.run("kubectl", "label", "node", name, f"{label}=false")
@@ -143,12 +144,12 @@ def test_the_33rd_that_is_forced_waits_and_status_says_why(fleet: Project) -> No
     patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 5})
     fleet.run("kubectl", "patch", "raycluster", "eng-0", "-n", "berth-eng-0", "--type=json", "-p", json.dumps(patch))
 
-    def told() -> dict[str, Any]:
+    def status() -> dict[str, Any]:
         berths = json.loads(fleet.run("berth", "status", "-s", "shared", "--json", check=False).stdout)["berths"]
         return dict(next(berth for berth in berths if berth["name"] == "eng-0"))
 
-    eventually(lambda: "Insufficient nvidia.com/gpu" in " ".join(told()["reasons"]), "status says why the 33rd waits")
-    assert (told()["workersReady"], told()["workersDesired"]) == (4, 5)
+    eventually(lambda: "Insufficient nvidia.com/gpu" in " ".join(status()["reasons"]), "status says why the 33rd waits")
+    assert (status()["workersReady"], status()["workersDesired"]) == (4, 5)
     fleet.run("pulumi", "refresh", "-s", "shared", "--yes", "--skip-preview")
     fleet.up("shared")
     assert len(fleet.workers("eng-0")) == 4

@@ -153,7 +153,11 @@ def serves(project: Project, definition: str) -> bool:
 def daemon_images(project: Project, name: str, namespace: str = "kube-system") -> set[str]:
     """Images of the first containers of a DaemonSet's pods."""
     pods = project.get("pods", "-n", namespace)
-    own = [pod for pod in pods if any(each["name"] == name for each in pod["metadata"].get("ownerReferences", []))]
+    own = [
+        pod
+        for pod in pods
+        if any(reference["name"] == name for reference in pod["metadata"].get("ownerReferences", []))
+    ]
     return {[*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"] for pod in own}
 
 
@@ -227,9 +231,9 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
 
         project.write(STACK, environment=settings(newer, NOW, None))
         preview = project.run("berth", "preview", "-s", STACK, check=False)
-        said = " ".join(preview.stdout.split())
-        assert "the CRDs of KubeRay are brought up to date" in said
-        assert "gIB is written over on every node with RDMA NICs" in said
+        output = " ".join(preview.stdout.split())
+        assert "the CRDs of KubeRay are brought up to date" in output
+        assert "gIB is written over on every node with RDMA NICs" in output
         assert preview.returncode == 3, "what uses gIB would crash"
         assert set(project.preview(STACK)) == {
             *(f"kubernetes:helm.sh/v3:Release::{name}" for name in NOW),
@@ -276,9 +280,9 @@ def test_definitions_that_cannot_be_brought_up_to_date_leave_the_operator_as_it_
         (broken / "crds" / "ray.io_rayjobs.yaml").write_text("kind: Nothing\n")
         project.write("broken", environment=minimal | {"operators": {"kuberay": {"chart": str(broken)}}})
         failed = project.up("broken", check=False)
-        said = " ".join((failed.stdout + failed.stderr).split())
+        output = " ".join((failed.stdout + failed.stderr).split())
         assert failed.returncode != 0
-        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in said
+        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in output
         listed = json.loads(project.run("helm", "list", "-A", "-o", "json").stdout)
         assert [release["chart"] for release in listed] == [f"kuberay-operator-{BEFORE['kuberay-operator']}"]
         shutil.copy2(own_lab.home.charts / "kuberay-operator" / "crds" / "ray.io_rayjobs.yaml", broken / "crds")

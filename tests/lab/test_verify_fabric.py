@@ -69,7 +69,7 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fleet: Project) -> None:
     before = fleet.versions()
-    code, proof, said = verify(fleet)
+    code, proof, output = verify(fleet)
     found = checks(proof)
     assert code == 0
     assert (proof["cluster"], proof["namespace"]) == ("train", "berth-train")
@@ -88,7 +88,7 @@ def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fle
     assert fleet.get("rayjobs", "-A") == []
     assert fleet.versions() == before
     evidence, report = (
-        fleet.folder / line.removeprefix("written: ") for line in said.splitlines() if "written" in line
+        fleet.folder / line.removeprefix("written: ") for line in output.splitlines() if "written" in line
     )
     assert json.loads(evidence.read_text()) == proof
     assert "each of 8 GPUs has the NIC of its PCIe root" in report.read_text()
@@ -114,7 +114,7 @@ def test_a_cluster_that_claims_nothing_is_caught_with_the_cause(fleet: Project) 
 
 
 def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet: Project) -> None:
-    nodes = [each["metadata"]["name"] for each in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
+    nodes = [node["metadata"]["name"] for node in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
     fleet.run("kubectl", "cordon", *nodes)
     (worker, _) = fleet.workers("train")
     fleet.run("kubectl", "delete", "pod", worker["metadata"]["name"], "-n", "berth-train", "--wait=true")
@@ -133,7 +133,7 @@ def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["-s", "reducd"], "did you mean 'reduced'?"),
         (
@@ -149,10 +149,10 @@ def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet
         (["-s", "unborn"], "stack unborn has not been brought up"),
     ],
 )
-def test_bad_input_says_what_mends_it(fleet: Project, options: list[str], told: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], message: str) -> None:
     fleet.write("unborn", environment=environment(fleet.lab))
     fleet.write("dave", engineer={"environment": "reduced", "worker": {"pool": "pairs", "gpus": 1}})
     refused = fleet.run("berth", "verify", "fabric", *options, check=False)
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -87,7 +87,7 @@ def verdicts(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> 
     ]
     question = json.dumps({"policies": list(policies), "traffic": traffic})
     done = subprocess.run([judge], input=question, capture_output=True, text=True, check=True, timeout=60)
-    return [(each["Ingress"], each["Egress"]) for each in json.loads(done.stdout)]
+    return [(line["Ingress"], line["Egress"]) for line in json.loads(done.stdout)]
 
 
 def wrong(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> list[str]:

@@ -158,9 +158,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         # Only the first of the pool's two nodes is real: pods that must be on it shall find no other.
         node.command("up", "--no-berth")
         simulated = [
-            each["metadata"]["name"]
-            for each in lab.get("nodes", "-l", "lab-node=real")["items"]
-            if each["metadata"]["name"] != node.node["metadata"]["name"]
+            item["metadata"]["name"]
+            for item in lab.get("nodes", "-l", "lab-node=real")["items"]
+            if item["metadata"]["name"] != node.node["metadata"]["name"]
         ]
         lab.run(["kubectl", "cordon", *simulated])
         lab.run(["kubectl", "create", "namespace", NAMESPACE])

@@ -99,9 +99,9 @@ def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
 ) -> None:
     nested = nested_image(tmp_path_factory.mktemp("nested"))
     real.project.write(OWNER, engineer=berth(workers=1, image=ray_podman, nestedContainers="cdi-per-pod"))
-    said = real.project.up(OWNER)
-    assert "without either, though not privileged" in said.stdout + said.stderr
-    assert "is not known to have podman" not in said.stdout + said.stderr
+    result = real.project.up(OWNER)
+    assert "without either, though not privileged" in result.stdout + result.stderr
+    assert "is not known to have podman" not in result.stdout + result.stderr
     (worker,) = real.project.workers(OWNER)
     name = worker["metadata"]["name"]
     for pod in (real.head(OWNER), name):
@@ -110,8 +110,8 @@ def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
     assert len(of_pod) == 1
     look = f"podman run --rm --entrypoint /bin/busybox {IMAGE} sh -c 'cd /dev && ls -d nvidia*; id -u'"
     assert inside(real, name, look).split() == [*of_pod, "1000"]
-    told = real.on_head(OWNER, "python", "-c", TASK).stdout
-    assert f'told {{"gpus": ["{of_pod[0]}"], "inside": true, "user": 1000, "cuda": "0"}}' in told
+    output = real.on_head(OWNER, "python", "-c", TASK).stdout
+    assert f'told {{"gpus": ["{of_pod[0]}"], "inside": true, "user": 1000, "cuda": "0"}}' in output
     # The head has none, and neither has a container in it.
     assert inside(real, real.head(OWNER), look.replace("ls -d nvidia*;", "")).split() == ["1000"]
     real.project.destroy(OWNER)

@@ -69,8 +69,8 @@ def details(env: RealNode) -> dict[str, Any]:
 
 
 def status(env: RealNode) -> dict[str, Any]:
-    (told,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)["services"]
-    return dict(told)
+    (report,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)["services"]
+    return dict(report)
 
 
 def ask(env: RealNode, prompt: str) -> bytes:
@@ -104,8 +104,8 @@ def painted(prompt: str) -> bytes:
 def test_the_first_request_wakes_the_model_on_a_worker_that_goes_again(env: RealNode) -> None:
     env.project.write("env", environment=environment(env.lab) | {"services": {NAME: service()}})
     env.project.up("env")
-    told = status(env)
-    assert (told["state"], told["applicationsRunning"], told["serving"]) == ("ready", 1, 1)
+    report = status(env)
+    assert (report["state"], report["applicationsRunning"], report["serving"]) == ("ready", 1, 1)
     assert pods(env, "worker") == [], "nobody has asked yet"
 
     # The answers that the simulated Ray of KWOK's nodes is held to.

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer import Context
 from typer._click.exceptions import MissingParameter, UsageError
 
 from berth.cli.main import app
@@ -78,11 +79,13 @@ def parse(arguments: list[str], *, whole: bool) -> str:
     left = list(arguments)
     while hasattr(command, "commands"):
         if not left:
-            return "what of it?" if whole else ""
+            return "which verb?" if whole else ""
         name = left.pop(0)
-        if name not in command.commands:
+        if name == "--help":
+            return ""
+        command = command.get_command(Context(command), name)
+        if command is None:
             return f"there is no command {name!r}"
-        command = command.commands[name]
     if "--help" in left:
         return ""
     try:

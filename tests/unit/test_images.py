@@ -15,10 +15,10 @@ from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
 from berth.lab.realnode.debian import RELEASE
-from berth.lab.realnode.dockerfile import parse
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
+from tests.containers.dockerfile import parse
 from tests.unit.components.fabric import BY_NETWORKS, CPU
 
 IMAGES = CLONE / "images"

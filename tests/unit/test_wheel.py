@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(
             CLONE / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".lab")
         )
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(CLONE / name, source / name)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     subprocess.run([*command, str(folder), str(source)], check=True, capture_output=True, timeout=120)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.components.fabric import HOST_LIBRARIES
-from berth.components.hardware.machines import Machine
+from berth.components.hardware.facts import Machine
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
 from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from pulumi.automation import EngineEvent
+
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.plan.effect import Effect
 from berth.components.plan.plan import plan_of
@@ -61,32 +63,38 @@ def edited(inputs: Inputs, **changes: Any) -> Inputs:
 
 
 def event(
-    operation: str, of_type: str, name: str, old: Inputs | None, new: Inputs | None, **more: Any
-) -> dict[str, Any]:
+    operation: str,
+    of_type: str,
+    name: str,
+    old: Inputs | None,
+    new: Inputs | None,
+    old_outputs: Inputs | None = None,
+    custom: bool = True,  # noqa: FBT001, FBT002
+    **more: Any,
+) -> EngineEvent:
     """One step of the engine."""
 
-    def state(inputs: Inputs | None) -> dict[str, Any] | None:
-        return None if inputs is None else {"type": of_type, "custom": True, "inputs": inputs, "outputs": {}}
+    def state(inputs: Inputs | None, outputs: Inputs | None = None) -> dict[str, Any] | None:
+        known = {"type": of_type, "custom": custom, "inputs": inputs, "outputs": outputs or {}}
+        return None if inputs is None else known
 
     urn = f"urn:pulumi:prod::berth::{of_type}::{name}"
-    step = {"op": operation, "urn": urn, "type": of_type, "old": state(old), "new": state(new), **more}
-    return {"resourcePreEvent": {"metadata": step}}
+    step = {"op": operation, "urn": urn, "type": of_type, "old": state(old, old_outputs), "new": state(new), **more}
+    return EngineEvent.from_json({"resourcePreEvent": {"metadata": step}})
 
 
-def same(of_type: str, name: str, inputs: Inputs) -> dict[str, Any]:
+def same(of_type: str, name: str, inputs: Inputs) -> EngineEvent:
     """An unchanged resource."""
     return event("same", of_type, name, inputs, inputs)
 
 
-def report(
-    *events: dict[str, Any], live: list[Inputs] | None = None, asked: bool = True, not_asked: str = ""
-) -> Report:
+def report(*events: EngineEvent, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
     """What a plan means; by default the cluster was asked, and has nothing that the plan does not know."""
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
 
 
-def effects(*events: dict[str, Any], live: list[Inputs] | None = None) -> list[Effect]:
+def effects(*events: EngineEvent, live: list[Inputs] | None = None) -> list[Effect]:
     """All effects of a plan."""
     return [effect for change in report(*events, live=live).changes for effect in change.effects]
 

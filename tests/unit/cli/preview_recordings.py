@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pulumi.automation import EngineEvent
+
 from tests.conftest import GOLDEN
 
 FOLDER = GOLDEN / "preview"
@@ -25,9 +27,10 @@ _KNOWN = ("gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster", "k
 _LONG = {"masterAuth", "endpoint", "selfLink", "instanceGroupUrls", "managedInstanceGroupUrls"}
 
 
-def recorded(name: str) -> list[dict[str, Any]]:
+def recorded(name: str) -> list[EngineEvent]:
     """The events of a recorded preview."""
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [EngineEvent.from_json(json.loads(line)) for line in lines]
 
 
 def live() -> list[dict[str, Any]]:

@@ -15,12 +15,13 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli import connect
-from berth.cli.berths import BadInputError, Berth, Named, which
-from berth.cli.connect import Addresses, NotReadyError, token_secret
+from berth.cli.berths import Berth, Named, which
+from berth.cli.connect import Addresses, token_secret
 from berth.cli.environment import Environment
 from berth.cli.kubectl import Kubectl, private_folder, write_private
 from berth.cli.main import app
 from berth.components.cluster.api import ClusterApi
+from berth.components.core.errors import BadInputError, BerthError
 
 KUBECTL = """#!{python}
 import os, sys, time
@@ -182,7 +183,7 @@ def test_ports_are_forwarded_to_the_next_head(
     # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is suspended.
     with (
         private_folder() as folder,
-        pytest.raises(NotReadyError, match="alice is suspended; bring it back with: berth wake alice"),
+        pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
     ):
         connect._forward(berth, head("head-1"), Kubectl("{}", folder), addresses, as_json=False)  # noqa: SLF001
     asked = (tmp_path / "asked").read_text().splitlines()

@@ -15,8 +15,8 @@ from berth.cli.berths import Named
 from berth.cli.diagnose.gather import Part, part
 from berth.cli.diagnose.secrets import REMOVED, scrubbed, secrets_of_environment, secrets_of_kubeconfig, without_secrets
 from berth.cli.diagnose.verb import rendered
-from berth.cli.environment import StatusError
 from berth.cli.main import app
+from berth.components.core.errors import BerthError
 
 CANARY = "canary-8f3a1c"
 
@@ -131,7 +131,7 @@ def test_credentials_of_the_kubeconfig_and_of_this_process_are_known() -> None:
 
 def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
     def refuses() -> str:
-        raise StatusError("the state is locked")
+        raise BerthError("the state is locked")
 
     parts = [Part("Pods", "name: x", "yaml"), part("Plan", refuses)]
     told = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))

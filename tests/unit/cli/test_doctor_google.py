@@ -55,11 +55,11 @@ def error_of(project: str = PROJECT) -> GoogleError:
 
 def test_without_credentials_it_says_so_and_how_to_have_them() -> None:
     error = error_of()
-    assert (error.kind, str(error)) == (
+    assert (error.kind, error.problem) == (
         "credentials",
         "there are no Google credentials (Application Default Credentials) on this machine",
     )
-    assert error.mend == "gcloud auth application-default login"
+    assert error.remedy == "gcloud auth application-default login"
 
 
 def test_a_credential_file_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_labs_credential_is_not_sent_to_google(port: int, monkeypatch: pytes
     assert "GOOGLE_COMPUTE_CUSTOM_ENDPOINT does not name the lab: nothing was sent to compute.googleapis.com" in str(
         error
     )
-    assert "unset GOOGLE_APPLICATION_CREDENTIALS" in error.mend
+    assert "unset GOOGLE_APPLICATION_CREDENTIALS" in error.remedy
     assert port
 
 
@@ -96,7 +96,7 @@ def test_credentials_are_not_sent_in_clear_text(port: int, monkeypatch: pytest.M
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "http://203.0.113.7/compute/v1/")
     error = error_of()
     assert "GOOGLE_COMPUTE_CUSTOM_ENDPOINT is not https" in str(error)
-    assert error.mend == "unset GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
+    assert error.remedy == "unset GOOGLE_COMPUTE_CUSTOM_ENDPOINT"
     assert port
 
 
@@ -108,9 +108,9 @@ def test_what_nobody_answers_is_unreachable(port: int, monkeypatch: pytest.Monke
         with pytest.raises(GoogleError) as caught:
             google.get("compute", f"projects/{PROJECT}")
     assert caught.value.kind == "unreachable"
-    assert str(caught.value).startswith("Google Cloud cannot be reached: ")
-    assert "Connection refused" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert caught.value.problem.startswith("Google Cloud cannot be reached: ")
+    assert "Connection refused" in caught.value.problem
+    assert "\n" not in caught.value.problem
     assert port
 
 
@@ -211,4 +211,4 @@ def info(reason: str, **metadata: str) -> dict[str, Any]:
 )
 def test_a_refusal_is_one_line_with_what_mends_it(status: int, body: Any, kind: str, text: str, mend: str) -> None:
     error = refusal(status, body, PROJECT, "compute.googleapis.com")
-    assert (error.kind, str(error), error.mend) == (kind, text, mend)
+    assert (error.kind, error.problem, error.remedy) == (kind, text, mend)

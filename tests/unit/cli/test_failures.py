@@ -79,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pulumi(project: Path, says: str) -> None:
     """A pulumi that only says so, and fails."""
     program = project / "bin/pulumi"
-    program.write_text(f'#!/bin/sh\necho "error: {says}" >&2\nexit 255\n')
+    program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit 255\n')
     program.chmod(0o755)
 
 

@@ -7,13 +7,14 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from berth.cli.berths import BadInputError, Berth
+from berth.cli.berths import Berth
 from berth.cli.environment import Environment
-from berth.cli.logs import NoLogError, choose
+from berth.cli.logs import choose
 from berth.cli.main import app
 from berth.cli.operator_log import about
 from berth.cli.watch import Waiting, queue_of
 from berth.components.cluster.api import ClusterApi
+from berth.components.core.errors import BadInputError, BerthError
 
 
 class Pods:
@@ -50,9 +51,9 @@ def test_which_pods_log() -> None:
     assert [choose(its, number)["metadata"]["name"] for number in (1, 2)] == ["w-1", "w-2"]
     with pytest.raises(BadInputError, match="bob has 2 workers; there is no worker 3"):
         choose(its, 3)
-    with pytest.raises(NoLogError, match="berth wake bob"):
+    with pytest.raises(BerthError, match="berth wake bob"):
         choose(berth(suspend=True), None)
-    with pytest.raises(NoLogError, match="no head pod yet"):
+    with pytest.raises(BerthError, match="no head pod yet"):
         choose(berth(), None)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,56 +11,24 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.cli.preview_recordings import FOLDER
 
-PULUMI = """#!{python}
-import json, os, sys
-folder = os.environ["SAYS"]
-said = json.load(open(os.path.join(folder, "said.json")))
-with open(os.path.join(folder, "asked"), "a") as log:
-    log.write(" ".join(sys.argv[1:]) + "\\n")
-if sys.argv[1] == "stack":
-    print(json.dumps(said["outputs"]))
-else:
-    sys.stdout.write(open(said["events"]).read() if said["events"] else "")
-    sys.stdout.write(said["more"])
-    sys.stderr.write(said["complaint"])
-sys.exit(said["code"])
-"""
 
-
-class Project:
+class Project(FakePulumi):
     """A project with the recorded fleet's settings, and what `pulumi` will say there."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        (folder / "Pulumi.yaml").write_text("name: berth\n")
+        super().__init__(folder, monkeypatch)
         (folder / "stacks").mkdir()
-        program = folder / "bin" / "pulumi"
-        program.parent.mkdir()
-        program.write_text(PULUMI.format(python=sys.executable))
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("PATH", str(program.parent))
-        monkeypatch.setenv("SAYS", str(folder))
-        monkeypatch.chdir(folder)
         (folder / "stacks" / "Pulumi.fleet.yaml").write_bytes((FOLDER / "fleet.yaml").read_bytes())
-        self.says()
 
-    def says(
-        self, name: str = "", more: str = "", complaint: str = "", code: int = 0, outputs: dict[str, Any] | None = None
-    ) -> None:
-        events = str(FOLDER / f"{name}.jsonl") if name else ""
-        said = {"events": events, "more": more, "complaint": complaint, "code": code, "outputs": outputs or {}}
-        (self.folder / "said.json").write_text(json.dumps(said))
+    def plans(self, recording: str, *events: dict[str, Any], code: int = 0, **more: Any) -> None:
+        self.says(*events, recording=FOLDER / f"{recording}.jsonl", code=code, **more)
 
     def set(self, stack: str, **config: Any) -> None:
         text = yaml.safe_dump({"config": {f"berth:{key}": value for key, value in config.items()}})
         (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
-
-    @property
-    def asked(self) -> list[str]:
-        path = self.folder / "asked"
-        return path.read_text().splitlines() if path.exists() else []
 
 
 @pytest.fixture
@@ -94,21 +60,21 @@ def preview(*arguments: str, stack: str = "fleet") -> Result:
     ],
 )
 def test_exit_codes(project: Project, recording: str, options: list[str], code: int) -> None:
-    project.says(recording)
+    project.plans(recording)
     assert preview(*options).exit_code == code
 
 
 def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None:
-    project.says("noop")
+    project.plans("noop")
     preview("--refresh")
-    assert sorted(project.asked) == [
-        "preview --stack fleet --json --show-sames --non-interactive --refresh",
-        "stack output --json --show-secrets --stack fleet --non-interactive",
+    assert sorted(project.commands) == [
+        "preview --refresh --exec-kind auto.local --event-log LOG --stack fleet",
+        "stack output --json --show-secrets --stack fleet",
     ]
 
 
 def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> None:
-    project.says("driver")
+    project.plans("driver")
     done = preview()
     assert "± node pool replaced" in done.stdout
     assert "forces the replacement" in done.stdout
@@ -118,27 +84,27 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
 
 
 def test_json_is_a_document(project: Project) -> None:
-    project.says("driver")
+    project.plans("driver")
     told = json.loads(preview("--json").stdout)
     assert (told["format"], told["stack"], told["verdict"]) == (1, "fleet", "destroys")
     assert told["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
 
 
 def test_markdown_is_a_comment(project: Project) -> None:
-    project.says("driver")
+    project.plans("driver")
     assert preview("--markdown").stdout.startswith("<!-- berth-preview:fleet -->\n")
 
 
 def test_two_renderings_at_once_are_refused(project: Project) -> None:
     done = preview("--json", "--markdown")
-    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert (done.exit_code, done.stdout, project.commands) == (2, "", [])
     assert "--markdown and --json" in done.stderr
 
 
 def test_wrong_settings_are_told_as_check_tells_them(project: Project) -> None:
     project.set("bad", environment={"zone": "nowhere", "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}}})
     done = preview(stack="bad")
-    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert (done.exit_code, done.stdout, project.commands) == (2, "", [])
     assert done.stderr == CliRunner().invoke(app, ["check", "bad"]).stderr
 
 
@@ -148,8 +114,7 @@ def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
     message = (
         "stack alice: 1 problem in its settings; nothing is changed\nstacks/Pulumi.alice.yaml:2: engineer: too much\n"
     )
-    error = {"diagnosticEvent": {"severity": "error", "message": message}}
-    project.says(more=json.dumps(error) + "\n", code=1)
+    project.says(*errors(message), code=1)
     done = preview(stack="alice")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == "✗ alice\n  stacks/Pulumi.alice.yaml:2: engineer: too much\n"
@@ -157,22 +122,20 @@ def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
 
 def test_an_unknown_stack(project: Project) -> None:
     done = preview(stack="fleett")
-    assert (done.exit_code, done.stdout, project.asked) == (2, "", [])
+    assert (done.exit_code, done.stdout, project.commands) == (2, "", [])
     assert "there is no stack 'fleett'" in done.stderr
     assert "did you mean 'fleet'?" in done.stderr
 
 
 def test_a_stack_that_the_backend_does_not_have(project: Project) -> None:
-    project.says(complaint="error: no stack named 'fleet' found\n", code=6)
+    project.says(stderr="error: no stack named 'fleet' found\n", code=6)
     done = preview()
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.strip() == "error: stack fleet is not in Pulumi's backend yet; run: pulumi stack init fleet"
 
 
 def test_an_engine_that_fails(project: Project) -> None:
-    said = ["Preview failed: googleapi: Error 403: no", "preview failed"]
-    events = [{"diagnosticEvent": {"severity": "error", "message": f"{text}\n"}} for text in said]
-    project.says(more="".join(json.dumps(event) + "\n" for event in events), code=1)
+    project.says(*errors("Preview failed: googleapi: Error 403: no", "preview failed"), code=1)
     done = preview()
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.strip() == "error: googleapi: Error 403: no"
@@ -180,14 +143,20 @@ def test_an_engine_that_fails(project: Project) -> None:
 
 def test_what_deletion_protection_refuses_is_a_plan_all_the_same(project: Project) -> None:
     words = 'unable to replace resource "urn"\nas it is currently marked for protection. To unprotect the resource, …'
-    said = [words, "preview failed"]
-    events = [{"diagnosticEvent": {"severity": "error", "message": f"{text}\n"}} for text in said]
-    project.says("driver", more="".join(json.dumps(event) + "\n" for event in events), code=1)
+    project.plans("driver", *errors(words, "preview failed"), code=1)
     assert preview().exit_code == 3
 
 
+def test_an_operation_that_is_unknown_is_no_plan(project: Project) -> None:
+    step = {"op": "conjure", "urn": "urn:pulumi:fleet::berth::kubernetes:core/v1:ConfigMap::x", "type": "x"}
+    project.plans("noop", {"resourcePreEvent": {"metadata": step}})
+    done = preview()
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "the installed pulumi package does not know" in done.stderr
+
+
 def test_an_engine_that_only_complains(project: Project) -> None:
-    project.says(complaint="error: getting stack configuration: passphrase must be set\n", code=1)
+    project.says(stderr="error: getting stack configuration: passphrase must be set\n", code=1)
     done = preview()
     assert done.exit_code == 1
     assert done.stderr.strip() == "error: getting stack configuration: passphrase must be set"
@@ -201,12 +170,12 @@ def test_without_pulumi(project: Project, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_once(project: Project) -> None:
-    project.says("driver", outputs={"kubeconfig": "no: kubeconfig"})
+    project.plans("driver", outputs={"kubeconfig": "no: kubeconfig"})
     done = preview()
     assert done.exit_code == 3
     assert done.stdout.count("The cluster could not be asked") == 1
 
 
 def test_a_stack_that_was_never_up_has_no_cluster_to_ask(project: Project) -> None:
-    project.says("create")
+    project.plans("create")
     assert "could not be asked" not in preview().stdout

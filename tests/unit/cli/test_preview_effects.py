@@ -192,8 +192,7 @@ def test_a_pool_replaced_by_other_gpus_gives_the_old_ones_up() -> None:
 
 def cluster_changes(location: str = "us-central1-b", **change: Any) -> list[Any]:
     old = {"location": location, "deletionProtection": True}
-    step = event("update", CLUSTER, "prod", old, old | change)
-    step["resourcePreEvent"]["metadata"]["old"]["outputs"] = {"masterVersion": "1.34.1-gke.1829001"}
+    step = event("update", CLUSTER, "prod", old, old | change, old_outputs={"masterVersion": "1.34.1-gke.1829001"})
     return effects(step, same(POOL, "train", pool()), same(RAY, "alice", ALICE))
 
 
@@ -450,7 +449,6 @@ def test_another_plugin_for_nccl_is_written_over_the_one_that_runs() -> None:
         ("delete", "kubernetes:resource.k8s.io/v1beta2:ResourceClaimTemplate", "disturbs"),
         ("update", "kubernetes:resource.k8s.io/v1:DeviceClass", None),
         ("create", "gcp:storage/bucket:Bucket", None),
-        ("conjure", "kubernetes:core/v1:ConfigMap", "destroys"),
     ],
 )
 def test_by_type(operation: str, of_type: str, level: str | None) -> None:
@@ -462,6 +460,5 @@ def test_by_type(operation: str, of_type: str, level: str | None) -> None:
 
 def test_registrations_of_providers_and_components_are_nothing() -> None:
     provider = event("replace", "pulumi:providers:kubernetes", "cluster", {}, {})
-    component = event("delete", "berth:index:Berth", "alice", {}, None)
-    component["resourcePreEvent"]["metadata"]["old"]["custom"] = False
+    component = event("delete", "berth:index:Berth", "alice", {}, None, custom=False)
     assert report(provider, component).verdict == "nothing"

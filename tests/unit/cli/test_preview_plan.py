@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pulumi.automation import EngineEvent
 
 from berth.components.plan.paths import MISSING, SECRET, below, differing, revealed, value_at
 from berth.components.plan.plan import Property, plan_of
@@ -92,8 +93,8 @@ def test_components_and_providers_are_no_changes() -> None:
 def test_what_was_so_before_is_no_change() -> None:
     """It is written down now, and was the default."""
     old, new = pool(), pool(diskType="hyperdisk-balanced")
-    step = event("update", POOL, "train", old, new, detailedDiff={"nodeConfig.diskType": {"diffKind": "add"}})
-    step["resourcePreEvent"]["metadata"]["old"]["outputs"] = new
+    diff = {"nodeConfig.diskType": {"diffKind": "add"}}
+    step = event("update", POOL, "train", old, new, old_outputs=new, detailedDiff=diff)
     (change,) = plan_of([step]).changes
     assert change.properties == []
 
@@ -141,5 +142,5 @@ def test_a_refresh_tells_what_changed_and_what_is_gone() -> None:
 
 
 def test_warnings_are_told_once() -> None:
-    warning = {"diagnosticEvent": {"severity": "warning", "message": "careful\n"}}
+    warning = EngineEvent.from_json({"diagnosticEvent": {"severity": "warning", "message": "careful\n"}})
     assert plan_of([warning, warning]).warnings == ["careful"]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.console import BAD_INPUT
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
-from berth.cli.preview.verb import Exit, Options, exit_code
+from berth.cli.preview.verb import Options, exit_code
+from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.plan import Plan, State, Step
 from berth.stacks.policies.policy import House
 from berth.stacks.preview.report import Known, Report, report_of
@@ -71,7 +71,7 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     told = document(shown)
     assert told["policies"] == []
     assert told["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ("ui",)}]
-    assert exit_code(shown, Options()) == Exit.FINE
+    assert exit_code(shown, Options()) == 0
 
 
 @pytest.mark.parametrize("house", [House(), None])
@@ -79,7 +79,7 @@ def test_a_plan_that_keeps_the_policies_says_nothing_of_them(house: House | None
     shown = report(house, made("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
     assert "polic" not in in_a_terminal(shown)
     assert "olic" not in markdown(shown)
-    assert exit_code(shown, Options()) == Exit.FINE
+    assert exit_code(shown, Options()) == 0
 
 
 def test_what_goes_is_not_judged() -> None:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import stat
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pulumi.automation import EngineEvent, ResOutputsEvent
 
+from berth.cli import engine
 from berth.cli.running import Running
-from berth.cli.update import engine, verb
+from berth.cli.update import verb
 from berth.cli.update.losses import Loss, Losses
 from berth.cli.update.tracker import Tracker
 from berth.cli.update.verb import Options
 from berth.components.plan.plan import plan_of
 from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Known, Report, report_of
-from tests.unit.cli.preview_recordings import FOLDER
-
-PULUMI = """#!{python}
-import json, os, signal, sys, time
-def interrupted(*_):
-    print(json.dumps({{"diagnosticEvent": {{"severity": "error", "message": "update canceled"}}}}), flush=True)
-    sys.exit(1)
-signal.signal(signal.SIGINT, interrupted)
-open(os.path.join({folder!r}, "asked"), "a").write(" ".join(sys.argv[1:]) + "\\n")
-print(json.dumps({{"resourcePreEvent": {{"metadata": {{"op": "create", "urn": "x"}}}}}}), flush=True)
-time.sleep(60)
-"""
+from tests.unit.cli.fake_pulumi import FakePulumi
+from tests.unit.cli.preview_recordings import recorded
 
 
 @pytest.mark.parametrize(
@@ -61,15 +49,15 @@ def test_where_nobody_can_be_asked(
     assert ("berth up -s x --yes --allow-destroy" in told) == (code == 3)
 
 
-def recorded(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text().splitlines() if line.startswith("{")]
-
-
-def created() -> tuple[Report, list[dict[str, Any]]]:
+def created() -> tuple[Report, list[EngineEvent]]:
     """A recorded plan that makes a fleet, and its events as an update would have them."""
     plan = recorded("create")
-    begun = [event for event in plan if "resourcePreEvent" in event]
-    ended = [{"resOutputsEvent": event["resourcePreEvent"]} for event in begun]
+    begun = [event for event in plan if event.resource_pre_event]
+    ended = [
+        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(each.metadata))
+        for event in begun
+        if (each := event.resource_pre_event)
+    ]
     return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
 
 
@@ -90,34 +78,38 @@ def test_a_failure_is_the_components_and_says_so() -> None:
     report, events = created()
     tracker = Tracker(report, lambda: 0.0)
     urn = report.parts[0].changes[0].step.urn
-    tracker.see({"resourcePreEvent": {"metadata": {"op": "create", "urn": urn}}})
-    tracker.see({"resOpFailedEvent": {"metadata": {"op": "create", "urn": urn}}})
-    tracker.see({"diagnosticEvent": {"severity": "error", "message": "no quota\n", "urn": urn}})
+    step = {"metadata": {"op": "create", "urn": urn}}
+    for event in (
+        {"resourcePreEvent": step},
+        {"resOpFailedEvent": step},
+        {"diagnosticEvent": {"severity": "error", "message": "no quota\n", "urn": urn}},
+        {"diagnosticEvent": {"severity": "error", "message": "update failed\n", "urn": ""}},
+    ):
+        tracker.see(EngineEvent.from_json(event))
     component = tracker.components[report.parts[0].title]
     assert (component.failed, component.complete) == (True, False)
     assert tracker.errors == {report.parts[0].title: ["no quota"]}
     assert events
 
 
-def test_ctrl_c_is_passed_on_to_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
-    program = tmp_path / "pulumi"
-    program.write_text(PULUMI.format(python=sys.executable, folder=str(tmp_path)))
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    told: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    ended = engine.update("env", "up", lambda _event: _interrupt_once(told), told.append)
-    assert (ended.code, ended.interrupted, ended.error) == (1, True, "update canceled")
-    assert told == [1]
-    assert (tmp_path / "asked").read_text() == "up --stack env --json --yes --skip-preview --non-interactive\n"
-    assert signal.getsignal(signal.SIGINT) == before
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_passed_on_to_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals
+) -> None:
+    pulumi = FakePulumi(tmp_path, monkeypatch)
+    pulumi.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
+    counts: list[int] = []
+    before = signal.getsignal(sent)
 
+    def interrupt_once(event: EngineEvent) -> None:
+        if event.resource_pre_event:
+            os.kill(os.getpid(), sent)
 
-def _interrupt_once(told: list[int]) -> None:
-    if not told:
-        os.kill(os.getpid(), signal.SIGINT)
+    result = engine.update("env", "up", interrupt_once, counts.append)
+    assert (result.interrupted, result.error) == (True, "update canceled")
+    assert counts == [1]
+    assert pulumi.commands == ["up --yes --skip-preview --exec-kind auto.local --event-log LOG --stack env"]
+    assert signal.getsignal(sent) == before
 
 
 def test_what_is_lost_is_said_with_what_runs() -> None:

@@ -187,7 +187,7 @@ def changed(inputs: Inputs, **spec: Any) -> Inputs:
 
 
 def differing(*paths: str) -> dict[str, Any]:
-    return {"detailedDiff": {path: {"diffKind": "UPDATE", "inputDiff": False} for path in paths}}
+    return {"detailedDiff": {path: {"diffKind": "update", "inputDiff": False} for path in paths}}
 
 
 AGAIN = "job nightly runs again, as another RayJob, since it is another job now; "

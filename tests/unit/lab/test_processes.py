@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import graphlib
 import json
 import os
 import signal
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
+SLEEP = "import time; time.sleep(600)"
+SLEEPER = (sys.executable, "-c", SLEEP)
+# Answers 200 at /healthz and 500 elsewhere.
 SERVER = """
 import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -44,14 +45,21 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 @pytest.fixture
-def port() -> int:
+def server() -> Process:
+    """HTTP server on a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+        port = free.getsockname()[1]
+    argv = (sys.executable, "-c", SERVER, str(port))
+    return Process("api", argv, "a server", probe=Probe(f"http://127.0.0.1:{port}/healthz"))
 
 
 def _sleeper(name: str, *needs: str) -> Process:
-    return Process(name=name, argv=SLEEPER, purpose="sleeps", needs=needs)
+    return Process(name, SLEEPER, "sleeps", needs)
+
+
+def _script(name: str, script: str) -> Process:
+    return Process(name, (sys.executable, "-c", script), "a script")
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -66,39 +74,16 @@ def test_order_follows_needs() -> None:
     assert start_order(needs) == [["etcd"], ["api"], ["controller", "kwok", "scheduler"]]
 
 
-def test_needs_in_a_circle_are_refused() -> None:
-    with pytest.raises(graphlib.CycleError):
-        start_order({"a": ["b"], "b": ["a"]})
-
-
 def test_start_and_stop_can_be_repeated(supervisor: Supervisor) -> None:
     processes = [_sleeper("api", "etcd"), _sleeper("etcd")]
     assert supervisor.start(processes) == ["etcd", "api"]
-    pids = {name: record.pid for name, record in supervisor.records().items()}
+    records = supervisor.records()
+    assert all(os.getsid(record.pid) == record.pid for record in records.values()), "sessions of their own"
     assert supervisor.start(processes) == []
-    assert {name: record.pid for name, record in supervisor.records().items()} == pids
+    assert supervisor.records() == records
     assert supervisor.stop(["etcd", "api"]) == ["api", "etcd"]
-    assert not any(map(psutil.pid_exists, pids.values()))
-    assert supervisor.stop(["etcd", "api"]) == []
-    assert supervisor.stop_all() == []
-
-
-def test_a_process_has_its_own_session_and_log(supervisor: Supervisor) -> None:
-    argv = (sys.executable, "-c", "import time; print('hello', flush=True); time.sleep(600)")
-    supervisor.start([Process(name="talker", argv=argv, purpose="talks")])
-    process = supervisor.running("talker")
-    assert process is not None
-    assert os.getsid(process.pid) == process.pid
-    _until(lambda: supervisor.log("talker").read_text() == "hello\n")
-
-
-def test_a_dead_process_is_started_again(supervisor: Supervisor) -> None:
-    supervisor.start([_sleeper("etcd")])
-    first = supervisor.records()["etcd"].pid
-    os.kill(first, signal.SIGKILL)
-    _until(lambda: supervisor.running("etcd") is None)
-    assert supervisor.start([_sleeper("etcd")]) == ["etcd"]
-    assert supervisor.records()["etcd"].pid != first
+    assert not any(psutil.pid_exists(record.pid) for record in records.values())
+    assert supervisor.stop(["etcd", "api"]) == supervisor.stop_all() == []
 
 
 def test_a_process_whose_program_changed_is_started_again(supervisor: Supervisor) -> None:
@@ -110,19 +95,15 @@ def test_a_process_whose_program_changed_is_started_again(supervisor: Supervisor
     assert supervisor.start([changed]) == []
 
 
-def test_a_reused_pid_is_neither_taken_for_ours_nor_signalled(supervisor: Supervisor) -> None:
-    other = subprocess.Popen(SLEEPER)
-    try:
+def test_a_reused_pid_is_neither_taken_for_a_labs_nor_signalled(supervisor: Supervisor) -> None:
+    with subprocess.Popen(SLEEPER) as other:
         started = psutil.Process(other.pid).create_time() - 3600
         record = {"name": "etcd", "pid": other.pid, "started": started, "needs": []}
         (supervisor.home.run / "etcd.json").write_text(json.dumps(record))
         assert supervisor.running("etcd") is None
-        assert supervisor.stop(["etcd"]) == []
-        assert supervisor.stop_all() == []
+        assert supervisor.stop(["etcd"]) == supervisor.stop_all() == []
         assert other.poll() is None
-    finally:
         other.kill()
-        other.wait()
 
 
 def test_a_stale_or_unreadable_record_is_no_obstacle(supervisor: Supervisor) -> None:
@@ -132,29 +113,24 @@ def test_a_stale_or_unreadable_record_is_no_obstacle(supervisor: Supervisor) -> 
     assert supervisor.start([_sleeper("api", "etcd"), _sleeper("etcd")]) == ["etcd", "api"]
 
 
-def test_what_was_never_recorded_is_found_by_its_mark(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_unrecorded_processes_are_found_by_their_mark(supervisor: Supervisor, tmp_path: Path) -> None:
     def marked(folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(SLEEPER, env=os.environ | {MARK: f"{folder.resolve()}:etcd"})
 
-    ours, others = marked(supervisor.home.root), marked(tmp_path / "lab2")
-    try:
-        _until(lambda: [process.pid for process in supervisor.strays()] == [ours.pid])
+    with marked(supervisor.home.root) as own, marked(tmp_path / "lab2") as other:
+        _until(lambda: [process.pid for process in supervisor.strays()] == [own.pid])
         assert supervisor.stop_all() == ["unrecorded"]
-        assert ours.wait(timeout=20) == -signal.SIGTERM
-        assert others.poll() is None
-    finally:
-        for process in (ours, others):
-            process.kill()
-            process.wait()
+        assert own.wait(timeout=20) == -signal.SIGTERM
+        assert other.poll() is None
+        other.kill()
 
 
 def test_a_recorded_processs_child_is_no_stray_until_it_is_orphaned(supervisor: Supervisor) -> None:
-    script = f"import subprocess; subprocess.run({SLEEPER!r})"
-    supervisor.start([Process(name="parent", argv=(sys.executable, "-c", script), purpose="has a child")])
+    supervisor.start([_script("parent", f"import subprocess; subprocess.run({SLEEPER!r})")])
     parent = supervisor.running("parent")
     assert parent is not None
     _until(lambda: bool(parent.children()))
-    child = parent.children()[0]
+    (child,) = parent.children()
     assert supervisor.strays() == []
     parent.kill()
     _until(lambda: [process.pid for process in supervisor.strays()] == [child.pid])
@@ -162,57 +138,38 @@ def test_a_recorded_processs_child_is_no_stray_until_it_is_orphaned(supervisor: 
     _until(lambda: not child.is_running())
 
 
-def test_a_process_that_ignores_the_polite_signal_is_killed(supervisor: Supervisor) -> None:
-    script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)"
-    argv = (sys.executable, "-c", f"{script}; time.sleep(600)")
-    supervisor.start([Process(name="deaf", argv=argv, purpose="ignores")])
+def test_a_process_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> None:
+    ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)"
+    supervisor.start([_script("deaf", f"{ignore}; {SLEEP}")])
     _until(lambda: supervisor.log("deaf").read_text() == "deaf\n")
     pid = supervisor.records()["deaf"].pid
     assert supervisor.stop_all(grace=0.2) == ["deaf"]
     assert not psutil.pid_exists(pid)
 
 
-def test_one_that_ends_at_once_is_an_error_with_its_last_words(supervisor: Supervisor) -> None:
-    argv = (sys.executable, "-c", "import sys; sys.exit('cannot open the database')")
-    probe = Probe("http://127.0.0.1:9/healthz")
-    with pytest.raises(LabError) as caught:
-        supervisor.start([Process(name="etcd", argv=argv, purpose="the database", probe=probe)])
-    assert "etcd (the database) ended right after its start" in caught.value.problem
-    assert "cannot open the database" in caught.value.problem
+def test_a_process_that_ends_at_once_is_an_error_with_its_last_words(supervisor: Supervisor, server: Process) -> None:
+    dead = replace(_script("etcd", "import sys; sys.exit('cannot open the database')"), probe=server.probe)
+    with pytest.raises(LabError, match="cannot open the database") as caught:
+        supervisor.start([dead])
+    assert "etcd (a script) ended right after its start" in caught.value.problem
 
 
-def test_one_that_never_answers_is_an_error_with_the_probes_answer(
-    supervisor: Supervisor, port: int, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_never_answers_is_an_error(
+    supervisor: Supervisor, server: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("berth.lab.processes.READY_SECONDS", 1.0)
-    argv = (sys.executable, "-c", SERVER, str(port))
-    probe = Probe(f"http://127.0.0.1:{port}/other")
-    with pytest.raises(LabError) as caught:
-        supervisor.start([Process(name="api", argv=argv, purpose="a server", probe=probe)])
-    assert "api (a server) is not ready after" in caught.value.problem
+    assert server.probe is not None
+    with pytest.raises(LabError, match=r"api \(a server\) is not ready after"):
+        supervisor.start([replace(server, probe=Probe(f"{server.probe.url}/other"))])
 
 
-def test_a_process_is_ready_when_its_probe_says_so(supervisor: Supervisor, port: int) -> None:
-    probe = Probe(f"http://127.0.0.1:{port}/healthz")
-    server = Process(name="api", argv=(sys.executable, "-c", SERVER, str(port)), purpose="a server", probe=probe)
+def test_a_process_is_ready_when_its_probe_succeeds(supervisor: Supervisor, server: Process) -> None:
     supervisor.start([server])
-    assert probe.answer() is None
+    assert server.probe is not None
+    assert server.probe.answer() is None
     assert supervisor.problem(server) is None
     running = supervisor.running("api")
     assert running is not None
     running.suspend()
     assert supervisor.problem(server, patience=0) is not None
     running.resume()
-
-
-def test_a_taken_port_is_one_error_with_the_holders_name(supervisor: Supervisor) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        server = Process(name="api", argv=SLEEPER, purpose="a server", ports=(port,))
-        with pytest.raises(LabError) as caught:
-            supervisor.start([server])
-    assert f"port {port} is taken by" in caught.value.problem
-    assert f"(pid {os.getpid()})" in caught.value.problem
-    assert supervisor.records() == {}

@@ -43,7 +43,7 @@ def node(world: World, pool: Pool) -> None:
     }
     if machine.gpus:
         labels |= {
-            "cloud.google.com/gke-accelerator": machine.accelerator,
+            "cloud.google.com/gke-accelerator": machine.gpu.accelerator,
             "cloud.google.com/gke-accelerator-count": str(machine.gpus),
         }
         if not settings.by_operator and not settings.by_dra:

@@ -60,23 +60,20 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def call(folder: Path, method: str, request: Any, answer: str, *, stream: bool = False) -> Any:
     with grpc.insecure_channel(f"unix://{folder / SOCKET}") as channel:
         kind = channel.unary_stream if stream else channel.unary_unary
-        asked = kind(
+        send = kind(
             f"/{PACKAGE}.DevicePlugin/{method}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=MESSAGES[answer].FromString,
         )
-        told = asked(request, timeout=CALL_SECONDS)
-        return next(told) if stream else told
+        response = send(request, timeout=CALL_SECONDS)
+        return next(response) if stream else response
 
 
-def test_it_tells_its_devices(folder: Path) -> None:
-    told = call(folder, "ListAndWatch", MESSAGES["Empty"](), "ListAndWatchResponse", stream=True)
-    assert [(device.ID, device.health) for device in told.devices] == [(str(number), "Healthy") for number in range(3)]
-
-
-def test_a_container_gets_its_devices_by_cdi(folder: Path) -> None:
+def test_the_plugin_lists_its_devices_and_hands_them_out_by_cdi(folder: Path) -> None:
+    listing = call(folder, "ListAndWatch", MESSAGES["Empty"](), "ListAndWatchResponse", stream=True)
+    assert [(device.ID, device.health) for device in listing.devices] == [(str(n), "Healthy") for n in range(3)]
     request = MESSAGES["AllocateRequest"]()
     request.container_requests.add(devices_ids=["0", "2"])
-    told = call(folder, "Allocate", request, "AllocateResponse")
-    names = [device.name for device in told.container_responses[0].cdi_devices]
+    allocated = call(folder, "Allocate", request, "AllocateResponse")
+    names = [device.name for device in allocated.container_responses[0].cdi_devices]
     assert names == ["nvidia.com/gpu=0", "nvidia.com/gpu=2"]

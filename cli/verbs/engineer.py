@@ -1,4 +1,4 @@
-"""`berth engineer`: who has a berth on an environment, by its file."""
+"""`berth engineer`: the engineers in the settings' files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.verbs import Json, Stack, complete_names, complete_stacks, plain_errors
+from berth.cli.arguments import Json, Stack, complete_names, complete_stacks
 
 app = typer.Typer(
-    name="engineer",
-    help="Give engineers berths on an environment, in its file: `berth up` or `pulumi up` makes them.",
+    help="Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -45,42 +44,38 @@ def add(  # noqa: PLR0913 - each is an option
     head_memory: HeadMemory = None,
     dry_run: DryRun = False,
     as_json: Json = False,
-) -> None:
-    """Write a berth for an engineer into an environment's file; what is not said comes from its `defaults`.
+) -> int:
+    """Add an engineer's berth to an environment's file; missing settings come from its `defaults`.
 
-    What there is no option for is edited there. Nothing but that entry is changed in the file, and nothing at all if `berth
-    check` would refuse the result. Again with the same options it changes nothing. Exit code 0 if the entry is there, 2 if it
-    would be wrong.
+    Changes nothing but that entry, and nothing at all if `berth check` would refuse the result. A second
+    run with the same options changes nothing. Exit code 0 if the entry is there, 2 if it would be wrong.
     """
-    with plain_errors():
-        from berth.cli import engineers as verb  # noqa: PLC0415
+    from berth.cli import engineers
 
-        shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
-        raise typer.Exit(verb.add(stack, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))
+    shape = engineers.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
+    return engineers.add(stack, name, shape, engineers.Options(dry_run=dry_run, as_json=as_json))
 
 
 @app.command()
-def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = False) -> None:
-    """Take an engineer's berth out of an environment's file, and say what the next update takes away.
+def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+    """Remove an engineer's berth from an environment's file, and say what the next update deletes.
 
-    Exit code 0 if it is not there any more, 2 if it never was, or if the result would be wrong.
+    Exit code 0 if the entry is gone, 2 if there was none or the result would be wrong.
     """
-    with plain_errors():
-        from berth.cli import engineers as verb  # noqa: PLC0415
+    from berth.cli import engineers
 
-        raise typer.Exit(verb.remove(stack, name, verb.Options(dry_run=dry_run, as_json=as_json)))
+    return engineers.remove(stack, name, engineers.Options(dry_run=dry_run, as_json=as_json))
 
 
 @app.command("list")
-def list_(stack: Stack, *, as_json: Json = False) -> None:
-    """Show who has a berth on an environment by the files: its own engineers, and engineers' own stacks.
+def list_(stack: Stack, *, as_json: Json = False) -> int:
+    """List the berths of an environment in the files: its own engineers, and engineers' own stacks.
 
     Exit code 0, or 2 if the settings are wrong.
     """
-    with plain_errors():
-        from berth.cli import engineers as verb  # noqa: PLC0415
+    from berth.cli import engineers
 
-        raise typer.Exit(verb.show(stack, as_json=as_json))
+    return engineers.show(stack, as_json=as_json)
 
 
 @app.command()
@@ -101,13 +96,12 @@ def init(  # noqa: PLR0913 - each is an option
     head_memory: HeadMemory = None,
     dry_run: DryRun = False,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Write the file of an engineer's own stack, stacks/Pulumi.NAME.yaml: a berth that needs no admin.
 
-    Exit code 0 if it is written, 2 if it is there already or would be wrong.
+    Exit code 0 if the file is written, 2 if it exists or would be wrong.
     """
-    with plain_errors():
-        from berth.cli import engineers as verb  # noqa: PLC0415
+    from berth.cli import engineers
 
-        shape = verb.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
-        raise typer.Exit(verb.init(environment, name, shape, verb.Options(dry_run=dry_run, as_json=as_json)))
+    shape = engineers.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
+    return engineers.init(environment, name, shape, engineers.Options(dry_run=dry_run, as_json=as_json))

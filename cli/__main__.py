@@ -1,0 +1,5 @@
+"""`python -m berth.cli`: the `berth` command."""
+
+from berth.cli.main import main
+
+main()

@@ -1,0 +1,300 @@
+"""Pulumi's engine, driven through its Automation API, which runs the installed `pulumi` program."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Literal
+
+from pulumi.automation import (
+    CommandError,
+    CommandResult,
+    EngineEvent,
+    LocalWorkspace,
+    OnOutput,
+    PulumiCommand,
+    Stack,
+    StackNotFoundError,
+)
+from pulumi.automation import _stack as automation_stack
+from pulumi.automation.errors import create_command_error
+
+from berth.cli.console import ProblemsError
+from berth.components.core.errors import BadInputError, BerthError
+from berth.stacks import stack_file
+
+Verb = Literal["up", "destroy"]
+
+LOGGED_OUT = "Pulumi is not logged in to a state backend"
+LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
+
+_END_SECONDS = 10
+_LONGEST_ERROR = 2000
+SUMS_UP = {"preview failed", "update failed", "destroy failed"}
+"""Errors that only say that there were others."""
+
+# A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
+_PROTECTED = ("as it is currently marked for protection", "because it is protected")
+
+
+class UnknownStackError(BadInputError):
+    """The state backend has no such stack."""
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """Result of an update.
+
+    Attributes:
+        interrupted: Ctrl-C or SIGTERM came while it ran.
+        error: error in the engine's words; None for success.
+        outputs: the stack's outputs after `up`, without secrets.
+    """
+
+    interrupted: bool
+    error: str | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Pulumi(PulumiCommand):
+    """The `pulumi` program, run in a session of its own.
+
+    Ctrl-C at the terminal therefore reaches the engine once, from here: a second interrupt makes
+    the engine abandon its plugins. The Automation API's own command neither passes SIGTERM on nor
+    ends the engine when this process ends.
+
+    Attributes:
+        stderr: what the last command wrote to stderr.
+        interrupts: number of interrupts that `pass_signals_on` has seen.
+    """
+
+    def __init__(self, *, version: bool) -> None:
+        """Find the program.
+
+        Args:
+            version: ask for its version, which a command that sends events needs.
+
+        Raises:
+            BerthError: it is not installed, or does not run.
+        """
+        if shutil.which("pulumi") is None:
+            raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
+        self.command, self.stderr, self.interrupts = "pulumi", "", 0
+        if version:
+            try:
+                super().__init__(skip_version_check=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise BerthError(f"pulumi cannot be run: {error}") from None
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: OnOutput | None = None,  # noqa: ARG002 - the Automation API's signature
+        on_error: OnOutput | None = None,  # noqa: ARG002
+    ) -> CommandResult:
+        """Run a command; end it when this call is left by an exception.
+
+        Raises:
+            CommandError: it failed.
+        """
+        with subprocess.Popen(
+            [self.command, *args, "--non-interactive"],
+            cwd=cwd,
+            env={**os.environ, **additional_env, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as self._process:
+            try:
+                if self.interrupts:
+                    self._process.send_signal(signal.SIGINT)
+                stdout, self.stderr = self._process.communicate()
+            finally:
+                _end(self._process)
+        result = CommandResult(stdout, self.stderr, self._process.returncode)
+        if result.code:
+            raise create_command_error(result)
+        return result
+
+    @contextlib.contextmanager
+    def pass_signals_on(self, report: Callable[[int], None]) -> Iterator[None]:
+        """Pass Ctrl-C and SIGTERM on to the running command instead of ending this process.
+
+        Args:
+            report: called with the number of interrupts so far.
+        """
+
+        def interrupt(_signal: int, _frame: FrameType | None) -> None:
+            self.interrupts += 1
+            if self._process and self._process.poll() is None:
+                self._process.send_signal(signal.SIGINT)
+            report(self.interrupts)
+
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread gets signals
+            return
+        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Interrupt a process that still runs; kill its session when that takes too long."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+class _Workspace(LocalWorkspace):
+    """The clone, with the stack that the user has selected left selected."""
+
+    def select_stack(self, stack_name: str) -> None:
+        """Select nothing: every command names its stack."""
+
+
+def _stack(stack: str) -> tuple[Pulumi, Stack]:
+    pulumi = Pulumi(version=True)
+    return pulumi, Stack.select(stack, _Workspace(work_dir=str(stack_file.project()), pulumi_command=pulumi))
+
+
+def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy: bool = False) -> list[EngineEvent]:
+    """Return the events of the engine's preview, which changes neither resources nor state.
+
+    Args:
+        stack: the stack.
+        refresh: compare the state with what there is first.
+        report: called with the URN of each resource that the engine looks at.
+        destroy: preview `pulumi destroy`, which runs no program.
+
+    Raises:
+        ProblemsError: the program refused the settings.
+        UnknownStackError: the backend has no such stack.
+        BerthError: the engine failed, or Pulumi is not installed.
+    """
+    events: list[EngineEvent] = []
+
+    def see(event: EngineEvent) -> None:
+        if event.resource_pre_event:
+            report(event.resource_pre_event.metadata.urn)
+        events.append(event)
+
+    pulumi, engine = _stack(stack)
+    try:
+        with warnings.catch_warnings(record=True) as dropped:
+            warnings.simplefilter("always")
+            (engine.preview_destroy if destroy else engine.preview)(on_event=see, refresh=refresh)
+    except CommandError as error:
+        if not _only_protection(events):
+            raise _failure(stack, events, pulumi.stderr, error) from None
+    # The Automation API drops an event that it does not know, such as a new kind of operation.
+    if any(warning.filename == automation_stack.__file__ for warning in dropped):
+        raise BerthError("the engine reported something that the installed pulumi package does not know; update it")
+    return events
+
+
+def update(
+    stack: str, verb: Verb, see: Callable[[EngineEvent], None], interrupted: Callable[[int], None]
+) -> UpdateResult:
+    """Run `pulumi up` or `pulumi destroy` without preview and questions.
+
+    The first Ctrl-C or SIGTERM cancels the update, and the engine saves its state and releases its
+    lock. The second one ends the engine at once.
+
+    Args:
+        stack: the stack.
+        verb: `up` or `destroy`.
+        see: called with each event.
+        interrupted: called with the number of interrupts so far.
+
+    Raises:
+        BerthError: Pulumi is not installed.
+    """
+    events: list[EngineEvent] = []
+
+    def collect(event: EngineEvent) -> None:
+        events.append(event)
+        see(event)
+
+    pulumi, engine = _stack(stack)
+    with pulumi.pass_signals_on(interrupted):
+        try:
+            if verb == "destroy":
+                engine.destroy(on_event=collect)
+                return UpdateResult(pulumi.interrupts > 0)
+            outputs = engine.up(on_event=collect, show_secrets=False).outputs
+        except CommandError as error:
+            return UpdateResult(pulumi.interrupts > 0, str(_failure(stack, events, pulumi.stderr, error)))
+    return UpdateResult(
+        pulumi.interrupts > 0, outputs={name: output.value for name, output in outputs.items() if not output.secret}
+    )
+
+
+def outputs(stack: str) -> dict[str, Any]:
+    """Return a stack's outputs, secret ones in clear text.
+
+    Raises:
+        UnknownStackError: the backend has no such stack.
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    pulumi = Pulumi(version=False)
+    # One command in place of the Automation API's two.
+    command = ["stack", "output", "--json", "--show-secrets", "--stack", stack]
+    try:
+        return dict(json.loads(pulumi.run(command, str(stack_file.project()), {}).stdout))
+    except CommandError as error:
+        raise _failure(stack, (), pulumi.stderr, error) from None
+
+
+def is_logged_out(stderr: str) -> bool:
+    """Return whether Pulumi failed because it is not logged in."""
+    return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
+
+
+def errors_of(events: Sequence[EngineEvent]) -> list[str]:
+    """Return the errors that the engine reported, each once, without those that only sum up."""
+    diagnostics = [event.diagnostic_event for event in events if event.diagnostic_event]
+    errors = [each.message.strip().removeprefix("Preview failed: ") for each in diagnostics if each.severity == "error"]
+    errors += [event.policy_event.message.strip() for event in events if event.policy_event]
+    return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
+
+
+def _only_protection(events: Sequence[EngineEvent]) -> bool:
+    """Return whether the engine refuses deletions by deletion protection alone; its plan is complete then."""
+    errors = errors_of(events)
+    return bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
+
+
+def _failure(stack: str, events: Sequence[EngineEvent], stderr: str, error: CommandError) -> BerthError:
+    """Return the error for a failed command, in the engine's words."""
+    if isinstance(error, StackNotFoundError):
+        return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
+    if not events and is_logged_out(stderr):
+        return BerthError(f'{LOGGED_OUT}; run: {LOG_IN}, or for the lab: eval "$(.venv/bin/berth lab env)"')
+    errors = errors_of(events)
+    for text in errors:
+        first, *rest = text.splitlines()
+        # The program's words: stacks/load.py.
+        if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
+            return ProblemsError(stack, rest)
+    text = "\n".join(errors) or stderr.strip().removeprefix("error: ") or "pulumi failed without a reason"
+    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")

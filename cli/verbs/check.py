@@ -1,0 +1,47 @@
+"""`berth check`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Json
+from berth.cli.console import err, out, print_json, print_problems
+from berth.components.core.errors import BAD_INPUT, BadInputError
+
+
+def run(
+    stacks: Annotated[list[str] | None, typer.Argument(help="Stacks to check.", show_default="all with a file")] = None,
+    *,
+    policies: Annotated[
+        bool, typer.Option("--policies", help="Show the policies that settings are held to, and check nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Check settings and policies without Pulumi: all problems at once, with file and line.
+
+    Contacts and changes nothing. Exit code 0 if there is no problem, 2 if there is one.
+    """
+    from berth.cli import check
+    from berth.stacks.stack_file import stack_names
+
+    if policies:
+        print_json(check.policies()) if as_json else out.print(check.policies_table())
+        return 0
+    results = [check.check(stack) for stack in stacks or stack_names()]
+    if as_json:
+        print_json([result.as_json() for result in results])
+        return BAD_INPUT if any(result.lines for result in results) else 0
+    for result in results:
+        if result.lines:
+            print_problems(result.stack, result.lines)
+        else:
+            out.print(f"[green]✓[/] {result.stack} ({result.summary})")
+        for waiver in result.waivers:
+            err.print(f"  note: {waiver}", markup=False)
+        for line in result.warnings:
+            err.print(f"  warning: {line}", markup=False, style="yellow")
+    if not results:
+        raise BadInputError("there is no stack: stacks/ has no Pulumi.<stack>.yaml")
+    return BAD_INPUT if any(result.lines for result in results) else 0

@@ -1,0 +1,21 @@
+"""`berth doctor`."""
+
+from __future__ import annotations
+
+from berth.cli.arguments import Json, Stack
+from berth.cli.console import out, print_json
+from berth.components.core.errors import FAILED
+
+
+def run(stack: Stack, *, as_json: Json = False) -> int:
+    """Check what an update needs: tools, state, credentials, project, APIs, quotas, reservations, versions.
+
+    Changes nothing. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or an
+    unknown stack.
+    """
+    from berth.cli.doctor.examine import examine
+    from berth.cli.doctor.report import lines
+
+    examination = examine(stack)
+    print_json(examination.as_json()) if as_json else out.print(lines(examination))
+    return FAILED if examination.missing else 0

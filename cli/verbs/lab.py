@@ -1,0 +1,260 @@
+"""`berth lab`: the lab's life, and the environment in which plain Pulumi works on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from berth.cli.arguments import Json
+from berth.cli.console import print_json
+from berth.components.core.errors import BerthError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from berth.lab.home import Home
+    from berth.lab.lifecycle import Running
+
+app = typer.Typer(
+    help="A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+real = typer.Typer(
+    help="Make one node of the lab real: its containers run on this machine. Needs root on Linux.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+app.add_typer(real, name="real")
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", envvar="BERTH_LAB", help="Folder of the lab.", show_default=".lab in the clone"),
+]
+
+INTERRUPTED = 130
+NOT_RUNNING = 3
+
+
+def _home(path: Path | None) -> Home:
+    from berth.lab.home import Home
+
+    return Home(path.absolute()) if path is not None else Home.current()
+
+
+@contextlib.contextmanager
+def _interruptible(advice: str) -> Iterator[None]:
+    """Say after Ctrl-C what is left and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\ninterrupted; {advice}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _print_what_is_real(running: Running) -> None:
+    plugin = "Pulumi's kubernetes plugin, "
+    real, simulated = ("", plugin) if running.plugin.folder is None else (plugin, "")
+    typer.echo(
+        f"real: Pulumi, {real}the Kubernetes control plane, helm, the KubeRay operator\n"
+        f"simulated: Google Cloud, {simulated}nodes, GPUs, and the containers in the pods\n"
+        f"Pulumi's kubernetes plugin is {running.plugin}"
+    )
+
+
+def _print_fleet(home: Home) -> None:
+    """Print the fleet in the lab's environment, as a user sees it who has evaluated `berth lab env`."""
+    from berth.cli.status import print_fleet
+    from berth.lab import environment
+    from berth.lab.update import STACK
+
+    os.environ.update(environment.variables(home))
+    try:
+        print_fleet(STACK)
+    except BerthError as error:
+        raise BerthError(f"the lab is up, but its fleet cannot be shown: {error}", "run `make lab` again") from None
+
+
+@app.command()
+def up(
+    home: HomeOption = None,
+    *,
+    update: Annotated[bool, typer.Option(help="Run `pulumi up` of stack lab once the lab is up.")] = True,
+) -> None:
+    """Bring the lab and its fleet up, from whatever state they are in.
+
+    Builds the tools the first time, starts what does not run or does not work, then runs `pulumi up` of
+    stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2 nothing was started; 130
+    interrupted.
+    """
+    from berth.lab import lifecycle
+    from berth.lab.progress import Progress
+    from berth.lab.update import update as update_stack
+
+    lab, progress = _home(home), Progress()
+    with _interruptible("what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
+        running = lifecycle.up(lab, progress)
+        _print_what_is_real(running)
+        if running.forgotten:
+            progress.say(
+                "the cluster's database is new, while Pulumi remembers resources of the old one: their state is"
+                " refreshed first (other stacks: `pulumi refresh -s STACK`, or `make lab-clean`)"
+            )
+        if update:
+            update_stack(lab, progress, refresh=running.forgotten)
+            _print_fleet(lab)
+
+
+@app.command()
+def tools(home: HomeOption = None) -> None:
+    """Build the tools that the lab needs into the cache, and start nothing.
+
+    Exit codes: 0 they are there; 1 one could not be built; 130 interrupted.
+    """
+    from berth.lab.progress import Progress
+    from berth.lab.toolchain.ensure import ensure
+
+    with _interruptible("what is built stays in the cache"):
+        ensure(_home(home), Progress())
+
+
+@app.command()
+def down(home: HomeOption = None) -> None:
+    """End every process of the lab; its state stays for the next `berth lab up`.
+
+    Exit codes: 0 no process of the lab runs any more; 130 interrupted.
+    """
+    from berth.lab import lifecycle
+    from berth.lab.progress import Progress
+
+    with _interruptible("some processes may still run: `make lab-down` again"):
+        stopped = lifecycle.down(_home(home), Progress())
+        typer.echo(f"ended {len(stopped)} processes" if stopped else "nothing of this lab runs", err=True)
+
+
+@app.command()
+def clean(home: HomeOption = None) -> None:
+    """End every process of the lab and delete its state; the built tools stay in the cache.
+
+    Exit codes: 0 the folder is gone; 2 it is not a lab's; 130 interrupted.
+    """
+    from berth.lab import lifecycle
+    from berth.lab.progress import Progress
+
+    lab = _home(home)
+    with _interruptible("run `make lab-clean` again"):
+        gone = lifecycle.clean(lab, Progress())
+        typer.echo(f"{lab.root} is gone" if gone else f"there is no lab in {lab.root}", err=True)
+
+
+@app.command()
+def env(home: HomeOption = None) -> int:
+    """Print the lab's environment for a shell: eval "$(berth lab env)".
+
+    Plain pulumi, kubectl and helm then work on the lab. Exit codes: 0 printed; 3 printed, but the lab is
+    not up (stderr says so).
+    """
+    from berth.lab import environment, lifecycle
+
+    lab = _home(home)
+    typer.echo(environment.exports(lab))
+    if lifecycle.is_up(lab):
+        return 0
+    typer.echo("the lab is not up: run `make lab` (or `berth lab up`) first", err=True)
+    return NOT_RUNNING
+
+
+@app.command()
+def status(home: HomeOption = None, *, as_json: Json = False) -> int:
+    """Show the lab's processes (state, pid, memory, ports), its kubernetes plugin, and the simulated cloud's resources.
+
+    Exit codes: 0 all processes work; 3 some don't, or there is no lab.
+    """
+    from berth.lab import report
+    from berth.lab.kubernetes_plugin import placed
+
+    lab = _home(home)
+    states = report.states(lab)
+    if as_json:
+        print_json([asdict(state) for state in states])
+    else:
+        report.show(states, report.resources(lab), placed(lab))
+    if states and not any(state.problem for state in states):
+        return 0
+    typer.echo("the lab is not up: `make lab` brings it up or repairs it", err=True)
+    return NOT_RUNNING
+
+
+@real.command("up")
+def real_up(
+    home: HomeOption = None,
+    *,
+    berth: Annotated[bool, typer.Option(help="Bring a berth up on the node and run a job on its RayCluster.")] = True,
+) -> None:
+    """Join a real node to the lab, which is brought up first if need be; then a berth on it, and a job.
+
+    The node takes the place of the first one of the pool with label `lab-node: real` in
+    stacks/Pulumi.lab.yaml. Exit codes: 0 everything is up; 1 something failed on the way; 2 this machine
+    cannot have a real node; 130 interrupted.
+    """
+    from berth.lab import lifecycle, update
+    from berth.lab.progress import Progress
+    from berth.lab.realnode import berth as berths
+    from berth.lab.realnode import lifecycle as realnode
+    from berth.lab.realnode import requirements
+
+    lab, progress = _home(home), Progress()
+    with _interruptible("`make lab-real` goes on from here, `make lab-down` ends it"):
+        requirements.require(lab)
+        running = lifecycle.up(lab, progress)
+        realnode.prepare(lab, progress)
+        if running.forgotten or not realnode.has_pool(lab):
+            update.update(lab, progress, refresh=running.forgotten)
+        realnode.up(lab, running.plane, progress)
+        if berth:
+            update.update(lab, progress, stack=berths.STACK, refresh=True)
+            berths.run_job(lab)
+            progress.say(f"`berth verify fabric -s {berths.STACK}` proves that its workers talk over their NICs")
+
+
+@real.command("prepare")
+def real_prepare(
+    home: HomeOption = None,
+    *,
+    where_possible: Annotated[
+        bool, typer.Option("--where-possible", help="Exit with 0 and the reason where this machine cannot have one.")
+    ] = False,
+) -> None:
+    """Make the programs and images that a real node needs, and start nothing.
+
+    Exit codes: 0 they are there; 1 one could not be made; 2 this machine cannot have a real node; 130
+    interrupted.
+    """
+    from berth.lab.progress import Progress
+    from berth.lab.realnode import lifecycle as realnode
+    from berth.lab.realnode import requirements
+
+    progress = Progress()
+    with _interruptible("what is made stays in the cache"):
+        if where_possible and (obstacle := requirements.obstacle()) is not None:
+            progress.say(f"tests of the real node are skipped: {obstacle}")
+            return
+        realnode.prepare(_home(home), progress)
+
+
+@real.command("down")
+def real_down(home: HomeOption = None) -> None:
+    """Remove the real node from the lab: its place is simulated again, and nothing of it is left on this machine.
+
+    Exit codes: 0 it is gone; 1 something of it would not go; 130 interrupted.
+    """
+    from berth.lab.realnode import lifecycle as realnode
+
+    with _interruptible("some of it may still run: `berth lab real down` again"):
+        stopped = realnode.down(_home(home))
+        typer.echo(f"ended {len(stopped)} processes of the real node" if stopped else "there is no real node", err=True)

@@ -1,0 +1,12 @@
+"""`berth schema`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def run() -> None:
+    """Print the JSON Schema of a stack's config file, for editors."""
+    from berth.cli.check import schema_text
+
+    sys.stdout.write(schema_text())

@@ -1,0 +1,36 @@
+"""`berth status`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Json, Stack
+from berth.cli.console import out, print_json
+from berth.components.core.errors import FAILED
+
+
+def run(
+    stack: Stack,
+    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --watch.")] = 2.0,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Show what runs: node pools, berths, clusters, jobs, services, with state and counts from the API server.
+
+    Exit code 0 if everything is ready and jobs run or have succeeded, 1 if not or if the cluster cannot
+    be asked, 2 for a stack that is wrong or not up; with --watch 0.
+    """
+    if watch:
+        from berth.cli import watch as watching
+
+        return watching.watch(stack, interval, as_json=as_json)
+    from berth.cli import status
+
+    fleet = status.fleet_of(stack)
+    print_json(fleet.as_json()) if as_json else out.print(status.table(fleet))
+    return 0 if fleet.ready else FAILED

@@ -1,0 +1,17 @@
+"""`berth up`."""
+
+from __future__ import annotations
+
+from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
+
+
+def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:
+    """Run `pulumi up`: first say what would be lost, show progress by component, and sum up.
+
+    Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong settings,
+    an unknown stack, or where nobody can be asked, 3 if running work or capacity would be lost and nobody
+    agreed to it.
+    """
+    from berth.cli.update import verb
+
+    return verb.up(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))

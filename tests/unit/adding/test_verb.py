@@ -1,0 +1,38 @@
+"""A verb is one file, which docs/contributing.md names."""
+
+from __future__ import annotations
+
+import json
+
+from tests.unit.adding.copy import Copy, listed
+
+FAKE = '''"""`berth fake`."""
+
+from __future__ import annotations
+
+from berth.cli.arguments import Json, Stack
+from berth.cli.console import out, print_json
+from berth.components.core.errors import BadInputError
+
+
+def run(stack: Stack, *, as_json: Json = False) -> int:
+    """Pretend something about a stack.
+
+    Exit code 3, always.
+    """
+    if stack == "nowhere":
+        raise BadInputError("there is no stack 'nowhere'")
+    print_json({"stack": stack}) if as_json else out.print(f"{stack} pretends")
+    return 3
+'''
+
+
+def test_a_verb_is_the_file_that_the_page_names(tree: Copy) -> None:
+    tree.add("cli/verbs/fake.py", FAKE)
+    verbs = tree.run("--help")
+    assert "Pretend something about a stack." in verbs
+    assert [verb for verb in ("check", "engineer", "lab", "verify") if f" {verb} " not in verbs] == []
+    assert "Exit code 3, always." in tree.run("fake", "--help")
+    assert json.loads(tree.run("fake", "-s", "dev", "--json", code=3)) == {"stack": "dev"}
+    assert tree.run("fake", "-s", "nowhere", code=2) == "error: there is no stack 'nowhere'\n"
+    assert tree.touched == listed("Add a verb")

@@ -1,0 +1,90 @@
+"""A program in Pulumi's place: it says what a test has it say, on its streams and as engine events."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """#!{python}
+import json, os, signal, sys, time
+folder = {folder!r}
+arguments = sys.argv[1:]
+arguments.remove("--non-interactive") if "--non-interactive" in arguments else None
+if arguments == ["version"]:
+    sys.exit(print("v3.250.0"))
+log = arguments[arguments.index("--event-log") + 1] if "--event-log" in arguments else ""
+with open(os.path.join(folder, "commands"), "a") as commands:
+    commands.write(" ".join(arguments).replace(log, "LOG" if log else "") + "\\n")
+with open(os.path.join(folder, "answer.json")) as file:
+    answer = json.load(file)
+if not log:
+    print(json.dumps(answer["outputs"]))
+    sys.exit(answer["code"])
+
+import grpc
+from pulumi.runtime.proto import events_pb2, events_pb2_grpc
+
+interrupted = []
+signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))
+
+def requests():
+    for line in answer["events"]:
+        yield events_pb2.EventRequest(event=line)
+    while answer["waits"] and not interrupted:
+        time.sleep(0.01)
+    if interrupted:
+        yield events_pb2.EventRequest(event=json.dumps(
+            {{"diagnosticEvent": {{"severity": "error", "message": "update canceled"}}}}))
+
+channel = grpc.insecure_channel(log.removeprefix("tcp://"))
+events_pb2_grpc.EventsStub(channel).StreamEvents(requests())
+sys.stderr.write(answer["stderr"])
+sys.exit(1 if interrupted else answer["code"])
+"""
+
+
+class FakePulumi:
+    """`pulumi` on PATH, in a project of its own."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        (folder / "Pulumi.yaml").write_text("name: berth\n")
+        program = folder / "bin" / "pulumi"
+        program.parent.mkdir()
+        program.write_text(PROGRAM.format(python=sys.executable, folder=str(folder)))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", str(program.parent))
+        monkeypatch.chdir(folder)
+        self.says()
+
+    def says(
+        self,
+        *events: Mapping[str, Any],
+        recording: Path | None = None,
+        stderr: str = "",
+        code: int = 0,
+        outputs: Mapping[str, Any] | None = None,
+        waits: bool = False,
+    ) -> None:
+        """Set what the next commands say; with `waits` they end only when interrupted."""
+        lines = recording.read_text(encoding="utf-8").splitlines() if recording else []
+        lines += [json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})]
+        answer = {"events": lines, "stderr": stderr, "code": code, "outputs": outputs or {}, "waits": waits}
+        (self.folder / "answer.json").write_text(json.dumps(answer))
+
+    @property
+    def commands(self) -> list[str]:
+        """Commands so far; the address of the event log is `LOG`."""
+        path = self.folder / "commands"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+def errors(*messages: str) -> Iterable[dict[str, Any]]:
+    """Events of errors."""
+    return [{"diagnosticEvent": {"severity": "error", "message": f"{message}\n"}} for message in messages]
