@@ -394,12 +394,14 @@ def test_errors_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
     theirs, ours = diagnostics(recorded("9-errors.txt")), diagnostics(replay["errors"])
     assert set(theirs) >= {"nocrd", "nons", "invalid", "dup", "slow"}
     del theirs["slow"]
+    # The engine may come to the refused update before another error ends the run.
+    ours.pop("rct", None)
     assert ours == theirs
 
 
-def summary(text: str) -> list[str]:
+def summary(text: str) -> str:
     """The lines with which a run counts its resources."""
-    return [line.strip() for line in text.partition("\nResources:\n")[2].partition("\n\n")[0].splitlines()]
+    return text.partition("\nResources:\n")[2].partition("\n\n")[0]
 
 
 @needs_recordings
@@ -411,11 +413,10 @@ def test_a_failed_update_agrees_with_the_recorded_one(replay: dict[str, Any]) ->
     assert diagnostics(replay["up after drift"])["rct"] == after["rct"]
     for file, output in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
         # The recorded program has one resource more, which stays the same.
-        assert summary(replay[output]) == [
-            f"{int(count) - 1} unchanged" if what == "unchanged" else line
-            for line in summary(recorded(file))
-            for count, _, what in [line.partition(" ")]
-        ], file
+        theirs_less = re.sub(
+            r"(\d+) unchanged", lambda match: f"{int(match[1]) - 1} unchanged", summary(recorded(file))
+        )
+        assert summary(replay[output]) == theirs_less, file
 
 
 @needs_recordings

@@ -1,4 +1,4 @@
-"""What the stand-in kubernetes plugin does where no recording shows it: conflicts, refusals, interrupts, bad clusters."""
+"""What the stand-in kubernetes plugin does where no recording shows it: conflicts, interrupts, bad clusters."""
 
 from __future__ import annotations
 
@@ -129,16 +129,6 @@ def test_a_conflict_names_the_field_and_its_owner(make: Callable[[str], Stack]) 
         assert 'Apply failed with 1 conflict: conflict with "autoscaler": .spec.replicas' in output
         assert "Traceback" not in output
     assert stack.get("deployment", "deployment")["spec"]["replicas"] == 3
-
-
-def test_what_the_stand_in_lacks_is_refused(make: Callable[[str], Stack]) -> None:
-    stack = make("refused")
-    stack.up()
-    stack.run("kubectl", "create", "configmap", "there", "-n", "refused", "--from-literal", "a=b")
-    arguments = ["--yes", "--generate-code=false", "--protect=false"]
-    output = stack.pulumi("import", "kubernetes:core/v1:ConfigMap", "there", "refused/there", *arguments, check=False)
-    assert "an import is not part of the lab's stand-in" in output
-    assert "Traceback" not in output
 
 
 def test_credentials_of_a_program(make: Callable[[str], Stack]) -> None:
