@@ -29,10 +29,8 @@ from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof import RUN_LABEL, Expected, FabricRun, Found, Threshold, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
-from berth.stacks import stack_file
-from berth.stacks.load import berth_on, load
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.load import EngineerStack, load_stack
+from berth.stacks.settings.resolve import Resolved
 
 _FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024
@@ -228,11 +226,8 @@ def _bytes(max_size: str | None) -> int:
 
 def _resolved(stack: str, environment: Environment) -> Resolved:
     """The RayClusters of the stack, complete."""
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    if isinstance(settings, EngineerSettings):
-        return berth_on(stack, settings, environment.contract, file)
-    return resolve_environment(settings)
+    loaded = load_stack(stack)
+    return (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
 
 
 def _choose(request: Request, environment: Environment, resolved: Resolved) -> RayClusterSettings:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.gib import NAME as GIB
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet, NodePool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 
@@ -21,7 +21,7 @@ DRANET, GPU_DRA = "dranet", "dra-driver-nvidia-gpu"
 _CALLED = {DRANET: ("DraNet", "NICs"), GPU_DRA: ("NVIDIA's DRA driver", "GPUs")}
 
 
-def of_driver(step: Step, fleet: Fleet, chart: str) -> list[Effect]:
+def of_driver(step: Step, fleet: PlannedFleet, chart: str) -> list[Effect]:
     """The effects of a change of a driver's Helm release.
 
     Args:
@@ -48,7 +48,7 @@ def is_gib(step: Step) -> bool:
     return bool(metadata.get("name") == GIB)
 
 
-def of_gib(step: Step, fleet: Fleet) -> list[Effect]:
+def of_gib(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of the NCCL plugin's installer."""
     if step.operation == "delete":
         text = "gIB stays on the nodes that have it; nodes that come later have none, and NCCL fails there"
@@ -72,16 +72,16 @@ def _installs_nccl(state: State | None) -> bool:
     )
 
 
-def _pools(fleet: Fleet, chart: str) -> list[str]:
+def _pools(fleet: PlannedFleet, chart: str) -> list[str]:
     """The pools that a driver serves; of a cluster that another made, those on which somebody is."""
     serves = _has_nics if chart == DRANET else _is_claimed
     return [name for name, pool in fleet.before.items() if serves(pool)] if fleet.before else fleet.everywhere
 
 
-def _has_nics(pool: NodePool) -> bool:
+def _has_nics(pool: PlannedPool) -> bool:
     network = pool.settings.get("networkConfig") or {}
     return bool(network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile"))
 
 
-def _is_claimed(pool: NodePool) -> bool:
+def _is_claimed(pool: PlannedPool) -> bool:
     return pool.labels.get(CLAIMED_LABEL) == "true"

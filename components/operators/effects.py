@@ -13,7 +13,7 @@ from typing import Any
 from berth.components.fabric import effects as fabric
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet
+from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 from berth.components.sharing import KEEPS
@@ -32,7 +32,7 @@ _QUIET = (
 _CONFIG = "values.devicePlugin.config"
 
 
-def of_release(step: Step, fleet: Fleet) -> list[Effect]:
+def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a Helm release."""
     if step.old is None:
         return []
@@ -73,7 +73,7 @@ def _chart(inputs: Mapping[str, Any]) -> str:
     return str(inputs.get("chart") or "").rstrip("/").rsplit("/", 1)[-1]
 
 
-def _served(fleet: Fleet) -> list[str]:
+def _served(fleet: PlannedFleet) -> list[str]:
     """The pools that the GPU Operator serves; of a cluster that another made, those on which somebody has GPUs."""
     if not fleet.before:
         on = [usages for each in fleet.occupants for usages in each.on.items()]
@@ -81,7 +81,7 @@ def _served(fleet: Fleet) -> list[str]:
     return [name for name, pool in fleet.before.items() if pool.by_operator]
 
 
-def _gone(step: Step, fleet: Fleet, *, gpu_operator: bool) -> Effect:
+def _gone(step: Step, fleet: PlannedFleet, *, gpu_operator: bool) -> Effect:
     again = ", then installed anew" if step.operation == "replace" else ""
     if gpu_operator:
         sitting = sitting_on(fleet, _served(fleet))
@@ -93,7 +93,7 @@ def _gone(step: Step, fleet: Fleet, *, gpu_operator: bool) -> Effect:
     return Effect(Level.DESTROYS, f"release {step.name} is removed{again}, with everything that it installed")
 
 
-def _of_gpu_operator(step: Step, fleet: Fleet, changed: list[str]) -> list[Effect]:
+def _of_gpu_operator(step: Step, fleet: PlannedFleet, changed: list[str]) -> list[Effect]:
     effects = []
     old, new = (state.inputs if state else {} for state in (step.old, step.new))
     served = _served(fleet)
@@ -120,7 +120,7 @@ def _plugin_configs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return dict((plugin.get("config") or {}).get("data") or {})
 
 
-def _of_configs(old: Mapping[str, Any], new: Mapping[str, Any], fleet: Fleet) -> list[Effect]:
+def _of_configs(old: Mapping[str, Any], new: Mapping[str, Any], fleet: PlannedFleet) -> list[Effect]:
     """Pools whose nodes read another config than before."""
     effects = []
     for name in (name for name in _served(fleet) if name in fleet.before):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.owner import namespace_of
+from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
@@ -80,8 +81,14 @@ class Resolved:
     @property
     def every(self) -> list[RayClusterSettings]:
         """Every RayCluster that the stack makes or has KubeRay make."""
-        jobs = [job.cluster for job in self.jobs if job.own_cluster]
-        return [*self.berths, *self.clusters, *jobs, *(service.cluster for service in self.services)]
+        return [cluster for _, cluster, _ in self.owners()]
+
+    def owners(self) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
+        """Yield every RayCluster with its kind of owner, and the RayJob or RayService that has KubeRay create it."""
+        yield from (("engineer", berth, None) for berth in self.berths)
+        yield from (("cluster", cluster, None) for cluster in self.clusters)
+        yield from (("job", job.cluster, job) for job in self.jobs if job.own_cluster)
+        yield from (("service", service.cluster, service) for service in self.services)
 
 
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:

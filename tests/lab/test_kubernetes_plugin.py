@@ -461,7 +461,9 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects' names."""
+    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
+    names.
+    """
     theirs = resources(recorded)
     for name, mine in resources(ours).items():
         if name not in {"ns", "dc", "rct", "ray", "rel", "sec", "cm"}:

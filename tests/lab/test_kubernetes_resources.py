@@ -124,7 +124,8 @@ def test_a_conflict_names_the_field_and_its_owner(make: Callable[[str], Stack]) 
     apply = ["kubectl", "apply", "--server-side", "--field-manager", "autoscaler", "--force-conflicts", "-f"]
     stack.run(*apply, str(file))
     stack.config(replicas="1")
-    # The first plan cannot see it: until the first update, the fields are still those of the creation.
+    # The first plan cannot see it: until the first update, the fields are still those of the
+    # creation.
     for output in (stack.up(check=False), stack.pulumi("preview", check=False)):
         assert 'Apply failed with 1 conflict: conflict with "autoscaler": .spec.replicas' in output
         assert "Traceback" not in output

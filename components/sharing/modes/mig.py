@@ -80,7 +80,7 @@ class Mig(Mode):
     def problem(self, machine: Machine) -> str:
         """Return the reason why GPUs of this machine type cannot have the instances."""
         instances = machine.gpu.mig
-        if instances is None:
+        if not instances:
             return f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing or MPS"
         if self.profile in instances:
             return ""

@@ -126,7 +126,7 @@ def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
     pool = {"machineType": "a4-highgpu-8g", "nodes": 1, "gpuAllocation": "dra", "sharing": "cut"}
     cpu = {"machineType": "n2-standard-16", "nodes": 1}
     on = {"cluster": {"existing": {"kubeconfig": "kubeconfig.yaml"}}, "sharing": {"cut": cut}}
-    settings = load("some", {"environment": {"pools": {"cpu": cpu, "dev": pool}, **on}}, None)
+    settings = load("some", {"environment": {"pools": {"cpu": cpu, "dev": pool}, **on}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     pools = offered(settings.pools, settings.sharing)
     assert set(gpu_dra.served(pools)) == {"dev"}

@@ -32,7 +32,7 @@ def fleet(
         "sharing": {"any": profile},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, "dev": GPU_POOL | pool},
     } | more
-    settings = load("test", {"environment": environment}, None)
+    settings = load("test", {"environment": environment}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     return resolved, GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing)

@@ -69,7 +69,7 @@ def daemons_on(output: Mapping[str, Any], node: str) -> list[str]:
 @pytest.mark.parametrize("path", sorted((ROOT / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.stem)
 def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
     file = stack_file.read(path)
-    settings = load(path.stem.removeprefix("Pulumi."), file.settings, file)
+    settings = load(path.stem.removeprefix("Pulumi."), file.settings, file).settings
     if not isinstance(settings, EnvironmentSettings):
         pytest.skip("an engineer's stack has no pools")
     for pool in offered(settings.pools, settings.sharing).values():

@@ -1,8 +1,9 @@
 """Objects and a Helm release whose handling by the kubernetes plugin no recording shows.
 
-Config: `kubeconfig` is the path of the cluster's kubeconfig; `namespace` is made for all; `replicas` of a Deployment;
-`data` of a ConfigMap with a name of its own; `release` installs the chart with so many replicas; `unknown` takes the
-kubeconfig from a resource that a preview does not know.
+Config: `kubeconfig` is the path of the cluster's kubeconfig; `namespace` is made for all;
+    `replicas` of a Deployment;
+`data` of a ConfigMap with a name of its own; `release` installs the chart with so many replicas;
+`unknown` takes the kubeconfig from a resource that a preview does not know.
 """
 
 # ruff: noqa: INP001 (the engine runs it as a program; it is no package)

@@ -22,13 +22,13 @@ BASE: dict[str, Any] = {
 
 
 def settings(**values: Any) -> EnvironmentSettings:
-    loaded = load("test", {"environment": BASE | values}, None)
+    loaded = load("test", {"environment": BASE | values}, None).settings
     assert isinstance(loaded, EnvironmentSettings)
     return loaded
 
 
 def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resolved:
-    own = load("alice", {"engineer": {"environment": "test"} | values}, None)
+    own = load("alice", {"engineer": {"environment": "test"} | values}, None).settings
     assert isinstance(own, EngineerSettings)
     return resolve_engineer(own, "alice", contract_of(environment, "test", resolve_environment(environment)))
 

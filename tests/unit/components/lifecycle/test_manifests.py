@@ -13,10 +13,11 @@ import pytest
 
 from berth.components.lifecycle import keeper_access, manifests, with_lifecycle
 from berth.stacks.environment import environment
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load import Environment, SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
+from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 
 BASE: dict[str, Any] = {
@@ -38,15 +39,17 @@ LIFECYCLE = {
 TRAIN = {"worker": {"pool": "dev"}}
 
 
+def loaded(**given: Any) -> Environment:
+    return environment_of("lab", BASE | given)
+
+
 def settings(**given: Any) -> EnvironmentSettings:
-    loaded = load("lab", {"environment": BASE | given}, None)
-    assert isinstance(loaded, EnvironmentSettings)
-    return loaded
+    return loaded(**given).settings
 
 
 def registered(**given: Any) -> Recorder:
     async def program() -> None:
-        await environment("lab", settings(**given))
+        await environment(loaded(**given))
 
     return run(program, "lab")
 
@@ -135,7 +138,7 @@ def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -
 
 
 def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
-    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None)
+    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None).settings
     assert isinstance(own, EngineerSettings)
     told = {}
     environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
