@@ -13,7 +13,6 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
 from berth.components.isolation import priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
-from berth.components.ray.settings import BUILT_IN
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import existing
 from berth.stacks.installed import dranet_objects, install
@@ -76,7 +75,7 @@ def _keeper(loaded: Environment) -> KeeperInputs:
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
-    image = settings.image or loaded.settings.defaults.image or BUILT_IN.image or ""
+    image = settings.image or loaded.settings.defaults.image
     chosen = heads or without_gpus or set(pools)
     return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
 

@@ -6,7 +6,7 @@ from pydantic import field_validator
 
 from berth.components.core.types import Name
 from berth.components.isolation.settings import IsolationSettings
-from berth.components.lifecycle.settings import KeeperSettings
+from berth.components.lifecycle import KeeperSettings
 from berth.components.operators.settings import OperatorsSettings
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
