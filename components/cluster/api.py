@@ -140,7 +140,7 @@ class ClusterApi:
     def __init__(self, kubeconfig: str) -> None:
         settings = client.Configuration()
         settings.retries = _Retries(
-            total=None, connect=2, read=2, redirect=0, status=4, backoff_factor=0.2, raise_on_status=False
+            total=8, connect=2, read=2, redirect=0, status=4, other=2, backoff_factor=0.2, raise_on_status=False
         )
         settings.connection_pool_maxsize = _CONNECTIONS
         try:

@@ -13,9 +13,6 @@ from berth.components.core.nearest import did_you_mean
 Path = tuple[str | int, ...]
 """Keys and list positions from the top of a stack's settings down to a value."""
 
-# Parts of pydantic's locations that are no keys of the settings: names of union members, and the mark of a dict's key.
-_NOT_IN_YAML = {"count", "bounds", "working", "always", "[key]"}
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -57,10 +54,13 @@ def from_validation(error: ValidationError, model: type[BaseModel], root: Path) 
     """
     problems = []
     for detail in error.errors(include_url=False):
-        location = tuple(part for part in detail["loc"] if part not in _NOT_IN_YAML)
         unknown = detail["type"] == "extra_forbidden"
+        location = _location(detail["loc"][:-1] if unknown else detail["loc"], model)
+        if detail["type"].startswith("union_tag_"):
+            location += (detail["ctx"]["discriminator"].strip("'"),)
         if unknown:
-            known = _known_keys(model, location[:-1])
+            known = _known_keys(model, location)
+            location += (detail["loc"][-1],)
             message = f"unknown key {location[-1]!r}{did_you_mean(str(location[-1]), known)}"
         else:
             message = _message(dict(detail))
@@ -72,12 +72,12 @@ def _message(detail: dict[str, Any]) -> str:
     kind, given = detail["type"], detail.get("input")
     context: dict[str, Any] = detail.get("ctx") or {}
     match kind:
-        case "missing":
+        case "missing" | "union_tag_not_found":
             return "is required"
         case "value_error":
             return str(context["error"])
-        case "literal_error":
-            return f"{given!r} is not one of {context['expected']}"
+        case "literal_error" | "union_tag_invalid":
+            return f"{context.get('tag', given)!r} is not one of {context.get('expected') or context['expected_tags']}"
         case "int_type" | "int_parsing" | "int_from_float":
             return f"{given!r} is no whole number"
         case "string_type":
@@ -92,6 +92,23 @@ def _message(detail: dict[str, Any]) -> str:
             return f"{given!r} does not match {context['pattern']}"
         case _:
             return f"{detail['msg'][0].lower()}{detail['msg'][1:]} (given: {given!r})"
+
+
+def _location(parts: Path, model: type[BaseModel]) -> Path:
+    """Return the parts of pydantic's location that are in the YAML: no tags of union members, no mark of a dict's key."""
+    types: list[Any] = [model]
+    location: Path = ()
+    for part in parts:
+        if any(_has(outer, part) for outer in types):
+            types = [inner for outer in types for inner in _step(outer, part)]
+            location += (part,)
+    return location
+
+
+def _has(outer: Any, part: str | int) -> bool:
+    if isinstance(outer, type) and issubclass(outer, BaseModel):
+        return any(part in (field.alias, name) for name, field in outer.model_fields.items())
+    return get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]")
 
 
 def _known_keys(model: type[BaseModel], path: Path) -> list[str]:

@@ -4,10 +4,9 @@ from berth.components.fabric.claims import Claim, claim_of, claim_template
 from berth.components.fabric.device_classes import dranet_class
 from berth.components.fabric.nccl import HOST_LIBRARIES, Parts, parts_of
 from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
-from berth.components.fabric.settings import GIB_PROFILES, Nccl, NcclShape, nccl_of, nics_of
+from berth.components.fabric.settings import Nccl, NcclShape, nccl_of, nics_of
 
 __all__ = [
-    "GIB_PROFILES",
     "HOST_LIBRARIES",
     "Claim",
     "Nccl",

@@ -13,7 +13,7 @@ from typing import Any
 
 from berth.components.core.manifest import Manifest
 from berth.components.fabric.workers import Devices
-from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, MIG, PCIE_ROOT, ResourceApi
+from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
 
 _HASH_LENGTH = 8
@@ -89,12 +89,10 @@ def claim_of(worker: Devices, pool: Pool) -> Claim | None:
     gpus = worker.gpus if pool.settings.by_dra else 0
     if gpus and worker.nics:
         return _pairs(gpus, pool)
-    if gpus and pool.profile.kind == "mig":
-        expression = f'device.attributes["{GPU}"].profile == "{pool.profile.profile}"'
-        kind = f"{_amount(gpus, pool.per_node)}-mig"
-        return Claim("gpus", kind, (Request("mig", MIG, gpus, expression),), gpus=gpus)
     if gpus:
-        return Claim("gpus", f"{_amount(gpus, pool.per_node)}-gpu", (Request("gpu", GPU, gpus),), gpus=gpus)
+        name = pool.profile.claim_name
+        request = Request(name, pool.profile.device_class, gpus, pool.profile.selector)
+        return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", (request,), gpus=gpus)
     if worker.nics:
         return Claim("nics", f"{_amount(worker.nics, pool.settings.nics)}-nic", (_nic("nic", worker.nics, pool),))
     return None

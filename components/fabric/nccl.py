@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.fabric.settings import GIB_PROFILES, Nccl, Profile
+from berth.components.fabric.settings import Nccl
 from berth.components.fabric.workers import Devices
+from berth.components.hardware.machines import GIB_PROFILES
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
 """The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
@@ -34,13 +35,10 @@ def _gib(tuner_config: str) -> dict[str, str]:
     }
 
 
-PROFILES: dict[Profile, dict[str, str]] = {
-    # The DraNet documentation's RayCluster on A4 (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md).
-    "a4": _gib("tuner_config_a4.txtpb"),
-    # Google's tutorial has the same values for both machine types, and another file for the H200's tuner ("Fine-tune and scale
-    # reinforcement learning with verl on GKE", https://docs.cloud.google.com/kubernetes-engine/docs/tutorials/scaling-rl-verl-gke).
-    # The script that Google's own tests take them from, set_nccl_env.sh in gIB's image, could not be read.
-    "a3-ultra": _gib("tuner_config_a3u.txtpb"),
+PROFILES: dict[str, dict[str, str]] = {
+    # Google's tutorial has the same values for all machine types, and a file of its own for the H200's tuner. The script that
+    # Google's own tests take them from, set_nccl_env.sh in gIB's image, could not be read.
+    **{name: _gib(profile.tuner) for name, profile in GIB_PROFILES.items()},
     # gIB's tuner ends NCCL where it finds no configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these keep NCCL from loading it,
     # and unset a plugin that the image may name (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
     "single-node": {"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""},
@@ -98,7 +96,7 @@ def parts_of(nccl: Nccl, worker: Devices) -> Parts:
     """
     if not worker.gpus and not worker.nics:
         return Parts()
-    folders = HOST_FOLDERS if nccl.profile in GIB_PROFILES.values() else ()
+    folders = HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
     volumes: list[dict[str, Any]] = [
         {"name": folder.volume, "hostPath": {"path": folder.on_node}} for folder in folders
     ]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
-from berth.components.fabric.settings import GIB_PROFILES
 from berth.components.fabric.workers import Cluster
+from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from berth.components.sharing import Pool, Pools
 
 
@@ -53,12 +53,14 @@ def _nic_problems(cluster: Cluster, pool: Pool, where: Path) -> Iterable[Problem
 
 def _profile_problems(cluster: Cluster, pool: Pool, where: Path) -> Iterable[Problem]:
     worker, profile = cluster.worker, cluster.nccl.profile
-    if profile not in GIB_PROFILES.values():
+    if profile not in GIB_PROFILES:
         return
-    name = pool.settings.machine_type
-    if GIB_PROFILES.get(name) != profile:
-        instead = GIB_PROFILES.get(name, "single-node")
-        (tuned_for,) = (machine for machine, its in GIB_PROFILES.items() if its == profile)
+    name, tuned = pool.settings.machine_type, pool.settings.machine.series.nccl
+    if tuned is None or tuned.name != profile:
+        instead = tuned.name if tuned else "single-node"
+        tuned_for = " and ".join(
+            other for other, machine in MACHINES.items() if machine.series.nccl == GIB_PROFILES[profile]
+        )
         yield Problem(
             where,
             f"{profile} is tuned for {tuned_for}, but pool {pool.name!r} is {name}; write {instead}, or take this line out",

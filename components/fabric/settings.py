@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from berth.components.core.settings import Settings
+from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import NonEmpty, Quantity, parse_quantity
+from berth.components.hardware.machines import NCCL_PROFILES
 from berth.components.sharing import Pool
 
 _MIB, _GIB = 2**20, 2**30
@@ -17,21 +18,24 @@ _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4.yaml)."""
 
-Profile = Literal["a4", "a3-ultra", "single-node", "none"]
-
-GIB_PROFILES: dict[str, Profile] = {"a4-highgpu-8g": "a4", "a3-ultragpu-8g": "a3-ultra"}
-"""NCCL's profile for gIB over the RDMA NICs, by machine type."""
+_PROFILES = ("auto", *NCCL_PROFILES)
 
 
-class NcclShape(Settings):
+def _known_profile(name: str) -> str:
+    if name not in _PROFILES:
+        raise ValueError(f"{name!r} is not one of {', '.join(map(repr, _PROFILES))}")
+    return name
+
+
+class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
-    profile: Literal["auto", Profile] | None = None
+    profile: Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
     """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs,
     tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
-    gIB but has no NICs. `auto` (default): chosen by the worker's pool and NICs. docs/fabric.md
+    gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
     lists every value with its source."""
-    env: dict[NonEmpty, str] | None = None
+    env: dict[NonEmpty, str] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: NonEmpty | None = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's
@@ -44,16 +48,10 @@ class NcclShape(Settings):
     the machine type's."""
 
 
-class Nccl(Settings):
-    """NCCL's settings, complete."""
+class Nccl(NcclShape):
+    """NCCL's settings, complete; workers without NICs have no shared memory."""
 
-    profile: Profile = "none"
-    env: dict[str, str] = {}
-    """Variables that override the profile's."""
-    library_path: NonEmpty | None = None
-    shared_memory: Quantity | None = None
-    """None for workers without NICs."""
-    min_bus_bandwidth: Decimal | None = None
+    profile: str = "none"
 
 
 def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
@@ -78,19 +76,20 @@ def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Po
     """
     default_memory = _binary(min(_SHARED_MEMORY, parse_quantity(memory) / 4)) if nics else None
     return Nccl(
-        profile=_profile(gpus, nics, pool) if given.profile in (None, "auto") else given.profile,
-        env=given.env or {},
+        profile=_profile(gpus, nics, pool) if given.profile == "auto" else given.profile,
+        env=given.env,
         library_path=given.library_path,
         shared_memory=given.shared_memory or default_memory,
         min_bus_bandwidth=given.min_bus_bandwidth,
     )
 
 
-def _profile(gpus: int | None, nics: int, pool: Pool) -> Profile:
+def _profile(gpus: int | None, nics: int, pool: Pool) -> str:
     """Return the default profile; gIB, which NCCL has to use or ignore, is on nodes with RDMA only."""
     if not gpus or not pool.settings.nics:
         return "none"
-    return GIB_PROFILES.get(pool.settings.machine_type, "none") if nics else "single-node"
+    tuned = pool.settings.machine.series.nccl
+    return (tuned.name if tuned else "none") if nics else "single-node"
 
 
 def _binary(amount: Decimal) -> str:

@@ -117,7 +117,7 @@ def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
     by_gke = not settings.by_operator and not settings.by_dra and settings.driver != "preinstalled"
     version = (settings.driver_version or "default").upper() if by_gke else "INSTALLATION_DISABLED"
     driver = {"gpu_driver_version": version}
-    return [{"type": machine.accelerator, "count": machine.gpus, "gpu_driver_installation_config": driver}]
+    return [{"type": machine.gpu.accelerator, "count": machine.gpus, "gpu_driver_installation_config": driver}]
 
 
 def _network_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty, Zone
 from berth.components.gke.capacity_settings import Capacity, CapacitySettings
-from berth.components.hardware.machines import MACHINES, Machine
+from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import MACHINES
 
 
 def _known_machine(name: str) -> str:
@@ -132,7 +133,7 @@ class PoolSettings(Settings):
     @property
     def boot_disk(self) -> str:
         """Type of the boot disk."""
-        return self.disk_type or self.machine.boot_disks[0]
+        return self.disk_type or self.machine.series.boot_disks[0]
 
     @property
     def local_ssd_count(self) -> int:

@@ -6,13 +6,11 @@ import ipaddress
 from dataclasses import dataclass
 
 from berth.components.gke.network_settings import NetworkSettings
+from berth.components.hardware.machines import RDMA_NICS
 
 WIDEST_SERVICES = 16
 """GKE's widest range of Services is a /16, the narrowest a /28 (GKE: "Creating a VPC-native cluster", sizing of ranges,
 https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing)."""
-
-RDMA_NICS = 8
-"""RDMA NICs of every machine type that has any, and so subnetworks of an RDMA network."""
 
 
 @dataclass(frozen=True)

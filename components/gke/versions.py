@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
-from berth.components.hardware.series import Source
+from berth.components.hardware.facts import Source
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
 
@@ -79,10 +79,6 @@ class Need:
     who: str
 
 
-_AI_CLUSTERS = Source(
-    "Create a custom AI-optimized GKE cluster, Requirements",
-    "https://docs.cloud.google.com/ai-hypercomputer/docs/create/gke-ai-hypercompute-custom",
-)
 _FLEX_START = Source(
     "Run a large-scale workload with flex-start with queued provisioning, Before you begin",
     "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
@@ -105,10 +101,6 @@ _DCGM = Source(
     "Collect and view DCGM metrics", "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics"
 )
 
-A4 = Feature("A4 machines and their driver R570", parse("1.32.1-gke.1729000"), _AI_CLUSTERS)
-A4_RDMA = Feature("GPUDirect RDMA on A4", parse("1.32.2-gke.1475000"), _AI_CLUSTERS)
-A3_ULTRA_DRIVER = Feature("driver R550 for A3 Ultra as GKE's default", parse("1.31.5-gke.1169000"), _AI_CLUSTERS)
-A3_ULTRA_RDMA = Feature("GPUDirect RDMA on A3 Ultra", parse("1.31.4-gke.1183000"), _AI_CLUSTERS)
 FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
 MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
 DRA = Feature(
@@ -119,17 +111,24 @@ DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
 
 _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
-    A4: lambda pool: pool.machine_type.startswith("a4-"),
-    A4_RDMA: lambda pool: pool.machine_type.startswith("a4-") and pool.rdma != "none",
-    A3_ULTRA_DRIVER: lambda pool: (
-        pool.machine_type.startswith("a3-ultragpu-") and pool.driver == "gke" and pool.driver_version != "latest"
-    ),
-    A3_ULTRA_RDMA: lambda pool: pool.machine_type.startswith("a3-ultragpu-") and pool.rdma != "none",
     FLEX_START: lambda pool: pool.capacity.kind == "flex-start",
     MANAGED_DRANET: lambda pool: pool.rdma == "managed",
     DRA: lambda pool: pool.rdma == "networks",
     GPU_DRA: lambda pool: pool.by_dra,
 }
+
+
+def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
+    """Features that a pool needs for its machine type."""
+    series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
+    default_driver = pool.driver == "gke" and pool.driver_version != "latest"
+    for used, attribute, name in (
+        (True, "gke_since", f"{series.name} machines and their driver R{driver}"),
+        (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
+        (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
+    ):
+        if used and (since := getattr(series, attribute)):
+            yield Feature(name, parse(since), series.sources[attribute])
 
 
 def needed(settings: GkeSettings) -> list[Need]:
@@ -138,11 +137,12 @@ def needed(settings: GkeSettings) -> list[Need]:
 
 
 def _needs(settings: GkeSettings) -> Iterator[Need]:
-    for feature, uses in _BY_POOL.items():
-        pools = [name for name, pool in settings.pools.items() if uses(pool)]
-        if pools:
-            names = ", ".join(map(repr, pools))
-            yield Need(feature, f"pool {names}" if len(pools) == 1 else f"pools {names}")
+    users: dict[Feature, list[str]] = {}
+    for name, pool in settings.pools.items():
+        for feature in (*_of_machine(pool), *(feature for feature, uses in _BY_POOL.items() if uses(pool))):
+            users.setdefault(feature, []).append(repr(name))
+    for feature, pools in users.items():
+        yield Need(feature, f"pool{'s' if len(pools) > 1 else ''} {', '.join(pools)}")
     if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
         yield Need(DCGM, "cluster.managedDcgm")
     if settings.ray_addon:

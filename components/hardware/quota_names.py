@@ -13,29 +13,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.facts import LOCAL_SSD_GB
+from berth.components.hardware.machines import GPUS, MACHINES
 
-GPU_NAMES = {
-    "nvidia-b200": "NVIDIA_B200",
-    "nvidia-h200-141gb": "NVIDIA_H200",
-    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA",
-    "nvidia-h100-80gb": "NVIDIA_H100",
-    "nvidia-a100-80gb": "NVIDIA_A100_80GB",
-    "nvidia-tesla-a100": "NVIDIA_A100",
-    "nvidia-l4": "NVIDIA_L4",
-}
-"""The GPU's name in quotas, by GKE's name for it."""
-
-_BY_FAMILY = {"NVIDIA_B200", "NVIDIA_H200", "NVIDIA_H100_MEGA", "NVIDIA_H100"}
+_BY_FAMILY = {gpu.quota for gpu in GPUS.values() if not gpu.own_quota}
 _FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"
 
 # "E2 and N1 count as CPUS"; the other families have a quota of their own.
 _COMMON_CPUS = {"e2", "n1"}
 _PREEMPTIBLE_KINDS = ("spot", "flex-start")
 _PREEMPTIBLE = "PREEMPTIBLE_"
-
-GIB_OF_A_LOCAL_SSD = 375
-"""Size of a Local SSD, as its quota counts it (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
 
 
 @dataclass(frozen=True, order=True)
@@ -98,15 +85,15 @@ def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quot
         return found
     prefix = _PREEMPTIBLE if capacity in _PREEMPTIBLE_KINDS else ""
     if machine.gpus:
-        gpu = GPU_NAMES[machine.accelerator]
-        name = Quota(f"{prefix}{gpu}_GPUS") if prefix or gpu not in _BY_FAMILY else Quota(_FAMILY_QUOTA, gpu)
+        gpu = machine.gpu
+        own = prefix or gpu.own_quota
+        name = Quota(f"{prefix}{gpu.quota}_GPUS") if own else Quota(_FAMILY_QUOTA, gpu.quota)
         found[name] += machine.gpus
         found[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
     else:
-        family = machine.name.split("-")[0]
-        common = family in _COMMON_CPUS
-        found[Quota("PREEMPTIBLE_CPUS" if prefix else "CPUS" if common else f"{family.upper()}_CPUS")] += machine.vcpus
+        cpus = "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
+        found[Quota(f"{prefix}{cpus}")] += machine.vcpus
         found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
     if local_ssds:
-        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * GIB_OF_A_LOCAL_SSD
+        found[_PREEMPTIBLE_SSDS if prefix else _SSDS] += local_ssds * LOCAL_SSD_GB
     return found

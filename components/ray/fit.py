@@ -11,7 +11,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing import Pool, Pools
+from berth.components.sharing import Pools
 
 GIB = 2**30
 
@@ -42,7 +42,6 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
     pool, worker = pools[cluster.worker.pool], cluster.worker
     machine = pool.settings.machine
     node = f"a node of pool {worker.pool!r} ({machine.name})"
-    fails = pool.profile.fail_requests_greater_than_one or pool.profile.kind == "mps"
     if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
         yield Problem(
             (*path, "worker", "gpuResource"),
@@ -52,11 +51,11 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
     elif worker.gpus > pool.per_node:
         has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
         yield Problem((*path, "worker", "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
-    elif worker.gpus > 1 and fails:
+    elif worker.gpus > 1 and pool.profile.one_each:
         yield Problem(
             (*path, "worker", "gpus"),
             f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
-            f" ({_why_one(pool)}); ask for 1, or for whole GPUs of a pool that does not share them",
+            f" ({pool.profile.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
     elif worker.gpus > machine.gpus and pool.grows_from_zero:
         # A node that is not there yet counts with its accelerators (rules/scaling.py names the source).
@@ -95,12 +94,6 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             )
 
 
-def _why_one(pool: Pool) -> str:
-    if pool.profile.kind == "mps":
-        return "MPS gives a pod one share"
-    return "failRequestsGreaterThanOne"
-
-
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
     """A Ray that is too old to be safe or another one than the image's, and a CUDA that does not know the GPU."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
@@ -120,11 +113,11 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
         )
     machine = pools[cluster.worker.pool].settings.machine
     cuda = _TAG_CUDA.search(cluster.image)
-    major, minor = machine.series.oldest_cuda
+    major, minor = machine.gpu.oldest_cuda
     if cuda and cluster.worker.gpus and (int(cuda[1]), int(cuda[2])) < (major, minor):
         yield Problem(
             (*path, "image"),
-            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu_product} of pool"
+            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu.product} of pool"
             f" {cluster.worker.pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
         )
 
@@ -144,10 +137,10 @@ def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pr
             " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
         )
         return Problem((*path, "worker", "pool"), message)
-    if cluster.wait_until != "ready":
+    if cluster.wait.until != "ready":
         return None
     message = (
-        f"waits up to {cluster.wait_timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
+        f"waits up to {cluster.wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
         " after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)
@@ -158,16 +151,11 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
     pool, needed = pools[cluster.worker.pool], cluster.worker.gpu_memory
     if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
         return None
-    isolation = {
-        "none": "",
-        "mig": "",
-        "mps": "; MPS refuses allocations beyond the share",
-        "time-slicing": "; time-slicing does not isolate memory, so one pod can make its neighbours fail with out-of-memory errors",
-    }[pool.profile.kind]
     have = plain(round(pool.offer.memory_gib, 1))
-    gpu = pool.settings.machine.gpu_product
+    gpu = pool.settings.machine.gpu.product
     message = (
-        f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi{isolation}"
+        f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi"
+        f"{pool.profile.memory_note}"
     )
     return Problem((*path, "worker", "gpuMemory"), message)
 

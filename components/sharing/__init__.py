@@ -1,9 +1,12 @@
-"""GPU sharing: profiles, what pools offer with them, node labels, and the device plugin's config."""
+"""GPU sharing: modes, profiles, pools with what they offer, node labels, and the device plugin's config."""
 
 from berth.components.sharing.device_plugin import config_map, label_command, node_labels, serving_labels
-from berth.components.sharing.disturbance import KEEPS, Occupants, of_configs, of_labels
+from berth.components.sharing.modes import WHOLE, Offer, Profiles, SharingProfile
 from berth.components.sharing.pools import Pool, Pools, offered
-from berth.components.sharing.settings import WHOLE, Offer, Profiles, SharingProfile
+from berth.components.sharing.settings import SharingSettings
+
+# Last: a plan's fleet has berths, and those have pools.
+from berth.components.sharing.disturbance import KEEPS, Occupants, config_change, of_configs, of_labels, of_node_labels  # isort: skip
 
 __all__ = [
     "KEEPS",
@@ -14,11 +17,14 @@ __all__ = [
     "Pools",
     "Profiles",
     "SharingProfile",
+    "SharingSettings",
+    "config_change",
     "config_map",
     "label_command",
     "node_labels",
     "of_configs",
     "of_labels",
+    "of_node_labels",
     "offered",
     "serving_labels",
 ]

@@ -1,69 +1,75 @@
-"""What a change of sharing does to nodes that are in use: said in the plan, since it looks like a harmless edit. Pure."""
+"""Effects of another sharing profile on nodes in use: the edit looks harmless, and may stop pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
+from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
+from berth.components.plan.fleet import PlannedFleet
+from berth.components.plan.plan import Step
+from berth.components.sharing.modes import MODES
 from berth.components.sharing.pools import Pools
 
+Labels = Mapping[str, str]
 Occupants = Mapping[str, Sequence[str]]
 """Names of the berths and clusters of this stack whose workers are on a pool, by the pool's name."""
 
 KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
-_STOPS = (
-    "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node restarts: work there is lost"
-)
 
 
 def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants) -> list[str]:
-    """Pools whose nodes read another device plugin config than before.
+    """Return a line for each pool whose nodes get another device plugin config.
 
     Args:
         old: Helm's `devicePlugin.config` before.
-        new: the same after.
+        new: Helm's `devicePlugin.config` after.
         pools: the pools by name.
-        occupants: who is on them.
+        occupants: names of those who work on the pools.
     """
     before, after = old.get("data") or {}, new.get("data") or {}
-    lines = []
-    for name, pool in pools.items():
-        key = pool.settings.sharing or WHOLE_KEY
-        if pool.settings.by_operator and key in before and before[key] != after.get(key):
-            lines.append(_line(name, f"sharing profile {key!r} changes", KEEPS, occupants.get(name, ())))
-    return lines
+    keys = {name: pool.settings.sharing or WHOLE_KEY for name, pool in pools.items() if pool.settings.by_operator}
+    return [
+        f"{config_change(name, key)} ({_who(occupants.get(name, ()))})"
+        for name, key in keys.items()
+        if key in before and before[key] != after.get(key)
+    ]
 
 
-def of_labels(pool: str, old: Mapping[str, str], new: Mapping[str, str], occupants: Iterable[str]) -> list[str]:
-    """Return a line with the occupants where a pool's nodes get another profile or MIG layout.
-
-    Args:
-        pool: the pool's name.
-        old: node labels before.
-        new: node labels after.
-        occupants: names of those who work on the pool.
-    """
-    change = label_change(pool, old, new)
+def of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> list[str]:
+    """Return a line with the occupants where a pool's nodes get another profile or MIG layout."""
+    change, _ = _label_change(pool, old, new)
     return [f"{change} ({_who(occupants)})"] if change else []
 
 
-def label_change(pool: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Return what happens where a pool's nodes get another profile or MIG layout; empty where they do not."""
-    if old.get(MIG_LABEL) != new.get(MIG_LABEL):
-        change = f"the MIG layout changes from {old.get(MIG_LABEL, 'none')} to {new.get(MIG_LABEL, 'none')}"
-        return _sentence(pool, change, _STOPS)
-    if old.get(CONFIG_LABEL) != new.get(CONFIG_LABEL):
-        return _sentence(pool, f"the sharing profile changes from {_name(old)} to {_name(new)}", KEEPS)
-    return ""
+def of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effect of changed node labels that choose a sharing profile or a MIG layout."""
+    name = str(step.old.inputs.get("name")) if step.old else step.name
+    before, after = fleet.before.get(name), fleet.after.get(name)
+    if step.operation != "update" or before is None or after is None:
+        return []
+    text, stops_pods = _label_change(name, before.labels, after.labels)
+    sitting = sitting_on(fleet, [name])
+    level = where_somebody_works(fleet, sitting) if stops_pods else Level.DISTURBS
+    return [Effect(level, text, sitting)] if text else []
 
 
-def _name(labels: Mapping[str, str]) -> str:
-    return labels.get(CONFIG_LABEL, "GKE's own device plugin")
+def config_change(pool: str, profile: str) -> str:
+    """Return the effect of an edit of a profile on the nodes of a pool."""
+    return _sentence(pool, f"sharing profile {profile!r} changes", KEEPS)
 
 
-def _line(pool: str, change: str, effect: str, occupants: Iterable[str]) -> str:
-    return f"{_sentence(pool, change, effect)} ({_who(occupants)})"
+def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:
+    """Return the effect of other labels, "" for none, and whether it stops pods."""
+    for mode in MODES:
+        if mode.label and old.get(mode.label) != new.get(mode.label):
+            change = f"{old.get(mode.label, 'none')} to {new.get(mode.label, 'none')}"
+            return _sentence(pool, f"{mode.label_chooses} changes from {change}", mode.label_effect), True
+    names = [labels.get(CONFIG_LABEL, "GKE's own device plugin") for labels in (old, new)]
+    if names[0] == names[1]:
+        return "", False
+    return _sentence(pool, f"the sharing profile changes from {names[0]} to {names[1]}", KEEPS), False
 
 
 def _sentence(pool: str, change: str, effect: str) -> str:

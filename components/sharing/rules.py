@@ -1,4 +1,4 @@
-"""GPUs: who installs the driver, who advertises them, how they are shared, and RDMA beside them."""
+"""Rules of GPU pools: who installs the driver, who advertises the GPUs, how they are shared, RDMA beside them."""
 
 from __future__ import annotations
 
@@ -7,53 +7,43 @@ from collections.abc import Iterable
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import PoolSettings
-from berth.components.hardware import mig
 from berth.components.hardware.machines import MACHINES
-from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL, WHOLE_KEY
+from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
-from berth.components.sharing.pools import Pool, has_instances, offered
-from berth.components.sharing.settings import Profiles
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.sharing.modes import MODES, Profiles
+from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing.settings import SharingSettings
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """What is wrong with the GPUs of pools, by themselves and together."""
+def problems(settings: SharingSettings) -> Iterable[Problem]:
+    """Return what is wrong with the GPUs of each pool, and of pools together."""
     yield from _counted_beside_claims(settings)
     yield from _contradicting_labels(settings)
-    yield from _mps_beside_mixed_mig(settings)
-    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.kind != "none":
+    yield from _conflicting_modes(settings)
+    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.shared:
         yield Problem(
             ("environment", "sharing", WHOLE_KEY),
-            f"the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the {whole.kind}"
-            " profile another name",
+            "the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the"
+            f" {whole.kind} profile another name",
             of_key=True,
         )
-    strategies: dict[str, str] = {}
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
         yield from _own_problems(pool, settings, path)
         if not pool.by_operator:
             continue
-        other = drivers.setdefault(pool.driver == "operator", name)
-        if drivers.keys() == {True, False} and other == name:
+        first = drivers.setdefault(pool.driver == "operator", name)
+        if drivers.keys() == {True, False} and first == name:
             yield Problem(
                 (*path, "driver"),
-                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the driver, which"
-                " is one switch for the cluster; give both the same `driver`, or leave one to GKE (gpuManagement: gke)",
+                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the driver,"
+                " which is one switch for the cluster; give both the same `driver`, or leave one to GKE"
+                " (gpuManagement: gke)",
             )
-        profile = settings.sharing.get(pool.sharing or "")
-        if profile and profile.strategy:
-            strategies.setdefault(profile.strategy, name)
-            if len(strategies) > 1:
-                yield Problem(
-                    (*path, "sharing"),
-                    f"pools {' and '.join(sorted(strategies.values()))} use MIG with different strategies, which is one setting"
-                    " for the cluster; make both single or both mixed",
-                )
 
 
-def _counted_beside_claims(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _counted_beside_claims(settings: SharingSettings) -> Iterable[Problem]:
     """Counted GPUs and claimed NICs in one pod, where other pods claim GPUs.
 
     The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since 1.36 the scheduler goes by that, and
@@ -70,7 +60,7 @@ def _counted_beside_claims(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
-def _own_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
     machine, profiles = pool.machine, settings.sharing
     for key, value in (
         ("sharing", pool.sharing),
@@ -154,7 +144,7 @@ def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         )
 
 
-def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings, path: Path) -> Iterable[Problem]:
+def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
     """Claimed GPUs that are shared.
 
     GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG instances that it finds, and cuts
@@ -162,7 +152,7 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings,
     have them.
     """
     profile = settings.sharing.get(pool.sharing or "")
-    if profile is None or (profile.kind == "mig" and settings.cluster.existing):
+    if profile is None or (profile.claimable and settings.cluster.existing):
         if pool.sharing:
             yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
         if profile and pool.rdma != "none":
@@ -179,12 +169,12 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: EnvironmentSettings,
     )
 
 
-def _contradicting_labels(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
     """Labels of a pool's `labels` that say something else about its GPUs than its settings do."""
     for name, pool in offered(settings.pools, settings.sharing).items():
         labels = serving_labels(pool)
         for key, value in pool.settings.labels.items():
-            chooses = key in (CONFIG_LABEL, MIG_LABEL)
+            chooses = key in (CONFIG_LABEL, *(mode.label for mode in MODES))
             if (key in labels or chooses) and labels.get(key) != value:
                 says = f"is {labels[key]}" if key in labels else "is not there"
                 yield Problem(
@@ -195,26 +185,16 @@ def _contradicting_labels(settings: EnvironmentSettings) -> Iterable[Problem]:
                 )
 
 
-def _mps_beside_mixed_mig(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """MPS on one pool, and MIG with strategy mixed on another.
-
-    The operator hands the cluster's strategy to every device plugin as a variable, which goes before the plugin's own config, and
-    the plugin ends at once with MPS and mixed (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
-    """
-    served = {
-        name: pool for name, pool in offered(settings.pools, settings.sharing).items() if pool.settings.by_operator
-    }
-    mixed = next((name for name, pool in served.items() if pool.profile.strategy == "mixed"), None)
-    for name, pool in served.items():
-        if mixed and pool.profile.kind == "mps":
-            yield Problem(
-                ("environment", "pools", name, "sharing"),
-                f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and NVIDIA's device plugin does not"
-                " start with it where GPUs are shared by MPS; use strategy single there, or time-slicing here",
-            )
+def _conflicting_modes(settings: SharingSettings) -> Iterable[Problem]:
+    """Return the sharing modes that one GPU Operator cannot serve together."""
+    pools = offered(settings.pools, settings.sharing)
+    modes = {name: pool.profile for name, pool in pools.items() if pool.settings.by_operator}
+    for name, mode in modes.items():
+        if conflict := mode.conflict(name, modes):
+            yield Problem(("environment", "pools", name, "sharing"), conflict)
 
 
-def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+def warnings(settings: SharingSettings) -> Iterable[Problem]:
     """Warnings about labels on the nodes of an existing cluster, which berth does not set."""
     if not settings.cluster.existing:
         return
@@ -239,7 +219,7 @@ def _unlabelled(pool: Pool) -> str:
         return (
             "the GPU Operator, which takes every node with an NVIDIA device, runs a second device plugin beside GKE's"
         )
-    whole = "" if pool.profile.kind == "none" else ", which there has whole GPUs"
+    whole = ", which there has whole GPUs" if pool.profile.shared else ""
     return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
 
 
@@ -290,19 +270,10 @@ def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
 
 
 def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:
-    machine, profile = pool.machine, profiles.get(name)
+    profile = profiles.get(name)
     if profile is None:
         known = did_you_mean(name, profiles) or "; `sharing:` has none"
-        yield Problem((*path, "sharing"), f"there is no sharing profile {name!r}{known}")
-    elif profile.kind == "mig" and machine.accelerator not in mig.INSTANCES:
-        yield Problem(
-            (*path, "sharing"),
-            f"{machine.gpu_product} ({machine.name}) has no MIG; share it by time-slicing or MPS",
-        )
-    elif not has_instances(pool, profile):
-        instances = mig.INSTANCES[machine.accelerator]
-        yield Problem(
-            (*path, "sharing"),
-            f"{machine.gpu_product} has no MIG profile {profile.profile}{did_you_mean(str(profile.profile), instances)};"
-            f" it has {', '.join(instances)}",
-        )
+        message = f"there is no sharing profile {name!r}{known}"
+        yield Problem((*path, "sharing"), message, rests_on=(("environment", "sharing", name),))
+    elif problem := profile.problem(pool.machine):
+        yield Problem((*path, "sharing"), problem)

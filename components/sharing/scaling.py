@@ -15,20 +15,21 @@ from collections.abc import Iterable
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import PoolSettings
-from berth.components.sharing.settings import WHOLE, SharingProfile
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.hardware.names import GPU_RESOURCE
+from berth.components.sharing.modes import WHOLE, AnyMode
+from berth.components.sharing.settings import SharingSettings
 
 # Defaults of the flags ok-total-unready-count and max-total-unready-percentage (pkg/config/flags/flags.go).
 _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
+def problems(settings: SharingSettings) -> Iterable[Problem]:
     """Pools whose autoscaling can never work."""
     if not settings.cluster.existing:
         yield from _never(settings)
 
 
-def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
+def warnings(settings: SharingSettings) -> Iterable[Problem]:
     """Pools whose autoscaling works in some states only, and on existing clusters those where it likely never works."""
     if settings.cluster.existing:
         yield from _never(settings)
@@ -41,17 +42,13 @@ def warnings(settings: EnvironmentSettings) -> Iterable[Problem]:
                 "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet: while the pool has"
                 f" no node, it may never add one for pods that claim NICs; {_with_a_node(pool)}",
             )
-        if _profile(pool, settings).kind == "mig" and not _unseen(pool, settings):
-            yield Problem(
-                _nodes(name),
-                "the GPUs of a new node are cut only after it has joined (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that"
-                " it was added for may start on a whole GPU, or find none until somebody sets the label nvidia.com/mig.config again;"
-                " write a number of nodes",
-            )
+        risk = _profile(pool, settings).scaling_risk
+        if risk and not _unseen(pool, settings):
+            yield Problem(_nodes(name), f"{risk}; write a number of nodes")
     yield from _stopped(settings)
 
 
-def _never(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _never(settings: SharingSettings) -> Iterable[Problem]:
     for name, pool in settings.pools.items():
         if not _scales(pool):
             continue
@@ -59,7 +56,8 @@ def _never(settings: EnvironmentSettings) -> Iterable[Problem]:
             yield Problem(
                 _nodes(name),
                 f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise {resource}: it would add"
-                f" no node for pods that wait, and take the pool's nodes for broken ones; {_ways_to_be_seen(pool, settings)}",
+                f" no node for pods that wait, and take the pool's nodes for broken ones;"
+                f" write a number of nodes, or {_profile(pool, settings).counted_with} {pool.sharing!r}",
                 rests_on=(("environment", "sharing", pool.sharing or ""),),
             )
         if _never_by_nics(pool):
@@ -85,25 +83,17 @@ def _with_a_node(pool: PoolSettings) -> str:
     return f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
 
 
-def _profile(pool: PoolSettings, settings: EnvironmentSettings) -> SharingProfile:
+def _profile(pool: PoolSettings, settings: SharingSettings) -> AnyMode:
     return settings.sharing.get(pool.sharing or "", WHOLE) if pool.by_operator else WHOLE
 
 
-def _unseen(pool: PoolSettings, settings: EnvironmentSettings) -> str:
-    """The resource that nodes of a pool advertise in place of nvidia.com/gpu; empty where it is that one, or none."""
-    profile = _profile(pool, settings)
-    if profile.rename_by_default:
-        return "nvidia.com/gpu.shared"
-    return f"nvidia.com/mig-{profile.profile}" if profile.strategy == "mixed" else ""
+def _unseen(pool: PoolSettings, settings: SharingSettings) -> str:
+    """Return the resource that nodes of a pool advertise in place of nvidia.com/gpu; empty for that one, or none."""
+    resource = _profile(pool, settings).resource
+    return "" if resource == GPU_RESOURCE else resource
 
 
-def _ways_to_be_seen(pool: PoolSettings, settings: EnvironmentSettings) -> str:
-    if _profile(pool, settings).rename_by_default:
-        return f"write a number of nodes, or take `renameByDefault` out of profile {pool.sharing!r}"
-    return f"write a number of nodes, or `strategy: single` in profile {pool.sharing!r}"
-
-
-def _stopped(settings: EnvironmentSettings) -> Iterable[Problem]:
+def _stopped(settings: SharingSettings) -> Iterable[Problem]:
     """Nodes that count as broken, of which some stop the autoscaling of all pools."""
     scaled = [name for name, pool in settings.pools.items() if _scales(pool) and not _unseen(pool, settings)]
     unseen = {name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)}

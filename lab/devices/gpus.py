@@ -1,92 +1,158 @@
-"""The GPUs of GKE's machines, as the driver reports them.
+"""GPUs of a simulated node: facts from its labels, MIG layouts, and the devices that GKE's own plugin advertises.
 
-Answers to (believed): names and memory, as `nvidia-smi` and GPU feature discovery show them in public reports of such machines
-    (`NVIDIA B200`, 183359MiB; an L4 has the labels `gpu.product=NVIDIA-L4`, `gpu.memory=23034`). `nvidia-smi` on each machine type would settle it.
-Answers to (read): https://developer.nvidia.com/cuda-gpus (compute capability)
-Answers to (read): https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ ("Supported MIG Profiles") and
-    https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (MIG profiles)
+GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labelled
+`gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver, which
+it does where `cloud.google.com/gke-gpu-driver-version` is set.
+
+Answers to (read): the sources of the hardware table (components/hardware/machines.py): names, memory, compute capability, MIG
+Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the layout `all-balanced`),
+    pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go (configurations come from the hardware; a name that is not
+    among them fails before a GPU is touched)
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus and
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
+Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label that keeps GKE's
+    plugin off)
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a resource that is no
+    longer advertised is shown as 0, and then removed)
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from berth.components.hardware.facts import Gpu, mig_slices
+from berth.components.hardware.machines import GPUS
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    GPU_RESOURCE,
+    MIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+)
 
-_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
+Labels = Mapping[str, str]
+Instances = dict[str, int]
+"""MIG instances of one GPU, by profile."""
 
-# By the major and minor compute capability, as feature discovery names them.
-_FAMILIES = {(8, 0): "ampere", (8, 9): "ada-lovelace", (9, 0): "hopper", (10, 0): "blackwell"}
+DRIVER = "cloud.google.com/gke-gpu-driver-version"
+SYSTEM = "cloud.google.com/gke-os-distribution"
+MIG_STATE = "nvidia.com/mig.config.state"
+SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
 
-
-@dataclass(frozen=True)
-class Gpu:
-    """One kind of GPU.
-
-    Attributes:
-        name: as the driver reports it.
-        memory_mib: its memory, in MiB.
-        compute: compute capability, major and minor.
-        mig: how many instances of each MIG profile one GPU holds; empty without MIG.
-    """
-
-    name: str
-    memory_mib: int
-    compute: tuple[int, int]
-    mig: Mapping[str, int]
-
-    @property
-    def product(self) -> str:
-        """The name as a label's value."""
-        return "-".join(self.name.split())
-
-    @property
-    def family(self) -> str:
-        """The architecture, as feature discovery names it."""
-        return _FAMILIES[self.compute]
-
-    def balanced(self) -> dict[str, int]:
-        """The instances of mig-parted's `all-balanced`: two of one slice, one of two, one of three; empty without MIG."""
-        smallest: dict[int, str] = {}
-        for profile in self.mig:
-            smallest.setdefault(slices(profile), profile)
-        return {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1)) if size in smallest}
+_COUNT = "cloud.google.com/gke-accelerator-count"
+_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+_PREINSTALLED = "berth/driver"
+# Whole GPUs, MIG instances, and either of them shared: what NVIDIA's plugin and GKE's may advertise.
+_MANAGED = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.+-]+?)(\.shared)?")
 
 
-def slices(profile: str) -> int:
-    """The compute slices of a MIG profile: 3 for `3g.90gb`.
+class MigError(Exception):
+    """The MIG manager cannot do what a node's label asks for."""
+
+
+class UnknownLayoutError(Exception):
+    """The MIG manager knows the layout that a node's label asks for, and the lab does not."""
+
+
+def layouts(gpu: Gpu | None) -> dict[str, Instances]:
+    """Return MIG layouts of mig-parted, by the name that the label `nvidia.com/mig.config` has."""
+    mig = gpu.mig if gpu is not None else {}
+    found = {f"all-{profile}": {profile: count} for profile, count in mig.items()}
+    smallest: dict[int, str] = {}
+    for profile in mig:
+        smallest.setdefault(mig_slices(profile), profile)
+    if smallest:
+        found["all-balanced"] = {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1))}
+    return found | {DISABLED: {}}
+
+
+def gpu_of(labels: Labels) -> Gpu | None:
+    """Return the kind of a node's GPUs."""
+    return GPUS.get(labels.get(ACCELERATOR_LABEL, ""))
+
+
+def gpu_count(labels: Labels) -> int:
+    """Return the number of GPUs in a node; 0 without any."""
+    count = labels.get(_COUNT, "")
+    return int(count) if ACCELERATOR_LABEL in labels and count.isdecimal() else 0
+
+
+def on_cos(labels: Labels) -> bool:
+    """Whether a node runs Container-Optimized OS."""
+    return labels.get(SYSTEM) == "cos"
+
+
+def preinstalled(labels: Labels) -> bool:
+    """Whether a node's image has a driver in the folder that pods look into."""
+    return labels.get(_PREINSTALLED) == "preinstalled"
+
+
+def gke_devices(labels: Labels) -> dict[str, int]:
+    """Return the devices that GKE's plugin advertises, by resource; nothing where the plugin does not run."""
+    clients = labels.get(_CLIENTS, "1")
+    if (
+        not gpu_count(labels)
+        or DRIVER not in labels
+        or labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        or not clients.isdecimal()
+    ):
+        return {}
+    return {GPU_RESOURCE: gpu_count(labels) * max(int(clients), 1)}
+
+
+def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
+    """Return the MIG instances of each GPU after the MIG manager's work, and whether a label asked for them.
+
+    Args:
+        labels: the node's.
+        now: the instances that there are.
 
     Raises:
-        ValueError: when it is no profile's name.
+        MigError: this GPU cannot be cut so; it stays as it is.
+        UnknownLayoutError: the lab does not know this layout.
     """
-    match = _PROFILE.fullmatch(profile)
-    if match is None:
-        raise ValueError(f"{profile!r} is no MIG profile")
-    return int(match[1])
+    gpu, name = gpu_of(labels), labels.get(MIG_LABEL, "")
+    if not name:
+        return dict(now), False
+    known = layouts(gpu)
+    if name in known:
+        return known[name], True
+    profile = name.removeprefix("all-")
+    if len(known) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in known):
+        raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
+    raise MigError(
+        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
+        + ", ".join(known)
+    )
 
 
-def _profiles(*names: str) -> dict[str, int]:
-    """Six profiles from the smallest to the whole GPU; how many fit is the same for all GPUs of seven slices."""
-    return dict(zip(names, (7, 4, 3, 2, 1, 1), strict=True))
+def cut(labels: Labels) -> Instances:
+    """Return the MIG instances of each GPU of a node whose MIG manager has followed the label."""
+    try:
+        return instances(labels, {})[0] if labels.get(MIG_STATE) == SUCCESS else {}
+    except (MigError, UnknownLayoutError):
+        return {}
 
 
-_OF_40_GB = _profiles("1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb")
-_OF_80_GB = _profiles("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
-_OF_141_GB = _profiles("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb")
-_OF_180_GB = _profiles("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb")
+def managed(resource: str) -> bool:
+    """Whether a GPU plugin sets a resource and takes it away."""
+    return _MANAGED.fullmatch(resource) is not None
 
-_H100 = Gpu("NVIDIA H100 80GB HBM3", 81559, (9, 0), _OF_80_GB)
 
-GPUS = {
-    "nvidia-b200": Gpu("NVIDIA B200", 183359, (10, 0), _OF_180_GB),
-    "nvidia-h200-141gb": Gpu("NVIDIA H200", 143771, (9, 0), _OF_141_GB),
-    "nvidia-h100-80gb": _H100,
-    "nvidia-h100-mega-80gb": _H100,
-    "nvidia-a100-80gb": Gpu("NVIDIA A100-SXM4-80GB", 81920, (8, 0), _OF_80_GB),
-    "nvidia-tesla-a100": Gpu("NVIDIA A100-SXM4-40GB", 40960, (8, 0), _OF_40_GB),
-    "nvidia-l4": Gpu("NVIDIA L4", 23034, (8, 9), {}),
-}
-"""By GKE's name: the value of the label `cloud.google.com/gke-accelerator`."""
+def status_change(
+    resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str | None]]:
+    """Return a merge patch of a node's status, the next step to these resources; empty when they are shown.
+
+    A resource that is no longer advertised is shown as 0 first, and removed by the step after that.
+    """
+    change: dict[str, dict[str, str | None]] = {}
+    for part in ("capacity", "allocatable"):
+        shown = status.get(part) or {}
+        for name, count in resources.items():
+            if shown.get(name) != str(count):
+                change.setdefault(part, {})[name] = str(count)
+        for name in shown:
+            if managed(name) and name not in resources:
+                change.setdefault(part, {})[name] = None if str(shown[name]) == "0" else "0"
+    return change

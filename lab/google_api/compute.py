@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.machines import GPUS, MACHINES
 from berth.lab.google_api.quotas import listed
 from berth.lab.google_api.simulated import Answer, Simulated
 from berth.lab.plugins.gcp import supply
 from berth.lab.plugins.gcp.errors import not_found
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
-from berth.lab.plugins.gcp.machines import MACHINES
 from berth.lab.plugins.gcp.nodes import expected
 from berth.lab.plugins.gcp.pools import Pool
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record
 
 _GLOBAL = "global"
-_ACCELERATORS = {machine.accelerator for machine in MACHINES.values() if machine.accelerator}
 _MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD", "reservation": "RESERVATION_BOUND"}
 _RESERVATION = re.compile(r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)(?:/reservationBlocks/[^/]+)?")
 _LINK = "https://www.googleapis.com/compute/v1/"
@@ -66,14 +65,14 @@ def machine_type(simulated: Simulated, project: str, zone: str, name: str) -> An
     machine = MACHINES.get(name)
     if zone not in ZONES or machine is None:
         raise not_found(f"projects/{project}/zones/{zone}/machineTypes/{name}")
-    accelerators = [{"guestAcceleratorType": machine.accelerator, "guestAcceleratorCount": machine.accelerators}]
-    return {"name": name, "guestCpus": machine.cpu, **({"accelerators": accelerators} if machine.accelerator else {})}
+    accelerators = [{"guestAcceleratorType": machine.gpu.accelerator, "guestAcceleratorCount": machine.gpus}]
+    return {"name": name, "guestCpus": machine.vcpus, **({"accelerators": accelerators} if machine.gpus else {})}
 
 
 def accelerator_type(simulated: Simulated, project: str, zone: str, name: str) -> Answer:
     """acceleratorTypes.get."""
     del simulated
-    if zone not in ZONES or name not in _ACCELERATORS:
+    if zone not in ZONES or name not in GPUS:
         raise not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{name}")
     return {"name": name}
 

@@ -11,10 +11,11 @@ Answers to (read):
 
 from __future__ import annotations
 
+from berth.components.hardware.machines import GPUS
 from berth.lab.google_api.simulated import Answer, Simulated
 from berth.lab.plugins.gcp.errors import not_found
 
-_NEWER = ("NVIDIA_B200", "NVIDIA_H200", "NVIDIA_H100_MEGA", "NVIDIA_H100")
+_NEWER = tuple(gpu.quota for gpu in GPUS.values() if not gpu.own_quota)
 _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
 _REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
 _NO_LIMIT = "-1"

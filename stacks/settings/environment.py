@@ -5,17 +5,15 @@ from __future__ import annotations
 from pydantic import field_validator
 
 from berth.components.core.types import Name
-from berth.components.gke import GkeSettings
 from berth.components.isolation.settings import IsolationSettings
-from berth.components.lifecycle.settings import KeeperSettings
-from berth.components.operators.settings import OperatorsSettings
+from berth.components.lifecycle import KeeperSettings
+from berth.components.operators import OperatedSettings
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
-from berth.components.sharing.settings import SharingProfile
 from berth.stacks.settings.policy import PolicySettings
 
 
-class EnvironmentSettings(GkeSettings):
+class EnvironmentSettings(OperatedSettings):
     """One environment: `pulumi up` on its stack makes all of it.
 
     What refers to something else is checked in resolve.py, so that everything that is wrong is said at once.
@@ -24,13 +22,10 @@ class EnvironmentSettings(GkeSettings):
     production: bool | None = None
     """It is a production environment, for which more policies hold. Default: the stack is `prod` or `production`, or its
     name begins with one of them and `-`."""
-    operators: OperatorsSettings = OperatorsSettings()
     isolation: IsolationSettings = IsolationSettings()
     keeper: KeeperSettings | None = None
     """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
     policies: PolicySettings = PolicySettings()
-    sharing: dict[Name, SharingProfile] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole GPUs."""
     defaults: RayShape = RayShape()
     """What berths and clusters have where they don't say otherwise."""
     engineers: dict[Name, RayShape] = {}
@@ -59,8 +54,3 @@ class EnvironmentSettings(GkeSettings):
         if self.production is not None:
             return self.production
         return stack.partition("-")[0] in ("prod", "production")
-
-    @property
-    def ray_addon(self) -> bool | None:
-        """Whether GKE's own Ray operator is on; None leaves it as it is."""
-        return {"addon": True, "chart": False}.get(self.operators.kuberay.source)

@@ -1,6 +1,8 @@
-"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call is recorded.
+"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call
+is recorded.
 
-It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as gh does it by its own.
+It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as
+gh does it by its own.
 """
 
 from __future__ import annotations
@@ -62,15 +64,15 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
             return [{"labels": [{"name": name} for name in state["labels"]]}]
         case ["issue", "list"]:
             fields = options["--json"].split(",")
-            found = [each for each in state["issues"] if each["state"] == options["--state"]]
-            return [{field: each[field] for field in fields} for each in found]
+            found = [item for item in state["issues"] if item["state"] == options["--state"]]
+            return [{field: item[field] for field in fields} for item in found]
         case ["issue", "create"]:
             issue = {"title": options["--title"], "state": "open", "body": Path(options["--body-file"]).read_text()}
             return added(state["issues"], issue, key="number")
         case ["issue", "edit", number]:
             return edited(state["issues"], int(number), Path(options["--body-file"]).read_text(), key="number")
         case ["issue", "close", number]:
-            return next(each for each in state["issues"] if each["number"] == int(number)).update(state="closed") or {}
+            return next(item for item in state["issues"] if item["number"] == int(number)).update(state="closed") or {}
     return None
 
 
@@ -86,7 +88,7 @@ def added(things: list[Any], thing: dict[str, Any], key: str = "id") -> dict[str
 
 
 def edited(things: list[Any], which: int, text: str, key: str = "id") -> dict[str, Any]:
-    (thing,) = (each for each in things if each[key] == which)
+    (thing,) = (item for item in things if item[key] == which)
     thing["body"] = text
     return dict(thing)
 

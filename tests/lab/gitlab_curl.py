@@ -1,4 +1,6 @@
-"""`curl` as the shipped GitLab jobs call it, with GitLab's API played from a file: notes of a merge request, and issues."""
+"""`curl` as the shipped GitLab jobs call it, with GitLab's API played from a file: notes of a merge
+request, and issues.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def answered(state: dict[str, Any], method: str, path: str, data: dict[str, str]
             things.append({key: len(things) + 10, **data})
             return things[-1]
         if path.startswith(f"{base}/") and method == "PUT":
-            (thing,) = (each for each in things if str(each[key]) == path.rsplit("/", 1)[-1])
+            (thing,) = (item for item in things if str(item[key]) == path.rsplit("/", 1)[-1])
             thing.update(data)
             return thing
     raise AssertionError(f"not played: {method} {path}")

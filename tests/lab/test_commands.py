@@ -1,20 +1,20 @@
-"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls `pulumi up` itself."""
+"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls
+`pulumi up` itself.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
 
 pytestmark = pytest.mark.lab
 
@@ -22,37 +22,29 @@ CANARY = "canary-5b1f9e"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-48", "nodes": 1},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {
-            "head": {"cpu": 1, "memory": "2Gi"},
-            "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"},
-            "wait": {"timeout": "2m"},
-        },
-        "engineers": {"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
-    }
+    return environment_settings(
+        lab,
+        {"dev": {"machineType": "g2-standard-48", "nodes": 1}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's own commands."""
+    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's
+    own commands.
+    """
     project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
     project.write("day", environment=environment(lab))
     project.run("pulumi", "stack", "init", "day", "--no-select")
-    told = json.loads(berth(project, "up", "-s", "day", "--yes", "--json").stdout)
-    assert told["result"] == "succeeded"
-    done = {each["title"]: each["done"] for each in told["components"]}
+    report = json.loads(berth(project, "up", "-s", "day", "--yes", "--json").stdout)
+    assert report["result"] == "succeeded"
+    done = {component["title"]: component["done"] for component in report["components"]}
     assert {"node pool dev", "KubeRay operator", "berth bob"} <= done.keys()
     assert all(done.values())
-    assert "bob" in told["outputs"]["berths"]
-    assert "kubeconfig" not in told["outputs"]
+    assert "bob" in report["outputs"]["berths"]
+    assert "kubeconfig" not in report["outputs"]
     berth(project, "engineer", "init", "amy", "--environment", "day")
     project.run("pulumi", "stack", "init", "amy", "--no-select")
     own = berth(project, "up", "-s", "amy", "--yes")
@@ -72,30 +64,14 @@ def berth(project: Project, *arguments: str, code: int = 0) -> Done:
     return done
 
 
-@contextmanager
-def started(day: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that runs beside the test, and no longer than it."""
-    with subprocess.Popen(
-        command,
-        cwd=day.folder,
-        env=day.lab.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def pods(day: Project, name: str) -> list[dict[str, Any]]:
     return day.get("pods", "-n", f"berth-{name}")
 
 
 def test_an_engineer_comes_and_goes(day: Project) -> None:
-    """She comes while there is no room for her, so that the update waits, is watched, and is interrupted."""
+    """She comes while there is no room for her, so that the update waits, is watched, and is
+    interrupted.
+    """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
     before, text = day.versions(), file.read_text()
     nodes = [node["metadata"]["name"] for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")]
@@ -103,20 +79,20 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     berth(day, "engineer", "add", "carol", "-s", "day", "--gpus", "1")
     with started(day, "berth", "up", "-s", "day", "--yes") as update:
         with started(day, "berth", "status", "-s", "day", "--watch", "--interval", "0.5", "--json") as watch:
-            waits = (each for line in watch.stdout or () for each in json.loads(line)["waiting"])
+            waits = (item for line in watch.stdout or () for item in json.loads(line)["waiting"])
             waiting = next(waits, None)
             assert waiting, watch.stderr.read() if watch.stderr else ""
             watch.send_signal(signal.SIGINT)
             assert watch.wait(timeout=60) == 0
         assert (waiting["name"], waiting["kind"], waiting["pods"]) == ("carol", "worker", 1)
         assert "cannot be scheduled" in waiting["reason"]
-        said = ""
+        output = ""
         for line in update.stderr or ():
-            said += line
+            output += line
             if "carol: head ready, 0/1 workers ready" in line:
                 update.send_signal(signal.SIGINT)
-        assert update.wait(timeout=60) == 130, said
-        assert "go on with: berth up -s day" in said
+        assert update.wait(timeout=60) == 130, output
+        assert "go on with: berth up -s day" in output
     day.run("kubectl", "uncordon", *nodes)
     removed = berth(day, "engineer", "remove", "carol", "-s", "day")
     assert "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost" in removed.stdout
@@ -131,12 +107,13 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
 
 
 def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None:
-    told = berth(day, "suspend", "bob")
-    assert "bob is suspended; back with: berth wake bob" in told.stdout
-    assert "simulated" in told.stderr
+    report = berth(day, "suspend", "bob")
+    assert "bob is suspended; back with: berth wake bob" in report.stdout
+    assert "simulated" in report.stderr
     assert pods(day, "bob") == []
     assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
-    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it asleep.
+    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it
+    # asleep.
     day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
     day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
@@ -167,8 +144,8 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
     token = base64.b64decode(secret["data"]["auth_token"]).decode()
     kubeconfig = yaml.safe_load(day.outputs("day")["kubeconfig"])
     keys = [str(value) for user in kubeconfig["users"] for value in user["user"].values() if isinstance(value, str)]
-    told = json.loads(berth(day, "diagnose", "bob", "-o", "bob.md", "--json").stdout)
-    assert told["missing"] == []
+    report = json.loads(berth(day, "diagnose", "bob", "-o", "bob.md", "--json").stdout)
+    assert report["missing"] == []
     text = (day.folder / "bob.md").read_text()
     for title in ("Settings of stack day", "Plan of stack day", "RayCluster", "Pods", "Events", "The operator's log"):
         assert f"## {title}" in text
@@ -181,8 +158,8 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
 def test_destroying_names_everybodys_berths_first(day: Project) -> None:
     before = day.versions()
     refused = berth(day, "destroy", "-s", "day", "--yes", "--json", code=3)
-    told = json.loads(refused.stdout)
-    assert (told["result"], [each["name"] for each in told["lost"]]) == ("refused", ["amy", "bob"])
+    report = json.loads(refused.stdout)
+    assert (report["result"], [item["name"] for item in report["lost"]]) == ("refused", ["amy", "bob"])
     assert "amy: ready, 2 pods, of stack amy" in refused.stderr
     assert "bob: ready, 3 pods, of stack day" in refused.stderr
     assert "first, for each: berth destroy -s amy" in refused.stderr

@@ -1,4 +1,6 @@
-"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's APIs."""
+"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's
+APIs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from berth.lab.google_api.addresses import PATHS, credential_file
 from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
 from berth.stacks import stack_file
 from tests.lab.conftest import Lab
-from tests.lab.project import Project
+from tests.lab.project import Project, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -27,16 +29,18 @@ MEMBER = '--member="user:$(gcloud config get account)"'
 
 @pytest.fixture
 def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
-    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an engineer on it."""
-    made = Project.make(tmp_path / "project", lab)
-    made.write("shop", environment=SETTINGS)
-    made.write(ENGINEER, engineer={"environment": "shop"})
+    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an
+    engineer on it.
+    """
+    project = Project.make(tmp_path / "project", lab)
+    project.write("shop", environment=SETTINGS)
+    project.write(ENGINEER, engineer={"environment": "shop"})
     stacks = ("shop", ENGINEER)
     for stack in stacks:
-        made.run("pulumi", "stack", "init", stack, "--no-select")
-    yield made
+        project.run("pulumi", "stack", "init", stack, "--no-select")
+    yield project
     for stack in stacks:
-        made.run("pulumi", "stack", "rm", stack, "--yes")
+        project.run("pulumi", "stack", "rm", stack, "--yes")
 
 
 @pytest.fixture(autouse=True)
@@ -63,16 +67,20 @@ def doctor(project: Project, stack: str = "shop", *before: str) -> tuple[int, di
     return done.returncode, json.loads(done.stdout)
 
 
-def missing(told: dict[str, Any]) -> list[tuple[str, str, str]]:
+def missing(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Topic, text and what mends it of each thing that is missing."""
-    return [(each["topic"], each["text"], each["mend"]) for each in told["findings"] if each["state"] == "missing"]
+    return [
+        (finding["topic"], finding["text"], finding["mend"])
+        for finding in report["findings"]
+        if finding["state"] == "missing"
+    ]
 
 
 def test_production_settings_lack_nothing(project: Project) -> None:
-    code, told = doctor(project)
-    assert (code, missing(told)) == (0, [])
-    assert told["simulated"] == f"the lab in {project.lab.home.root}"
-    topics = {each["topic"] for each in told["findings"] if each["state"] == "fine"}
+    code, report = doctor(project)
+    assert (code, missing(report)) == (0, [])
+    assert report["simulated"] == f"the lab in {project.lab.home.root}"
+    topics = {finding["topic"] for finding in report["findings"] if finding["state"] == "fine"}
     assert topics == {
         *("settings", "tools", "state", "credentials", "project", "APIs", "permissions", "machines"),
         *("reservations", "quota", "GKE"),
@@ -93,9 +101,9 @@ def test_what_is_missing_in_the_project_is_named_with_what_mends_it(
         quotas={"us-central1": {"NVIDIA_L4_GPUS": 8}, "global": {"GPUS_ALL_REGIONS": 1}},
         permissions=["compute.networks.get"],
     )
-    code, told = doctor(project)
+    code, report = doctor(project)
     assert code == 1
-    found = {topic: (text, mend) for topic, text, mend in missing(told)}
+    found = {topic: (text, mend) for topic, text, mend in missing(report)}
     assert found["APIs"] == (
         "container.googleapis.com, iam.googleapis.com are not enabled",
         f"gcloud services enable container.googleapis.com iam.googleapis.com --project={NAME}",
@@ -106,7 +114,7 @@ def test_what_is_missing_in_the_project_is_named_with_what_mends_it(
     )
     assert found["reservations"][0] == f"pool train: zone us-central1-b of project {NAME} has no reservation a4-prod"
     assert found["reservations"][1].startswith(f"gcloud compute reservations list --project={NAME}")
-    short = [(text, mend) for topic, text, mend in missing(told) if topic == "quota"]
+    short = [(text, mend) for topic, text, mend in missing(report) if topic == "quota"]
     assert [text for text, _ in short] == [
         "GPUS_ALL_REGIONS in all regions: pool dev takes up to 16, but the limit is 1",
         "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8",
@@ -115,17 +123,19 @@ def test_what_is_missing_in_the_project_is_named_with_what_mends_it(
         "--quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1 --preferred-value=16"
         in short[1][1]
     )
-    unchecked = [each for each in told["findings"] if each["state"] == "unchecked" and each["topic"] == "GKE"]
-    assert [each["text"] for each in unchecked] == ["not checked: container.googleapis.com is not enabled"]
+    unchecked = [
+        finding for finding in report["findings"] if finding["state"] == "unchecked" and finding["topic"] == "GKE"
+    ]
+    assert [item["text"] for item in unchecked] == ["not checked: container.googleapis.com is not enabled"]
 
 
 def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     pools = SETTINGS["pools"] | {"train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks"}}
     project.write("shop", environment=SETTINGS | {"pools": pools})
     put(lab, conditions, quotas={"us-central1": {"NVIDIA_B200_GPUS": 8}})
-    code, told = doctor(project)
+    code, report = doctor(project)
     assert code == 1
-    [(topic, text, mend)] = missing(told)
+    [(topic, text, mend)] = missing(report)
     assert (topic, text) == ("quota", "NVIDIA_B200_GPUS in us-central1: pool train takes up to 16, but the limit is 8")
     assert (
         "--quota-id=GPUS-PER-GPU-FAMILY-per-project-region --dimensions=region=us-central1,gpu_family=NVIDIA_B200"
@@ -135,9 +145,9 @@ def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, c
 
 def test_no_such_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     file_of(lab.home).write_text(yaml.safe_dump(conditions | {"projects": {}}))
-    code, told = doctor(project)
+    code, report = doctor(project)
     assert code == 1
-    assert missing(told) == [
+    assert missing(report) == [
         (
             "project",
             f"there is no project {NAME}, or you may not see it",
@@ -149,17 +159,21 @@ def test_no_such_project(project: Project, lab: Lab, conditions: dict[str, Any])
 def test_no_credentials(project: Project, tmp_path: Path) -> None:
     variables = ["GOOGLE_APPLICATION_CREDENTIALS", *PATHS]
     nobody = [f"--unset={name}" for name in variables]
-    code, told = doctor(project, "shop", *nobody, "NO_GCE_CHECK=true", f"CLOUDSDK_CONFIG={tmp_path}")
+    code, report = doctor(project, "shop", *nobody, "NO_GCE_CHECK=true", f"CLOUDSDK_CONFIG={tmp_path}")
     assert code == 1
-    assert missing(told) == [
+    assert missing(report) == [
         (
             "credentials",
             "there are no Google credentials (Application Default Credentials) on this machine",
             "gcloud auth application-default login",
         )
     ]
-    assert told["simulated"] == ""
-    unchecked = [each["text"] for each in told["findings"] if each["state"] == "unchecked" and "see" in each["text"]]
+    assert report["simulated"] == ""
+    unchecked = [
+        finding["text"]
+        for finding in report["findings"]
+        if finding["state"] == "unchecked" and "see" in finding["text"]
+    ]
     assert len(unchecked) == 6
     assert set(unchecked) == {"not checked: see credentials"}
 
@@ -168,9 +182,9 @@ def test_the_network_is_unreachable(project: Project, lab: Lab, tmp_path: Path) 
     credential = json.loads(credential_file(lab.home).read_text())
     away = tmp_path / "away.json"
     away.write_text(json.dumps(credential | {"token_url": "http://127.0.0.1:1/token"}))
-    code, told = doctor(project, "shop", f"GOOGLE_APPLICATION_CREDENTIALS={away}")
+    code, report = doctor(project, "shop", f"GOOGLE_APPLICATION_CREDENTIALS={away}")
     assert code == 1
-    [(topic, text, mend)] = missing(told)
+    [(topic, text, mend)] = missing(report)
     assert topic == "Google Cloud"
     assert text.startswith("Google Cloud cannot be reached: ")
     assert "Connection refused" in text
@@ -183,42 +197,44 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
     }
     project.write("shop", environment=existing)
-    code, told = doctor(project)
+    code, report = doctor(project)
     assert code == 1
-    assert [text for _, text, _ in missing(told)] == ["no node has the label cloud.google.com/gke-nodepool=cpu"]
-    fine = [each["text"] for each in told["findings"] if each["topic"] == "cluster" and each["state"] == "fine"]
+    assert [text for _, text, _ in missing(report)] == ["no node has the label cloud.google.com/gke-nodepool=cpu"]
+    fine = [
+        finding["text"]
+        for finding in report["findings"]
+        if finding["topic"] == "cluster" and finding["state"] == "fine"
+    ]
     assert fine[0].startswith("the API server answers: Kubernetes 1.")
     assert fine[1] == "you may do in the cluster what an update does"
     project.write("shop", environment=existing | {"cluster": {"existing": {"kubeconfig": "gone.yaml"}}})
-    code, told = doctor(project)
-    assert (code, missing(told)[0][1]) == (
+    code, report = doctor(project)
+    assert (code, missing(report)[0][1]) == (
         1,
         "the kubeconfig gone.yaml cannot be read: No such file or directory",
     )
 
 
 def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
-    settings = {
-        "project": NAME,
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 2}},
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"worker": {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "1Gi"}},
-    }
+    settings = environment_settings(
+        lab,
+        {"cpu": {"machineType": "n2-standard-16", "nodes": 2}},
+        project=NAME,
+        defaults={"worker": {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "1Gi"}},
+    )
     project.write("shop", environment=settings)
-    code, told = doctor(project, ENGINEER)
+    code, report = doctor(project, ENGINEER)
     assert code == 1
-    assert [mend for _, _, mend in missing(told)] == ["pulumi up -s shop"]
+    assert [mend for _, _, mend in missing(report)] == ["pulumi up -s shop"]
     try:
         project.up("shop")
         # What the environment's own nodes use is all that there is.
         put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
-        code, told = doctor(project)
-        assert (code, missing(told)) == (0, [])
-        assert any("cluster shop is there (RUNNING), with GKE" in each["text"] for each in told["findings"])
-        code, told = doctor(project, ENGINEER)
-        assert (code, missing(told)) == (0, [])
-        assert told["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"
+        code, report = doctor(project)
+        assert (code, missing(report)) == (0, [])
+        assert any("cluster shop is there (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
+        code, report = doctor(project, ENGINEER)
+        assert (code, missing(report)) == (0, [])
+        assert report["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"
     finally:
         project.destroy("shop")

@@ -1,4 +1,6 @@
-"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler → what `berth status` says."""
+"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler →
+what `berth status` says.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -17,53 +19,46 @@ ROOT = "resource.kubernetes.io/pcieRoot"
 KINDS = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 
 
-def environment(lab: Lab, pool: Settings, cluster: Settings, **operators: str) -> Settings:
-    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are refused in one environment."""
-    charts = {"kuberay": "kuberay-operator"} | operators
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "train": {"machineType": "a4-highgpu-8g"} | pool,
-        },
-        "operators": {name: {"chart": str(lab.home.charts / chart)} for name, chart in charts.items()},
-        "policies": {"waived": {"rdma-whole": "the tests have smaller workers too"}},
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "clusters": {"train": cluster | {"worker": {"pool": "train"} | cluster.get("worker", {})}},
-    }
+def environment(lab: Lab, pool: Settings, cluster: Settings, *operators: str) -> Settings:
+    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are
+    refused in one environment.
+    """
+    return environment_settings(
+        lab,
+        {"train": {"machineType": "a4-highgpu-8g"} | pool},
+        *operators,
+        policies={"waived": {"rdma-whole": "the tests have smaller workers too"}},
+        defaults={"head": HEAD},
+        clusters={"train": cluster | {"worker": {"pool": "train"} | cluster.get("worker", {})}},
+    )
 
 
 def production(lab: Lab) -> Settings:
-    return environment(lab, {"nodes": 2, "rdma": "networks"}, {"workers": 2}, dranet="dranet")
+    return environment(lab, {"nodes": 2, "rdma": "networks"}, {"workers": 2}, "dranet")
 
 
 def pairs(lab: Lab) -> Settings:
     """GKE's own DRANET, and workers smaller than the node."""
     pool = {"nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}
     cluster = {"workers": 3, "worker": {"gpus": 2, "cpu": 8, "memory": "64Gi"}}
-    return environment(lab, pool, cluster, gpuDra="dra-driver-nvidia-gpu")
+    return environment(lab, pool, cluster, "gpuDra")
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment that is up, named `fabric`; each test but the last two leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("fabric") / "project", lab)
-    project.write("fabric", environment=production(lab))
-    project.up("fabric")
-    yield project
-    project.destroy("fabric")
+    """An environment that is up, named `fabric`; each test but the last two leaves it as it found
+    it.
+    """
+    with brought_up(tmp_path_factory.mktemp("fabric"), lab, "fabric", production(lab)) as project:
+        yield project
 
 
 def status(fleet: Project, stack: str = "fabric") -> dict[str, Any]:
-    told = fleet.run("berth", "status", "-s", stack, "--json", check=False)
-    assert told.stdout, told.stderr
-    return dict(json.loads(told.stdout))
+    return fleet.status(stack)
 
 
 def named(listed: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    (found,) = [each for each in listed if each["name"] == name]
+    (found,) = [item for item in listed if item["name"] == name]
     return found
 
 
@@ -79,9 +74,9 @@ def results(fleet: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
 def devices(fleet: Project) -> dict[tuple[str, str, str], dict[str, Any]]:
     """All published devices."""
     return {
-        (each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"]): device["attributes"]
-        for each in fleet.get("resourceslices")
-        for device in each["spec"]["devices"]
+        (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]): device["attributes"]
+        for slice_ in fleet.get("resourceslices")
+        for device in slice_["spec"]["devices"]
     }
 
 
@@ -93,10 +88,10 @@ def scale(fleet: Project, workers: int) -> None:
     """Behind Pulumi's back: settings and quota would refuse more workers than there are nodes."""
     cores = [{"op": "replace", "path": "/spec/hard/requests.cpu", "value": 500 * workers}]
     memory = [
-        {"op": "replace", "path": f"/spec/hard/{each}.memory", "value": "20000Gi"} for each in ("requests", "limits")
+        {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"} for item in ("requests", "limits")
     ]
     counts = ("requests.nvidia.com~1gpu", 8 * workers), ("count~1resourceclaims.resource.k8s.io", workers)
-    others = [{"op": "replace", "path": f"/spec/hard/{each}", "value": count} for each, count in counts]
+    others = [{"op": "replace", "path": f"/spec/hard/{item}", "value": count} for item, count in counts]
     edit(fleet, "resourcequota/berth", [*cores, *memory, *others])
     path = "/spec/workerGroupSpecs/0"
     edit(fleet, "raycluster/train", [{"op": "replace", "path": f"{path}/maxReplicas", "value": workers}])
@@ -108,11 +103,11 @@ def edit(fleet: Project, what: str, patch: list[dict[str, Any]], owner: str = "t
 
 
 def test_a_production_cluster_has_all_nics_of_two_nodes(fleet: Project) -> None:
-    told = status(fleet)
-    train = named(told["clusters"], "train")
+    report = status(fleet)
+    train = named(report["clusters"], "train")
     assert (train["ready"], train["workersReady"], train["gpus"], train["nics"]) == (True, 2, 16, 16)
     assert [
-        (pool["name"], pool["gpus"], pool["gpusInUse"], pool["nics"], pool["nicsInUse"]) for pool in told["pools"]
+        (pool["name"], pool["gpus"], pool["gpusInUse"], pool["nics"], pool["nicsInUse"]) for pool in report["pools"]
     ] == [
         ("cpu", 0, 0, 0, 0),
         ("train", 16, 16, 16, 16),
@@ -132,21 +127,23 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
     scale(fleet, 3)
     eventually(lambda: len(fleet.workers("train")) == 3, "a third worker is there")
 
-    def said() -> list[str]:
+    def reasons() -> list[str]:
         holders = {held[0]["pool"]: pod for pod, held in results(fleet, "train").items()}
         return [f"node {node}: 8 of 8 held by train (pod {pod})" for node, pod in holders.items()]
 
-    def told() -> str:
+    def shown() -> str:
         return "; ".join(named(status(fleet)["clusters"], "train")["reasons"])
 
-    eventually(lambda: "it wants 8 NICs; " in told() and all(each in told() for each in said()), "the reason is told")
+    eventually(
+        lambda: "it wants 8 NICs; " in shown() and all(item in shown() for item in reasons()), "status has the reason"
+    )
     scale(fleet, 2)
     eventually(
         lambda: len(results(fleet, "train")) == len(fleet.get("resourceclaims", "-n", "berth-train")) == 2,
         "its claim goes",
     )
-    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are missing. The settings would refuse that
-    # many NICs at the start.
+    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are
+    # missing. The settings would refuse that many NICs at the start.
     worker = {"pool": "train", "gpus": 0, "nics": 8, "cpu": 1, "memory": "2Gi"}
     second = {"environment": "fabric", "workers": {"min": 0, "max": 1}, "worker": worker, "wait": {"timeout": "5s"}}
     fleet.write("second", engineer=second)
@@ -161,12 +158,14 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
     assert failed.returncode != 0
     assert "RayCluster berth-second/second is not ready after 5s: worker pod cannot be scheduled: " in failed.stdout
     assert "cannot allocate all claims" in failed.stdout
-    assert all(each in failed.stdout for each in said())
+    assert all(item in failed.stdout for item in reasons())
     fleet.destroy("second")
 
 
 def test_without_dranet_status_says_where_to_look(fleet: Project) -> None:
-    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays held."""
+    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays
+    held.
+    """
 
     def keep_to(pool: str | None) -> None:
         selector = {"spec": {"template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}}}
@@ -181,10 +180,10 @@ def test_without_dranet_status_says_where_to_look(fleet: Project) -> None:
     )
     (victim, *_) = fleet.workers("train")
     fleet.run("kubectl", "delete", "pod", "-n", "berth-train", victim["metadata"]["name"])
-    wanted = "no node of pool train has published any NICs: DraNet does not run there"
+    expected = "no node of pool train has published any NICs: DraNet does not run there"
     eventually(
-        lambda: any(wanted in reason for reason in named(status(fleet)["clusters"], "train")["reasons"]),
-        "the new worker's reason is told",
+        lambda: any(expected in reason for reason in named(status(fleet)["clusters"], "train")["reasons"]),
+        "status has the new worker's reason",
     )
     keep_to(None)
     eventually(lambda: named(status(fleet)["clusters"], "train")["ready"], "the new worker has NICs")
@@ -209,21 +208,21 @@ def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(fleet: 
     eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
     fleet.write("pairs", environment=pairs(fleet.lab))
     fleet.up("pairs")
-    told = status(fleet, "pairs")
-    train, pool = named(told["clusters"], "train"), named(told["pools"], "train")
+    report = status(fleet, "pairs")
+    train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
     assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
-    assert [pool[each] for each in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
-    assert "dranet" not in [each["metadata"]["name"] for each in fleet.get("daemonsets", "-A")]
+    assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
+    assert "dranet" not in [daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")]
     given, there = results(fleet, "train"), devices(fleet)
-    held = [key(result) for each in given.values() for result in each]
+    held = [key(result) for value in given.values() for result in value]
     assert len(given) == 3
     assert len(held) == len(set(held)) == 12
     roots = [
-        {there[key(result)][ROOT]["string"] for result in each if result["request"].endswith(f"-{number}")}
-        for each in given.values()
+        {there[key(result)][ROOT]["string"] for result in value if result["request"].endswith(f"-{number}")}
+        for value in given.values()
         for number in range(2)
     ]
-    assert [len(each) for each in roots] == [1] * 6
+    assert [len(root) for root in roots] == [1] * 6
     (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
     assert "nvidia.com/gpu" not in node["status"]["allocatable"], "a device plugin would hand the same GPUs out again"
     fleet.destroy("pairs")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -24,30 +24,24 @@ BERTH = "berth:index:Berth"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"worker": {"pool": "dev"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 2}, "carol": {}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
-    }
+        defaults={"worker": {"pool": "dev"}},
+        engineers={"bob": {"workers": 2}, "carol": {}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `env`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("fleet") / "project", lab)
-    project.write("env", environment=environment(lab))
-    project.up("env")
-    yield project
-    project.destroy("env")
+    with brought_up(tmp_path_factory.mktemp("fleet"), lab, "env", environment(lab)) as project:
+        yield project
 
 
 @pytest.fixture
@@ -64,8 +58,8 @@ def status(fleet: Project, stack: str) -> dict[str, Any]:
 
 
 def test_the_fleet_comes_up_ready(fleet: Project) -> None:
-    clusters = {each["metadata"]["name"]: each["status"] for each in fleet.get("rayclusters", "-A")}
-    assert {name: (each["state"], each["readyWorkerReplicas"]) for name, each in clusters.items()} == {
+    clusters = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
+    assert {name: (cluster["state"], cluster["readyWorkerReplicas"]) for name, cluster in clusters.items()} == {
         "bob": ("ready", 2),
         "carol": ("ready", 1),
         "train": ("ready", 2),
@@ -101,20 +95,20 @@ def test_heads_have_no_gpu_and_are_on_a_pool_without(fleet: Project) -> None:
 
 
 def test_status_agrees_with_the_api_server(fleet: Project) -> None:
-    told = status(fleet, "env")
-    assert told["stack"] == "env"
-    assert [(pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in told["pools"]] == [
+    report = status(fleet, "env")
+    assert report["stack"] == "env"
+    assert [(pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in report["pools"]] == [
         ("cpu", 2, 0, 0),
         ("dev", 1, 8, 3),
         ("train", 2, 16, 16),
     ]
-    asked = {each["metadata"]["name"]: each["status"] for each in fleet.get("rayclusters", "-A")}
-    for each in (*told["berths"], *told["clusters"]):
-        assert each["ready"]
-        assert each["state"] == asked[each["rayCluster"]]["state"]
-        assert each["workersReady"] == asked[each["rayCluster"]]["readyWorkerReplicas"]
-        assert each["workersDesired"] == asked[each["rayCluster"]]["desiredWorkerReplicas"]
-    assert {each["name"]: each["gpus"] for each in told["berths"]} == {"bob": 2, "carol": 1}
+    asked = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
+    for berth in (*report["berths"], *report["clusters"]):
+        assert berth["ready"]
+        assert berth["state"] == asked[berth["rayCluster"]]["state"]
+        assert berth["workersReady"] == asked[berth["rayCluster"]]["readyWorkerReplicas"]
+        assert berth["workersDesired"] == asked[berth["rayCluster"]]["desiredWorkerReplicas"]
+    assert {item["name"]: item["gpus"] for item in report["berths"]} == {"bob": 2, "carol": 1}
 
 
 def test_a_changed_worker_count_touches_that_raycluster_alone(fleet: Project, settings: Settings) -> None:
@@ -154,7 +148,7 @@ def test_a_renamed_engineer_is_removed_and_made(fleet: Project, settings: Settin
     plan = fleet.preview("env")
     assert (plan[f"{RAY_CLUSTER}::carol"], plan[f"{RAY_CLUSTER}::caroline"]) == ("delete", "create")
     fleet.up("env")
-    names = {each["metadata"]["name"] for each in fleet.get("namespaces")}
+    names = {namespace["metadata"]["name"] for namespace in fleet.get("namespaces")}
     assert "berth-caroline" in names
     assert "berth-carol" not in names
 
@@ -197,7 +191,8 @@ def test_two_stacks_cannot_share_a_berth(fleet: Project) -> None:
 
 
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half of the only one.
+    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half
+    # of the only one.
     fleet.write(
         "alice",
         engineer={
@@ -265,7 +260,7 @@ def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project, sett
         start_new_session=True,
     )
     eventually(
-        lambda: any(each["metadata"]["name"] in engineers for each in fleet.get("rayclusters", "-A")),
+        lambda: any(cluster["metadata"]["name"] in engineers for cluster in fleet.get("rayclusters", "-A")),
         "a new RayCluster appears",
     )
     os.killpg(process.pid, signal.SIGKILL)
@@ -273,7 +268,11 @@ def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project, sett
     fleet.run("pulumi", "cancel", "-s", "env", "--yes")
     fleet.up("env")
     fleet.up("env", "--expect-no-changes")
-    ready = {each["metadata"]["name"] for each in fleet.get("rayclusters", "-A") if each["status"]["state"] == "ready"}
+    ready = {
+        cluster["metadata"]["name"]
+        for cluster in fleet.get("rayclusters", "-A")
+        if cluster["status"]["state"] == "ready"
+    }
     assert ready >= set(engineers)
 
 
@@ -286,15 +285,15 @@ def test_failed_resources_are_shown_each_with_its_reason_and_no_traceback(fleet:
     fleet.write("env", environment=settings)
     failed = fleet.up("env", check=False)
     assert failed.returncode != 0
-    told = failed.stdout + failed.stderr
-    progress, diagnostics = told.split("Diagnostics:")
+    output = failed.stdout + failed.stderr
+    progress, diagnostics = output.split("Diagnostics:")
     # The engine starts nothing new after a failure, so the second may not have been tried.
     tried = [name for name in foreign if f"kubernetes:core/v1:Namespace {name} **creating failed**" in progress]
     assert tried
     for name in tried:
         assert f"kubernetes:core/v1:Namespace ({name}):" in diagnostics
     assert diagnostics.count("berth/stack") == len(tried)
-    assert "Traceback" not in told
-    assert "KeyboardInterrupt" not in told
+    assert "Traceback" not in output
+    assert "KeyboardInterrupt" not in output
     for name in foreign:
         fleet.run("kubectl", "delete", "namespace", f"berth-{name}")

@@ -1,4 +1,5 @@
-"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's autoscaler is left alone.
+"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's
+autoscaler is left alone.
 
 `prod` is one of them; tests/lab/test_prod.py brings it up.
 """
@@ -56,7 +57,7 @@ def settings(project: Project, stack: str) -> dict[str, Any]:
 
 def clusters(project: Project) -> dict[str, tuple[str, int]]:
     """State and ready workers of each RayCluster."""
-    found = {each["metadata"]["name"]: each["status"] for each in project.get("rayclusters", "-A")}
+    found = {cluster["metadata"]["name"]: cluster["status"] for cluster in project.get("rayclusters", "-A")}
     return {name: (status["state"], status.get("readyWorkerReplicas", 0)) for name, status in found.items()}
 
 
@@ -94,7 +95,8 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
     before = running(gallery, "me")
     gallery.run("pulumi", "preview", "-s", "solo", "--expect-no-changes")
 
-    # The API server has the list of groups owned as a whole, by whoever wrote it last: an edit beside the number meets it.
+    # The API server has the list of groups owned as a whole, by whoever wrote it last: an edit
+    # beside the number meets it.
     changed = settings(gallery, "solo")
     changed["engineers"]["me"]["workers"]["max"] = 1
     gallery.write("solo", environment=changed)
@@ -111,15 +113,16 @@ def test_serve_is_ready_without_a_gpu_and_gets_one_with_a_request(gallery: Proje
     namespace = "berth-stable-diffusion"
 
     def service() -> dict[str, Any]:
-        told = json.loads(gallery.run("berth", "status", "-s", "serve", "--json").stdout)
-        (found,) = told["services"]
+        report = json.loads(gallery.run("berth", "status", "-s", "serve", "--json").stdout)
+        (found,) = report["services"]
         return dict(found)
 
     assert (service()["state"], service()["applicationsRunning"]) == ("ready", 1), "status has ended with 0"
     assert nodes(gallery, "gpu") == []
     gallery.up("serve", "--expect-no-changes")
 
-    # How node and worker go again: tests/lab/test_workloads.py, with less than a quarter of an hour to wait.
+    # How node and worker go again: tests/lab/test_workloads.py, with less than a quarter of an hour
+    # to wait.
     path = f"/api/v1/namespaces/{namespace}/services/stable-diffusion-serve-svc:8000/proxy/imagine?prompt=ship"
     gallery.run("kubectl", "get", "--raw", path, check=False)
     eventually(lambda: len(nodes(gallery, "gpu")) == 1, "a request brings a node")
@@ -146,8 +149,8 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in train] == ["8", "8"], "GKE's plugin alone"
     operator = {pod["spec"].get("nodeName") for pod in gallery.get("pods", "-n", "gpu-operator", "-l", f"app={PLUGIN}")}
     assert operator == {node["metadata"]["name"] for node in nodes(gallery, "shared")}
-    claims = [each["status"]["allocation"]["devices"]["results"] for each in gallery.get("resourceclaims", "-A")]
-    assert [len(each) for each in claims] == [8, 8], "8 NICs for each worker of train"
+    claims = [claim["status"]["allocation"]["devices"]["results"] for claim in gallery.get("resourceclaims", "-A")]
+    assert [len(claim) for claim in claims] == [8, 8], "8 NICs for each worker of train"
     (group,) = gallery.get("rayclusters", "-n", "berth-carol")[0]["spec"]["workerGroupSpecs"]
     assert group["rayStartParams"]["resources"] == "'{\"spot\": 1}'"
     scale(gallery, "carol", 1)
@@ -163,7 +166,7 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
 @pytest.mark.parametrize("gallery", ["nested"], indirect=True)
 def test_nested_has_podmans_parts_in_every_pod_and_nobody_is_privileged(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 2)}
-    (namespace,) = [each for each in gallery.get("namespaces") if each["metadata"]["name"] == "berth-me"]
+    (namespace,) = [item for item in gallery.get("namespaces") if item["metadata"]["name"] == "berth-me"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
     pods = gallery.get("pods", "-n", "berth-me", "-l", "ray.io/cluster=me")
     assert len(pods) == 3

@@ -1,4 +1,6 @@
-"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings and sources of the real one have it."""
+"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings
+and sources of the real one have it.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class Operated:
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
 
     def remove_nodes(self, *names: str) -> None:
-        """Delete nodes with their pods, which would stay for a while and hold a DaemonSet's rollout back."""
+        """Delete nodes with their pods, which would stay for a while and hold a DaemonSet's rollout
+        back.
+        """
         self.kubectl("delete", "nodes", *names)
         for name in names:
             self.kubectl("delete", "pods", "-A", "--field-selector", f"spec.nodeName={name}", "--force")
@@ -82,8 +86,9 @@ class Operated:
     def cut(self, layout: str) -> None:
         """Ask for a MIG layout of node `gpus`, once the operator has set its default there.
 
-        The operator patches labels without a resource version (v26.7.0, controllers/nodelabeling_controller.go), so that its
-        default can overwrite a label that somebody sets at the same moment.
+        The operator patches labels without a resource version (v26.7.0,
+        controllers/nodelabeling_controller.go), so that its default can overwrite a label that
+        somebody sets at the same moment.
         """
         eventually(lambda: MIG in self.labels(), "the operator has set the default MIG layout")
         self.label("gpus", f"{MIG}={layout}")
@@ -92,7 +97,9 @@ class Operated:
         self.kubectl("label", "node", node, "--overwrite", *labels)
 
     def install(self, name: str, data: dict[str, str] | None = None, **values: Any) -> None:
-        """Install or upgrade the chart with a device plugin ConfigMap of this name; its default entry is `any`."""
+        """Install or upgrade the chart with a device plugin ConfigMap of this name; its default
+        entry is `any`.
+        """
         config = {"create": True, "name": name, "default": "any", "data": data or FOUR}
         file = self.folder / f"{name}.yaml"
         file.write_text(yaml.safe_dump({"driver": {"enabled": False}, "devicePlugin": {"config": config}} | values))
@@ -119,7 +126,9 @@ class Operated:
         return dict(found[0]) if found[0] == found[1] else {}
 
     def shows(self, devices: dict[str, str], name: str = "gpus", **labels: str | None) -> None:
-        """Wait until a node advertises these devices and has these labels, given without `nvidia.com/gpu.`."""
+        """Wait until a node advertises these devices and has these labels, given without
+        `nvidia.com/gpu.`.
+        """
 
         def same() -> bool:
             now = self.labels(name)
@@ -147,7 +156,7 @@ class Operated:
     def condition(self, kind: str) -> tuple[str, str]:
         """Reason and message of a condition of the ClusterPolicy."""
         conditions = self.lab.get("clusterpolicy", "cluster-policy").get("status", {}).get("conditions") or []
-        found: dict[str, str] = next((each for each in conditions if each["type"] == kind), {})
+        found: dict[str, str] = next((item for item in conditions if item["type"] == kind), {})
         return found.get("reason", ""), found.get("message", "")
 
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
@@ -160,7 +169,7 @@ class Operated:
     def waits(self, node: str, operand: str, words: str) -> bool:
         """Whether an operand's pod on a node says that it is not ready, in these words."""
         conditions = self.pods(node).get(operand, {}).get("status", {}).get("conditions") or []
-        return any(each["type"] == "Ready" and words in each.get("message", "") for each in conditions)
+        return any(condition["type"] == "Ready" and words in condition.get("message", "") for condition in conditions)
 
     def warnings(self, about: str, reason: str) -> list[str]:
         """Messages of events about objects whose name begins so."""
@@ -227,7 +236,8 @@ def test_another_config_map_reaches_the_node_and_its_labels(again: Operated) -> 
 
 def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) -> None:
     again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": {"any": sliced(8)}}))
-    # A change that reaches the node meanwhile shows that it was looked at again, with what was read before.
+    # A change that reaches the node meanwhile shows that it was looked at again, with what was read
+    # before.
     again.label("gpus", "nvidia.com/gpu.replicas=none")
     again.sliced(32, 4)
     again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
@@ -306,7 +316,7 @@ def test_an_entry_that_is_not_in_the_config_map_keeps_the_plugin_from_starting(o
         eventually(lambda: operated.waits("lost", PLUGIN, words), "the plugin's pod says why it does not start")
         status = operated.pods("lost")[PLUGIN]["status"]
         assert status["phase"] == "Pending"
-        states = {each["name"]: each["state"] for each in status["initContainerStatuses"]}
+        states = {item["name"]: item["state"] for item in status["initContainerStatuses"]}
         assert states["config-manager-init"]["waiting"]["reason"] == "CrashLoopBackOff"
         assert operated.devices("lost") == {}
         eventually(lambda: operated.state() == "notReady", "the ClusterPolicy is not ready")
@@ -388,7 +398,7 @@ def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -
 
 def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> None:
     items = operated.lab.get("daemonsets", "-n", NAMESPACE)["items"]
-    found = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in items}
+    found = {item["metadata"]["name"]: item["spec"]["template"]["spec"] for item in items}
     assert sorted(found) == [
         "gpu-feature-discovery",
         "gpu-operator-node-feature-discovery-worker",
@@ -403,7 +413,7 @@ def test_the_daemon_sets_are_those_of_the_real_operator(operated: Operated) -> N
     assert plugin["nodeSelector"] == {"nvidia.com/gpu.deploy.device-plugin": "true"}
     assert (plugin["runtimeClassName"], plugin["priorityClassName"]) == ("nvidia", "system-node-critical")
     assert plugin["tolerations"] == [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    classes = {each["metadata"]["name"] for each in operated.lab.get("runtimeclasses")["items"]}
+    classes = {runtime_class["metadata"]["name"] for runtime_class in operated.lab.get("runtimeclasses")["items"]}
     assert {"nvidia", "nvidia-cdi", "nvidia-legacy"} <= classes
     assert not operated.pods("plain")
 
@@ -421,9 +431,10 @@ def test_the_api_server_refuses_what_the_published_definition_refuses(
 ) -> None:
     chart = str(operated.lab.home.charts / "gpu-operator")
     rendered = operated.lab.run(["helm", "template", "x", chart, "--set", value]).stdout
-    policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+    policy = next(item for item in yaml.safe_load_all(rendered) if item and item["kind"] == "ClusterPolicy")
     policy["metadata"]["name"] = "another"
-    # A POST drops a null that has no default before the server looks at types; applied by the server, it is refused.
+    # A POST drops a null that has no default before the server looks at types; applied by the
+    # server, it is refused.
     command = ["kubectl", "apply", "--server-side", "--dry-run=server", "--validate=ignore", "-f", "-"]
     refused = operated.lab.run(command, stdin=json.dumps(policy), check=False)
     assert refused.returncode != 0
@@ -437,22 +448,24 @@ def test_the_chart_deploys_what_the_published_one_deploys(lab: Lab) -> None:
     chart = ["helm", "template", RELEASE, str(lab.home.charts / "gpu-operator"), "--namespace", NAMESPACE]
     documents = yaml.safe_load_all(lab.run(chart).stdout)
     found = {
-        each["metadata"]["name"]: each for each in documents if each and each["kind"] in {"DaemonSet", "Deployment"}
+        document["metadata"]["name"]: document
+        for document in documents
+        if document and document["kind"] in {"DaemonSet", "Deployment"}
     }
     workloads = json.loads(recording.read_text())["output"]["workloads"]
-    assert sorted(found) == sorted(each["name"] for each in workloads)
-    for each in workloads:
-        made, spec = found[each["name"]], found[each["name"]]["spec"]["template"]["spec"]
-        assert made["kind"] == each["kind"]
-        assert by_text(spec.get("tolerations") or []) == by_text(each["tolerations"])
-        assert (spec.get("nodeSelector") or {}) == each["nodeSelector"]
-        assert spec["priorityClassName"] == each["priorityClassName"]
-        role = each["labels"].get("role")
-        assert role is None or made["metadata"]["labels"]["role"] == role
+    assert sorted(found) == sorted(item["name"] for item in workloads)
+    for workload in workloads:
+        created, spec = found[workload["name"]], found[workload["name"]]["spec"]["template"]["spec"]
+        assert created["kind"] == workload["kind"]
+        assert by_text(spec.get("tolerations") or []) == by_text(workload["tolerations"])
+        assert (spec.get("nodeSelector") or {}) == workload["nodeSelector"]
+        assert spec["priorityClassName"] == workload["priorityClassName"]
+        role = workload["labels"].get("role")
+        assert role is None or created["metadata"]["labels"]["role"] == role
 
 
 def by_text(objects: list[dict[str, str]]) -> list[str]:
-    return sorted(json.dumps(each, sort_keys=True) for each in objects)
+    return sorted(json.dumps(item, sort_keys=True) for item in objects)
 
 
 @pytest.mark.parametrize(
@@ -488,7 +501,7 @@ def test_the_cluster_policy_fits_the_published_definition(lab: Lab, operated: Op
         assert files
         for options in ([], *(["--values", str(path)] for path in files)):
             rendered = lab.run(["helm", "template", "x", str(lab.home.charts / "gpu-operator"), *options]).stdout
-            policy = next(each for each in yaml.safe_load_all(rendered) if each and each["kind"] == "ClusterPolicy")
+            policy = next(item for item in yaml.safe_load_all(rendered) if item and item["kind"] == "ClusterPolicy")
             policy["apiVersion"] = "published.example.com/v1"
             # Strict: a field that the definition does not have is refused, too.
             operated.kubectl("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(policy))

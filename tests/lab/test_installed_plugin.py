@@ -1,4 +1,5 @@
-"""A lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and loads a plugin of that shape.
+"""A lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and
+loads a plugin of that shape.
 
 The program in it is the stand-in, which writes down that it was started from there.
 """
@@ -74,9 +75,9 @@ def test_a_lab_uses_the_installed_plugin(lab: Lab, archive: Path, user: Path, tm
     plugin = user / ".pulumi" / "plugins" / folder_name()
     assert sorted(path.name for path in plugin.iterdir()) == ["LICENSE", "README.md", PROGRAM]
     try:
-        said = lab.berth("up", "--no-update").stdout
-        assert "real: Pulumi, Pulumi's kubernetes plugin," in said
-        assert f"Pulumi's kubernetes plugin is the real one, {plugin}" in said
+        output = lab.berth("up", "--no-update").stdout
+        assert "real: Pulumi, Pulumi's kubernetes plugin," in output
+        assert f"Pulumi's kubernetes plugin is the real one, {plugin}" in output
         assert f"Pulumi's kubernetes plugin: the real one, {plugin}" in lab.berth("status").stdout
         folder = tmp_path / "project"
         folder.mkdir()
@@ -94,8 +95,8 @@ def test_a_lab_uses_the_installed_plugin(lab: Lab, archive: Path, user: Path, tm
             lab.run(["pulumi", "stack", "rm", "--yes", "installed"], folder)
     finally:
         os.environ[CHOICE] = "stand-in"
-        said = lab.berth("up", "--no-update").stdout
-    assert "Pulumi's kubernetes plugin is a stand-in of the lab's" in said
+        output = lab.berth("up", "--no-update").stdout
+    assert "Pulumi's kubernetes plugin is a stand-in of the lab's" in output
 
 
 @contextlib.contextmanager

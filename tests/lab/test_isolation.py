@@ -1,6 +1,8 @@
-"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas, traffic, rank, tokens.
+"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas,
+traffic, rank, tokens.
 
-Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay. Nothing in the lab enforces
+Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay.
+    Nothing in the lab enforces
 NetworkPolicies on its nodes: cyclonus judges them as the API server has them.
 """
 
@@ -27,7 +29,7 @@ from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -39,28 +41,21 @@ Object = dict[str, Any]
 
 
 def environment(lab: Lab) -> Settings:
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": small | {"workers": {"min": 0, "max": 1}, "wait": {"timeout": "2m"}},
-        "engineers": {name: {"access": {"users": [user(name)]}} for name in OWNERS},
-    }
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
+        engineers={name: {"access": {"users": [user(name)]}} for name in OWNERS},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    project = Project.make(tmp_path_factory.mktemp("isolation") / "project", lab)
-    project.write(STACK, environment=environment(lab))
-    project.up(STACK)
-    yield project
-    project.destroy(STACK)
+    with brought_up(tmp_path_factory.mktemp("isolation"), lab, STACK, environment(lab)) as project:
+        yield project
 
 
 @pytest.fixture(scope="module")
@@ -92,19 +87,19 @@ def test_a_second_up_changes_nothing(fleet: Project) -> None:
 
 
 def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
-    berths = [each for each in fleet.get("namespaces") if each["metadata"]["name"].startswith("berth-eng-")]
-    levels = {each["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for each in berths}
+    berths = [item for item in fleet.get("namespaces") if item["metadata"]["name"].startswith("berth-eng-")]
+    levels = {berth["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for berth in berths}
     assert (len(berths), levels) == (10, {"restricted"})
     clusters = fleet.get("rayclusters", "-A")
-    assert [each["status"]["state"] for each in clusters] == ["ready"] * 10
+    assert [cluster["status"]["state"] for cluster in clusters] == ["ready"] * 10
     scale(fleet, OWNERS[0], 1)
     eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs")
     (worker,) = fleet.workers(OWNERS[0])
     (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
     # What KubeRay puts in itself keeps to it too.
-    assert [each["name"] for each in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
-    assert [each["name"] for each in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
-    assert not [each for each in fleet.get("services", "-A") if each["spec"]["type"] != "ClusterIP"]
+    assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
+    assert [container["name"] for container in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
+    assert not [service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"]
 
 
 # What an engineer's day with a berth needs: verb, group, resource, subresource, name.
@@ -132,7 +127,9 @@ NOBODYS = [
 
 
 def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
-    """What the API server says of `user may in namespace`, each (user, owner of the namespace, right); "" for all namespaces."""
+    """What the API server says of `user may in namespace`, each (user, owner of the namespace,
+    right); "" for all namespaces.
+    """
     reviews = [
         {
             "apiVersion": "authorization.k8s.io/v1",
@@ -172,7 +169,7 @@ def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet:
     asked = [*of_others, *everywhere, *nobodys]
     given = rights(fleet, asked)
     assert len(given) == len(asked)
-    assert [each for each, allowed in zip(asked, given, strict=True) if allowed] == []
+    assert [item for item, allowed in zip(asked, given, strict=True) if allowed] == []
 
     def token(owner: str) -> subprocess.CompletedProcess[str]:
         me = f"--as={user(OWNERS[0])}"
@@ -183,7 +180,9 @@ def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet:
 
 
 def refusals(fleet: Project, where: str, *manifests: Object) -> dict[str, str]:
-    """What the API server says against each manifest, by its name; nothing is made. Good ones are not among them."""
+    """What the API server says against each manifest, by its name; nothing is made. Good ones are
+    not among them.
+    """
     command = ["kubectl", "create", "--dry-run=server", "-n", where, "-f", "-"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     done = fleet.lab.run(command, stdin=text, check=False)
@@ -201,7 +200,7 @@ def refused(fleet: Project) -> dict[str, str]:
     names = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
     bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in names.items()]
     answers = refusals(fleet, namespace(OWNERS[1]), good_pod("good", DEVELOPMENT), *bad)
-    return {names.get(name, name): said for name, said in answers.items()}
+    return {names.get(name, name): output for name, output in answers.items()}
 
 
 def test_a_good_pod_is_admitted(refused: dict[str, str]) -> None:
@@ -240,7 +239,7 @@ def test_the_level_that_is_derived_is_the_strictest_that_the_api_server_admits(f
 
 
 def test_nobody_takes_more_than_their_settings_give_them(fleet: Project) -> None:
-    def said(above: Object) -> str:
+    def refusal(above: Object) -> str:
         pod = over(good_pod("pod", DEVELOPMENT), {"spec": above})
         return refusals(fleet, namespace(OWNERS[1]), dict(pod)).get("pod", "")
 
@@ -248,9 +247,9 @@ def test_nobody_takes_more_than_their_settings_give_them(fleet: Project) -> None
         return {"containers": [{"resources": {"limits": resources, "requests": resources}}]}
 
     for above in (wants(cpu="16", memory="1Gi"), wants(cpu="1", memory="64Gi"), wants(**{"nvidia.com/gpu": "2"})):
-        assert "exceeded quota: berth" in said(above)
+        assert "exceeded quota: berth" in refusal(above)
     for above in ({"priorityClassName": PRODUCTION}, {"priorityClassName": None}):
-        assert f"exceeded quota: only-priority-class-{DEVELOPMENT}" in said(above)
+        assert f"exceeded quota: only-priority-class-{DEVELOPMENT}" in refusal(above)
     for kind, words in (("LoadBalancer", "services.loadbalancers=1"), ("NodePort", "services.nodeports=1")):
         service = {
             "apiVersion": "v1",
@@ -283,14 +282,14 @@ def pairs(labels: Object) -> tuple[tuple[str, str], ...]:
 
 @pytest.fixture(scope="module")
 def network(fleet: Project) -> Network:
-    labels = {each["metadata"]["name"]: pairs(each["metadata"]["labels"]) for each in fleet.get("namespaces")}
-    heads = {each["metadata"]["namespace"]: each for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    labels = {item["metadata"]["name"]: pairs(item["metadata"]["labels"]) for item in fleet.get("namespaces")}
+    heads = {item["metadata"]["namespace"]: item for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
     (worker,) = fleet.workers(OWNERS[0])
     berths = []
     for number, owner in enumerate(OWNERS):
         where = namespace(owner)
         # Others have no worker now; it would have the first one's labels, with their own name.
-        its = json.loads(json.dumps(worker["metadata"]["labels"]).replace(OWNERS[0], owner))
+        own = json.loads(json.dumps(worker["metadata"]["labels"]).replace(OWNERS[0], owner))
         berths.append(
             BerthPods(
                 owner,
@@ -301,7 +300,7 @@ def network(fleet: Project) -> Network:
                     labels[where],
                     pairs(heads[where]["metadata"]["labels"]),
                 ),
-                Peer(f"{owner}'s worker", f"10.4.{number}.3", where, labels[where], pairs(its)),
+                Peer(f"{owner}'s worker", f"10.4.{number}.3", where, labels[where], pairs(own)),
             )
         )
     (pod,) = fleet.get("pods", "-n", "kuberay-operator")
@@ -327,9 +326,9 @@ def without_policy(name: str) -> Callable[[Network], None]:
     def spoil(network: Network) -> None:
         network.policies.remove(
             next(
-                each
-                for each in network.policies
-                if (each["metadata"]["namespace"], each["metadata"]["name"]) == (namespace(SPOILT), name)
+                policy
+                for policy in network.policies
+                if (policy["metadata"]["namespace"], policy["metadata"]["name"]) == (namespace(SPOILT), name)
             )
         )
 
@@ -406,16 +405,17 @@ def test_a_spoilt_policy_is_found(network: Network, judge: Path, what: str) -> N
     assert changed.policies != network.policies
     found = wrong(judge, changed.policies, changed.cases)
     assert found
-    assert all(SPOILT in each for each in found), "and nothing else is"
+    assert all(SPOILT in item for item in found), "and nothing else is"
     assert len(MUTATIONS) >= FEWEST_MUTATIONS
 
 
 def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_way_round(fleet: Project) -> None:
     (before,) = fleet.workers(OWNERS[0])
     assert before["spec"]["priority"] == -1
-    heads = {each["metadata"]["uid"] for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
     settings = environment(fleet.lab)
-    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none, and is not waited for.
+    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none,
+    # and is not waited for.
     worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
     settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
     settings["defaults"]["wait"]["until"] = "submitted"
@@ -424,17 +424,17 @@ def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_
     (cluster,) = fleet.get("rayclusters", "-n", namespace("prod"))
     assert cluster["status"]["state"] == "ready"
     preempted = fleet.get("events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted")
-    assert [each["involvedObject"]["name"] for each in preempted] == [before["metadata"]["name"]]
+    assert [item["involvedObject"]["name"] for item in preempted] == [before["metadata"]["name"]]
 
     def waits() -> bool:
         pods = fleet.workers(OWNERS[0])
         conditions = [entry for pod in pods for entry in pod["status"].get("conditions") or []]
-        said = [str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"]
-        return any("Insufficient nvidia.com/gpu" in text for text in said)
+        output = [str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"]
+        return any("Insufficient nvidia.com/gpu" in text for text in output)
 
     eventually(waits, "the engineer's worker waits, and preempts nobody")
     assert len(running(fleet.workers("prod"))) == 1
-    assert heads <= {each["metadata"]["uid"] for each in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    assert heads <= {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
     fleet.write(STACK, environment=environment(fleet.lab))
     fleet.up(STACK)
     eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "the engineer's worker runs again")
@@ -474,7 +474,7 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
     words = (base64.b64decode(encoded), encoded)
     assert len(words[0]) >= 16
 
-    said: list[str] = []
+    output: list[str] = []
     seen: set[str] = set()
 
     def watched(*command: str) -> None:
@@ -485,10 +485,10 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
         while True:
             seen.update(arguments_with(words))
             try:
-                said.append(process.communicate(timeout=0.1)[0])
+                output.append(process.communicate(timeout=0.1)[0])
             except subprocess.TimeoutExpired:
                 continue
-            assert process.returncode == 0, said[-1][-4000:]
+            assert process.returncode == 0, output[-1][-4000:]
             return
 
     settings = environment(fleet.lab)
@@ -500,8 +500,9 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
     watched("pulumi", "stack", "output", "-s", STACK, "--json", "--show-secrets")
     watched("berth", "status", "-s", STACK, "--json")
     assert seen == set()
-    assert not any(word.decode() in text for text in said for word in words)
-    # The database of the API server is where the Secret is; that it is found there shows that the search finds it.
+    assert not any(word.decode() in text for text in output for word in words)
+    # The database of the API server is where the Secret is; that it is found there shows that the
+    # search finds it.
     places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
     assert places == {"kwok"}
     assert files_with(fleet.folder, words) == set()

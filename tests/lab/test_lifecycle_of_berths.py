@@ -1,8 +1,10 @@
-"""The life of berths, end to end: the keeper's own program with its own rights, against a real API server and operator.
+"""The life of berths, end to end: the keeper's own program with its own rights, against a real API
+server and operator.
 
-Simulated nodes run no containers, so the keeper's pod and Ray's dashboards don't run here: the program is started as a process of the test,
-with the files of its ConfigMap and a token of its ServiceAccount, and asks a dashboard of the test's that answers as Ray's does. On a real
-node it is real: tests/real/test_lifecycle.py.
+Simulated nodes run no containers, so the keeper's pod and Ray's dashboards don't run here: the
+program is started as a process of the test, with the files of its ConfigMap and a token of its
+ServiceAccount, and asks a dashboard of the test's that answers as Ray's does. On a real node it is
+real: tests/real/test_lifecycle.py.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -39,22 +41,19 @@ def clock(moment: datetime) -> str:
 def environment(lab: Lab, now: datetime) -> Settings:
     # Outside of its hours from an hour ago until in three hours, whatever the time is.
     hours = {"days": "mon-sun", "from": clock(now + timedelta(hours=3)), "to": clock(now - timedelta(hours=1))}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"lifecycle": {"idle": "2h"}, "wait": {"timeout": "2m"}},
-        "engineers": {
+        defaults={"lifecycle": {"idle": "2h"}},
+        engineers={
             "bob": {"lifecycle": {"hours": hours}},
             "carol": {"lifecycle": {"idle": "never", "expires": "30d", "deleteAfter": "10d"}},
         },
-        "clusters": {"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
-    }
+        clusters={"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
+    )
 
 
 class Dashboards(ThreadingHTTPServer):
@@ -91,20 +90,22 @@ class _Answers(BaseHTTPRequestHandler):
         pass
 
 
-class Kept:
+class Keeper:
     """The environment, and the keeper's program as its CronJob has it."""
 
     def __init__(self, project: Project, folder: Path, dashboards: Dashboards, now: datetime) -> None:
         self.project, self.dashboards, self.now, self._folder = project, dashboards, now, folder
 
     def install(self) -> None:
-        """The files of the ConfigMap, and a kubeconfig with a token of the ServiceAccount and nothing else."""
+        """The files of the ConfigMap, and a kubeconfig with a token of the ServiceAccount and
+        nothing else.
+        """
         lab = self.project.lab
         (cron_job,) = self.project.get("cronjobs", "-n", "berth-keeper")
         (config_map,) = [
-            each
-            for each in self.project.get("configmaps", "-n", "berth-keeper")
-            if each["metadata"]["name"] == "keeper"
+            entry
+            for entry in self.project.get("configmaps", "-n", "berth-keeper")
+            if entry["metadata"]["name"] == "keeper"
         ]
         pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         for item in pod["volumes"][0]["configMap"]["items"]:
@@ -114,7 +115,7 @@ class Kept:
         self._command = [*pod["containers"][0]["command"][1:], *pod["containers"][0]["args"]]
         config = yaml.safe_load(lab.kubeconfig.read_text())
         token = lab.run(["kubectl", "create", "token", "keeper", "-n", "berth-keeper"]).stdout.strip()
-        config["users"] = [{"name": each["name"], "user": {"token": token}} for each in config["users"]]
+        config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
         self.kubeconfig.write_text(json.dumps(config))
         self.refresh_tokens()
 
@@ -140,7 +141,9 @@ class Kept:
             self.dashboards.tokens[name] = secret.stdout
 
     def look(self, after: timedelta, *options: str, dashboard: str = "") -> dict[str, dict[str, Any]]:
-        """One look, so long after the test began; what it said of each berth, which is all that it may do."""
+        """One look, so long after the test began; what it said of each berth, which is all that it
+        may do.
+        """
         moment = (self.now + after).isoformat()
         command = [sys.executable, "-E", "-S", *self._command, "--at", moment, *options]
         done = subprocess.run(
@@ -153,11 +156,11 @@ class Kept:
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-        told = [json.loads(line) for line in done.stdout.splitlines()]
-        return {each["rayCluster"].partition("/")[2]: each for each in told}
+        report = [json.loads(line) for line in done.stdout.splitlines()]
+        return {item["rayCluster"].partition("/")[2]: item for item in report}
 
     def did(self, after: timedelta, **options: Any) -> dict[str, str]:
-        return {name: each["did"] for name, each in self.look(after, **options).items() if each["did"]}
+        return {name: option["did"] for name, option in self.look(after, **options).items() if option["did"]}
 
     def cluster(self, name: str) -> dict[str, Any]:
         (found,) = self.project.get("rayclusters", "-n", f"berth-{name}")
@@ -185,18 +188,18 @@ class Kept:
 
 
 @pytest.fixture(scope="module")
-def kept(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+def keeper(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
     now = datetime.now(UTC)
     project = Project.make(tmp_path_factory.mktemp("life") / "project", lab)
     dashboards = Dashboards()
     threading.Thread(target=dashboards.serve_forever, daemon=True).start()
-    made = Kept(project, tmp_path_factory.mktemp("keeper"), dashboards, now)
+    keeper = Keeper(project, tmp_path_factory.mktemp("keeper"), dashboards, now)
     project.write(ENV, environment=environment(lab, now))
     project.up(ENV)
     project.write(OWN, engineer={"environment": ENV, "lifecycle": {"idle": "3h"}})
     project.up(OWN)
-    made.install()
-    yield made
+    keeper.install()
+    yield keeper
     dashboards.shutdown()
     project.destroy(OWN)
     project.destroy(ENV)
@@ -206,9 +209,9 @@ HOUR = timedelta(hours=1)
 NIGHT, NEXT_MORNING = 24 * HOUR, 28 * HOUR
 
 
-def test_the_keeper_may_do_its_work_and_nothing_else(kept: Kept) -> None:
+def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
     def may(*what: str) -> bool:
-        return kept.as_keeper("auth", "can-i", *what).stdout.strip() == "yes"
+        return keeper.as_keeper("auth", "can-i", *what).stdout.strip() == "yes"
 
     assert may("list", "rayclusters", "-A")
     assert may("patch", "rayclusters/bob", "-n", "berth-bob")
@@ -218,7 +221,7 @@ def test_the_keeper_may_do_its_work_and_nothing_else(kept: Kept) -> None:
     assert not may("list", "secrets", "-n", "berth-bob")
     assert not may("delete", "rayclusters/bob", "-n", "berth-bob")
     assert not may("create", "pods", "-n", "berth-keeper")
-    before = kept.cluster("bob")["metadata"]["resourceVersion"]
+    before = keeper.cluster("bob")["metadata"]["resourceVersion"]
     for change in (
         {"spec": {"rayVersion": "2.59.0"}},
         {"spec": {"suspend": True, "upgradeStrategy": None}},
@@ -226,93 +229,95 @@ def test_the_keeper_may_do_its_work_and_nothing_else(kept: Kept) -> None:
         {"metadata": {"labels": {"berth/environment": "other"}}},
         {"metadata": {"finalizers": ["berth/never"]}},
     ):
-        done = kept.as_keeper("patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", json.dumps(change))
+        done = keeper.as_keeper(
+            "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", json.dumps(change)
+        )
         assert "may suspend, wake and annotate RayClusters, and nothing else" in done.stderr
-    assert kept.cluster("bob")["metadata"]["resourceVersion"] == before
+    assert keeper.cluster("bob")["metadata"]["resourceVersion"] == before
 
 
-def test_working_hours(kept: Kept) -> None:
-    assert kept.cluster("train")["metadata"].get("annotations", {}).keys().isdisjoint({"berth/idle", "berth/expires"})
+def test_working_hours(keeper: Keeper) -> None:
+    assert keeper.cluster("train")["metadata"].get("annotations", {}).keys().isdisjoint({"berth/idle", "berth/expires"})
     # Made outside of its hours, it is there; in the night after that a job keeps it.
-    assert kept.did(timedelta(0)) == {}
-    kept.dashboards.jobs["bob"] = [JOB]
-    told = kept.look(NIGHT)["bob"]
-    assert (told["did"], told["running"]) == ("", ["job raysubmit_1 (running): python train.py"])
-    assert "bob is to be suspended: it is outside of its working hours, but job raysubmit_1" in kept.status()
+    assert keeper.did(timedelta(0)) == {}
+    keeper.dashboards.jobs["bob"] = [JOB]
+    report = keeper.look(NIGHT)["bob"]
+    assert (report["did"], report["running"]) == ("", ["job raysubmit_1 (running): python train.py"])
+    assert "bob is to be suspended: it is outside of its working hours, but job raysubmit_1" in keeper.status()
     # When the job has ended it is suspended, and nobody asks the cluster that has no lifecycle.
-    kept.dashboards.jobs["bob"] = [JOB | {"status": "SUCCEEDED", "end_time": 1000 * kept.now.timestamp()}]
-    secret = kept.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"]
-    assert kept.did(NIGHT) == {"bob": "suspended"}
-    eventually(lambda: kept.is_suspended("bob"), "bob is suspended")
-    assert kept.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"] == secret
-    assert "train" not in kept.dashboards.asked
+    keeper.dashboards.jobs["bob"] = [JOB | {"status": "SUCCEEDED", "end_time": 1000 * keeper.now.timestamp()}]
+    secret = keeper.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"]
+    assert keeper.did(NIGHT) == {"bob": "suspended"}
+    eventually(lambda: keeper.is_suspended("bob"), "bob is suspended")
+    assert keeper.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"] == secret
+    assert "train" not in keeper.dashboards.asked
     # Neither the engine nor a person has anything to do with it.
-    kept.nothing_drifts()
-    assert kept.is_suspended("bob")
-    assert re.search(r"bob is suspended outside of its working hours until \w+ [-\d]+ \d\d:\d\d UTC", kept.status())
-    assert kept.did(NIGHT + HOUR) == {}
-    assert kept.did(NEXT_MORNING) == {"bob": "woken"}
-    eventually(lambda: kept.state("bob") == "ready", "bob is awake")
+    keeper.nothing_drifts()
+    assert keeper.is_suspended("bob")
+    assert re.search(r"bob is suspended outside of its working hours until \w+ [-\d]+ \d\d:\d\d UTC", keeper.status())
+    assert keeper.did(NIGHT + HOUR) == {}
+    assert keeper.did(NEXT_MORNING) == {"bob": "woken"}
+    eventually(lambda: keeper.state("bob") == "ready", "bob is awake")
     # Woken by a person at night, it stays; a berth that a person suspended stays so in the morning.
-    assert kept.did(NIGHT) == {"bob": "suspended"}
-    eventually(lambda: kept.is_suspended("bob"), "bob is suspended again")
-    kept.project.run("berth", "wake", "bob", "--stack", ENV)
-    assert kept.did(timedelta(minutes=5)) == {}
-    kept.project.run("berth", "suspend", "bob", "--stack", ENV, "--yes")
-    assert kept.did(NEXT_MORNING) == {}
-    assert "bob was suspended by hand" in kept.status()
-    kept.project.run("berth", "wake", "bob", "--stack", ENV)
+    assert keeper.did(NIGHT) == {"bob": "suspended"}
+    eventually(lambda: keeper.is_suspended("bob"), "bob is suspended again")
+    keeper.project.run("berth", "wake", "bob", "--stack", ENV)
+    assert keeper.did(timedelta(minutes=5)) == {}
+    keeper.project.run("berth", "suspend", "bob", "--stack", ENV, "--yes")
+    assert keeper.did(NEXT_MORNING) == {}
+    assert "bob was suspended by hand" in keeper.status()
+    keeper.project.run("berth", "wake", "bob", "--stack", ENV)
 
 
-def test_idleness(kept: Kept) -> None:
+def test_idleness(keeper: Keeper) -> None:
     # Ray can't be asked: nobody is idle.
     for after in (4 * HOUR, 8 * HOUR):
-        assert kept.did(after, dashboard="http://127.0.0.1:1") == {}
+        assert keeper.did(after, dashboard="http://127.0.0.1:1") == {}
     # An attached session on one, then nothing for as long as each says.
-    kept.dashboards.jobs[OWN] = [
+    keeper.dashboards.jobs[OWN] = [
         {"type": "DRIVER", "job_id": "02000000", "status": "RUNNING", "entrypoint": "notebook"}
     ]
-    assert kept.did(4 * HOUR) == {}
-    assert kept.did(6 * HOUR) == {"bob": "suspended"}
-    kept.dashboards.jobs[OWN] = []
-    assert kept.did(6 * HOUR) == {}
-    assert kept.did(8 * HOUR) == {}
-    assert kept.did(9 * HOUR) == {OWN: "suspended"}
-    eventually(lambda: kept.is_suspended("bob") and kept.is_suspended(OWN), "both are suspended")
-    kept.nothing_drifts(OWN)
-    assert "bob is suspended, as nothing ran on it for 2h" in kept.status()
-    assert kept.did(NEXT_MORNING) == {}
+    assert keeper.did(4 * HOUR) == {}
+    assert keeper.did(6 * HOUR) == {"bob": "suspended"}
+    keeper.dashboards.jobs[OWN] = []
+    assert keeper.did(6 * HOUR) == {}
+    assert keeper.did(8 * HOUR) == {}
+    assert keeper.did(9 * HOUR) == {OWN: "suspended"}
+    eventually(lambda: keeper.is_suspended("bob") and keeper.is_suspended(OWN), "both are suspended")
+    keeper.nothing_drifts(OWN)
+    assert "bob is suspended, as nothing ran on it for 2h" in keeper.status()
+    assert keeper.did(NEXT_MORNING) == {}
     # A wake counts as activity.
-    kept.project.run("berth", "wake", "bob", "--stack", ENV)
-    kept.project.run("berth", "wake", "--stack", OWN)
-    assert kept.did(5 * HOUR) == {}
+    keeper.project.run("berth", "wake", "bob", "--stack", ENV)
+    keeper.project.run("berth", "wake", "--stack", OWN)
+    assert keeper.did(5 * HOUR) == {}
 
 
-def test_expiry(kept: Kept) -> None:
+def test_expiry(keeper: Keeper) -> None:
     days = timedelta(days=1)
-    assert "carol" not in kept.did(29 * days)
-    told = kept.look(31 * days)["carol"]
-    assert (told["did"], told["suspendedBy"]) == ("suspended", "expired")
-    eventually(lambda: kept.is_suspended("carol"), "carol is suspended")
-    assert "carol is suspended, as it expired on" in kept.status()
-    kept.look(41 * days)
-    assert "berth/delete-due" in kept.cluster("carol")["metadata"]["annotations"]
-    assert "carol is due to be deleted" in kept.status()
-    kept.project.run("berth", "wake", "carol", "--stack", ENV)
+    assert "carol" not in keeper.did(29 * days)
+    report = keeper.look(31 * days)["carol"]
+    assert (report["did"], report["suspendedBy"]) == ("suspended", "expired")
+    eventually(lambda: keeper.is_suspended("carol"), "carol is suspended")
+    assert "carol is suspended, as it expired on" in keeper.status()
+    keeper.look(41 * days)
+    assert "berth/delete-due" in keeper.cluster("carol")["metadata"]["annotations"]
+    assert "carol is due to be deleted" in keeper.status()
+    keeper.project.run("berth", "wake", "carol", "--stack", ENV)
     # By its own clock the berth has not expired, and it says so no more.
-    kept.look(timedelta(0))
+    keeper.look(timedelta(0))
     assert (
-        kept.cluster("carol")["metadata"]["annotations"].keys().isdisjoint({"berth/delete-due", "berth/suspended-by"})
+        keeper.cluster("carol")["metadata"]["annotations"].keys().isdisjoint({"berth/delete-due", "berth/suspended-by"})
     )
 
 
-def test_an_edit_of_the_image_has_reached_every_pod_when_the_update_returns(kept: Kept) -> None:
-    changed = environment(kept.project.lab, kept.now)
+def test_an_edit_of_the_image_has_reached_every_pod_when_the_update_returns(keeper: Keeper) -> None:
+    changed = environment(keeper.project.lab, keeper.now)
     changed["engineers"]["carol"]["image"] = "rayproject/ray:2.60.0-py311-cpu"
-    kept.project.write(ENV, environment=changed)
-    before = {pod["metadata"]["uid"] for pod in kept.pods("carol")}
-    kept.project.up(ENV)
-    alive = [pod for pod in kept.pods("carol") if "deletionTimestamp" not in pod["metadata"]]
+    keeper.project.write(ENV, environment=changed)
+    before = {pod["metadata"]["uid"] for pod in keeper.pods("carol")}
+    keeper.project.up(ENV)
+    alive = [pod for pod in keeper.pods("carol") if "deletionTimestamp" not in pod["metadata"]]
     assert {pod["spec"]["containers"][0]["image"] for pod in alive} == {"rayproject/ray:2.60.0-py311-cpu"}
     assert [pod["status"]["phase"] for pod in alive] == ["Running", "Running"]
     assert before.isdisjoint(pod["metadata"]["uid"] for pod in alive)

@@ -1,4 +1,6 @@
-"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not yet."""
+"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not
+yet.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -18,27 +20,24 @@ DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverV
 
 
 def environment(lab: Lab) -> Settings:
-    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has her own stack."""
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "currency": "USD",
-        "cluster": {"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
-        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
-        "pools": {
+    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has
+    her own stack.
+    """
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 1, "maxPodsPerNode": 64, "labels": {"team": "research"}},
             "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": small | {"wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 2}, "carol": {}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
-    }
+        "gpu",
+        currency="USD",
+        cluster={"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
+        sharing={"any": {"kind": "time-slicing", "replicas": 4}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={"bob": {"workers": 2}, "carol": {}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,9 @@ def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
 
 
 def changed(fleet: Project, **changes: Any) -> None:
-    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None takes out."""
+    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None
+    takes out.
+    """
     settings = copy.deepcopy(environment(fleet.lab))
     for path, value in changes.items():
         *way, last = path.split("__")
@@ -97,10 +98,10 @@ def test_another_driver_replaces_the_pool_under_the_production_cluster(fleet: Pr
     assert "Whose work is lost: cluster train (2 pods, 16 GPUs)" in done.stdout
     assert "Money a day: USD 600.00 as now" in done.stdout
     assert preview(fleet, "--allow-destroy").returncode == 0
-    told = json.loads(preview(fleet, "--json").stdout)
-    (change,) = told["changes"]
+    report = json.loads(preview(fleet, "--json").stdout)
+    (change,) = report["changes"]
     assert (change["operation"], change["component"], change["level"]) == ("replace", "node pool train", "destroys")
-    assert [each["path"] for each in change["properties"] if each["forcesReplacement"]] == [DRIVER]
+    assert [item["path"] for item in change["properties"] if item["forcesReplacement"]] == [DRIVER]
     comment = preview(fleet, "--markdown")
     assert comment.returncode == 3
     assert comment.stdout.startswith("<!-- berth-preview:fleet -->\n")
@@ -112,11 +113,11 @@ def test_other_shares_disturb_berths_of_other_stacks_too(fleet: Project) -> None
     changed(fleet, sharing__any__replicas=2)
     done = preview(fleet, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdict"] == "disturbs"
-    (effect,) = [effect for change in told["changes"] for effect in change["effects"]]
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "disturbs"
+    (effect,) = [effect for change in report["changes"] for effect in change["effects"]]
     assert effect["text"].startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
-    assert [(each["name"], each["stack"], each["gpus"]) for each in effect["sitting"]] == [
+    assert [(item["name"], item["stack"], item["gpus"]) for item in effect["sitting"]] == [
         ("alice", "alice", 2),
         ("bob", "fleet", 2),
         ("carol", "fleet", 1),
@@ -149,12 +150,12 @@ def test_compact_placement_replaces_the_pool(fleet: Project) -> None:
 
 def test_values_that_are_taken_out_stay_and_that_is_said(fleet: Project) -> None:
     changed(fleet, pools__cpu__maxPodsPerNode=None, pools__cpu__labels=None)
-    told = json.loads(preview(fleet, "--json").stdout)
-    assert [(each["name"], each["path"], each["value"]) for each in told["stays"]] == [
+    report = json.loads(preview(fleet, "--json").stdout)
+    assert [(stay["name"], stay["path"], stay["value"]) for stay in report["stays"]] == [
         ("cpu", "maxPodsPerNode", 64),
         ("cpu", "nodeConfig.labels", {"team": "research"}),
     ]
-    assert told["counts"] | {"same": 0} == {"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
+    assert report["counts"] | {"same": 0} == {"create": 0, "update": 0, "replace": 0, "delete": 0, "same": 0}
     assert "`maxPodsPerNode: 110`, which replaces the pool" in preview(fleet).stdout
 
 

@@ -1,4 +1,6 @@
-"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone without a trace."""
+"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone
+without a trace.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.gke.ranges import RDMA_NICS
+from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import CLONE, Project, eventually
@@ -49,7 +51,9 @@ def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def prod(project: Project) -> Project:
-    """The same, up. The last test takes it down; should it not come to that, it ends with its lab."""
+    """The same, up. The last test takes it down; should it not come to that, it ends with its
+    lab.
+    """
     project.up(STACK)
     return project
 
@@ -71,7 +75,8 @@ def berth_preview(project: Project, *options: str) -> tuple[int, dict[str, Any]]
 def test_preview_needs_no_network_and_no_credentials(project: Project) -> None:
     command = ["pulumi", "preview", "-s", STACK, "--non-interactive"]
     if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):
-        # A network namespace with nothing in it but loopback, which the engine needs to speak to its plugins.
+        # A network namespace with nothing in it but loopback, which the engine needs to speak to
+        # its plugins.
         command = ["unshare", "--net", "sh", "-c", f"ip link set lo up && exec {' '.join(command)}"]
     done = project.run(*command)
     assert "error" not in done.stderr
@@ -86,13 +91,16 @@ def test_it_comes_up_as_it_is_shipped(prod: Project) -> None:
     assert not [name for name in cloud["firewalls"] if "rdma" in name]
     nodes = prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
-    clusters = {each["metadata"]["name"]: each for each in prod.get("rayclusters", "-A")}
+    clusters = {cluster["metadata"]["name"]: cluster for cluster in prod.get("rayclusters", "-A")}
     assert clusters["train"]["status"]["state"] == "ready"
-    daemons = {each["metadata"]["name"]: each["status"]["numberReady"] for each in prod.get("daemonsets", "-A")}
+    daemons = {
+        daemon_set["metadata"]["name"]: daemon_set["status"]["numberReady"]
+        for daemon_set in prod.get("daemonsets", "-A")
+    }
     assert daemons == {"dranet": 2, "nccl-rdma-installer": 2}, "on the nodes of train, and nowhere else"
-    claims = [each["status"]["allocation"]["devices"]["results"] for each in prod.get("resourceclaims", "-A")]
-    assert [{result["driver"] for result in each} for each in claims] == [{"dra.net"}] * 2
-    assert [len(each) for each in claims] == [RDMA_NICS] * 2
+    claims = [claim["status"]["allocation"]["devices"]["results"] for claim in prod.get("resourceclaims", "-A")]
+    assert [{result["driver"] for result in claim} for claim in claims] == [{"dra.net"}] * 2
+    assert [len(claim) for claim in claims] == [RDMA_NICS] * 2
 
 
 def test_the_development_pool_comes_from_nothing(prod: Project) -> None:

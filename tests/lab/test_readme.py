@@ -18,7 +18,8 @@ from berth.lab.home import CLONE
 README = (CLONE / "README.md").read_text(encoding="utf-8")
 
 NOT_RUN = {"make test": "it is what runs this test"}
-"""Commands that this test leaves out, with the reason. Blocks marked `console` need a Google Cloud account."""
+"""Commands that this test leaves out, with the reason. Blocks marked `console` need a Google Cloud
+account."""
 
 BUILD_SECONDS = 3000
 _OF_A_LAB = ("BERTH_", "GOOGLE_", "HELM_", "KUBECONFIG", "PULUMI_", "PYTHONPATH", "VIRTUAL_ENV")
@@ -74,8 +75,8 @@ def test_every_command_runs_on_a_fresh_clone(clone: Path) -> None:
 
 
 def test_every_command_of_berth_is_in_the_readme() -> None:
-    told = CliRunner().invoke(app, ["--help"]).output
-    for verb in re.findall(r"^│ (\w+) ", told, flags=re.MULTILINE):
+    report = CliRunner().invoke(app, ["--help"]).output
+    for verb in re.findall(r"^│ (\w+) ", report, flags=re.MULTILINE):
         assert f"`berth {verb}" in README, f"the README says nothing of `berth {verb}`"
 
 

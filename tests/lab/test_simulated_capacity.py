@@ -1,4 +1,6 @@
-"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it mends itself."""
+"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it
+mends itself.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ POOL = "cloud.google.com/gke-nodepool"
 
 
 def settings(cpu: int = 1, wait: dict[str, str] | None = None, **pools: Any) -> dict[str, Any]:
-    """A CPU pool, a pool by flex-start for dev berths, one berth; GKE runs KubeRay by its add-on."""
+    """A CPU pool, a pool by flex-start for dev berths, one berth; GKE runs KubeRay by its
+    add-on.
+    """
     return {
         "project": PROJECT,
         "zone": ZONE,
@@ -97,9 +101,9 @@ def test_a_pool_by_flex_start_is_made_without_machines_and_the_berth_says_why_it
 
 
 def test_an_update_that_waits_says_it_too(world: World) -> None:
-    said = world.up(settings(wait={"until": "ready", "timeout": "15s"}), check=False)
-    assert "RayCluster berth-bob/bob is not ready after 15s" in said
-    assert "GCE out of resources" in said
+    output = world.up(settings(wait={"until": "ready", "timeout": "15s"}), check=False)
+    assert "RayCluster berth-bob/bob is not ready after 15s" in output
+    assert "GCE out of resources" in output
 
 
 def test_nodes_come_when_there_are_machines(world: World) -> None:
@@ -113,11 +117,11 @@ def test_nodes_come_when_there_are_machines(world: World) -> None:
 
 def test_a_quota_that_is_too_small_is_said_at_once_and_nothing_is_changed(world: World) -> None:
     world.conditions(projects={PROJECT: {"quotas": {"us-central1": {"N2_CPUS": 20}}}})
-    said = world.up(settings(cpu=3), check=False)
+    output = world.up(settings(cpu=3), check=False)
     assert (
         'googleapi: Error 403: Insufficient regional quota to satisfy request: resource "N2_CPUS": request requires '
         "'16.0' and is short '4.0'. project has a quota of '20.0' with '12.0' available."
-    ) in said
+    ) in output
     assert len(world.nodes("cpu")) == 1
     world.up(settings(cpu=2))
     assert len(world.nodes("cpu")) == 2
@@ -127,13 +131,14 @@ def test_a_reservation_that_is_full_or_not_there(world: World) -> None:
     block = {"project": PROJECT, "name": "block", "zone": ZONE, "machineType": "a4-highgpu-8g", "count": 1}
     world.conditions(reservations=[block])
     train = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": {"kind": "reservation", "reservation": "block"}}
-    said = world.up(settings(cpu=2, train=train), check=False)
-    assert "Reservation does not have enough resources for the request" in said
-    assert "required 2 and short of 1 VM count of machine type a4-highgpu-8g" in said
+    output = world.up(settings(cpu=2, train=train), check=False)
+    assert "Reservation does not have enough resources for the request" in output
+    assert "required 2 and short of 1 VM count of machine type a4-highgpu-8g" in output
     train["capacity"] = {"kind": "reservation", "reservation": "other"}
-    said = world.up(settings(cpu=2, train=train), check=False)
+    output = world.up(settings(cpu=2, train=train), check=False)
     assert (
-        f'reservation "projects/{PROJECT}/reservations/other" not found for node pool "train" at zone "{ZONE}"' in said
+        f'reservation "projects/{PROJECT}/reservations/other" not found for node pool "train" at zone "{ZONE}"'
+        in output
     )
     train["capacity"] = {"kind": "reservation", "reservation": "block"}
     world.up(settings(cpu=2, train=train | {"nodes": 1}))
@@ -144,14 +149,14 @@ def test_a_reservation_that_is_full_or_not_there(world: World) -> None:
 def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_later(world: World) -> None:
     render = {"machineType": "g2-standard-24", "nodes": 2}
     world.conditions(stock=stock(1, "g2-standard-24", "on-demand"))
-    said = world.up(settings(cpu=2, render=render), check=False)
-    assert 'NodePool render was created in the error state "RUNNING_WITH_ERROR"' in said
-    assert "the pool is there, but GKE got none or not all of its g2-standard-24" in said
+    output = world.up(settings(cpu=2, render=render), check=False)
+    assert 'NodePool render was created in the error state "RUNNING_WITH_ERROR"' in output
+    assert "the pool is there, but GKE got none or not all of its g2-standard-24" in output
     assert (
-        f"gcloud container node-pools describe render --cluster {STACK} --location {ZONE} --project {PROJECT}" in said
+        f"gcloud container node-pools describe render --cluster {STACK} --location {ZONE} --project {PROJECT}" in output
     )
-    assert f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available" in said
-    names = [each["urn"].rsplit("::", 1)[-1] for each in world.project.resources(STACK) if "id" in each]
+    assert f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available" in output
+    names = [resource["urn"].rsplit("::", 1)[-1] for resource in world.project.resources(STACK) if "id" in resource]
     assert "render" in names
     assert "render has 1 of its 2 nodes" in world.project.run("berth", "status", "-s", STACK, check=False).stdout
     world.conditions()
@@ -163,9 +168,10 @@ def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_lat
 def test_a_pool_that_cannot_grow_keeps_what_it_has(world: World) -> None:
     render = {"machineType": "g2-standard-24", "nodes": 3}
     world.conditions(stock=stock(2, "g2-standard-24", "on-demand"))
-    said = world.up(settings(cpu=2, render=render), check=False)
+    output = world.up(settings(cpu=2, render=render), check=False)
     assert (
-        "Error waiting for updating GKE node pool size: Google Compute Engine: Not all instances running in IGM" in said
+        "Error waiting for updating GKE node pool size: Google Compute Engine: Not all instances running in IGM"
+        in output
     )
     assert len(world.nodes("render")) == 2
     world.conditions()
@@ -180,5 +186,5 @@ def test_nothing_is_left_and_a_cluster_takes_other_stacks_objects_with_it(world:
     world.project.destroy(STACK)
     assert Store(world.project.lab.home.cloud).all() == []
     assert "simulated cloud: 0 resources" in world.project.lab.berth("status").stdout
-    left = {each["metadata"]["name"] for each in world.project.get("namespaces")}
+    left = {namespace["metadata"]["name"] for namespace in world.project.get("namespaces")}
     assert left == {"default", "kube-node-lease", "kube-public", "kube-system"}

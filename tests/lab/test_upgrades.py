@@ -1,9 +1,11 @@
-"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not notice.
+"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not
+notice.
 
-The charts of the version before are the lab's own charts with an older version, and with CRDs that lack what the newer version
-brought. KubeRay 1.6 brought RayClusters' `authOptions.secretName` and `upgradeStrategy`, and the kind RayCronJob
-(https://github.com/ray-project/kuberay, ray-operator/config/crd/bases, v1.5.1 and v1.6.2). `upgradeStrategy` stays in the older
-CRD here: berth writes it, and server-side apply refuses a field that no definition declares.
+The charts of the version before are the lab's own charts with an older version, and with CRDs that
+lack what the newer version brought. KubeRay 1.6 brought RayClusters' `authOptions.secretName` and
+`upgradeStrategy`, and the kind RayCronJob (https://github.com/ray-project/kuberay,
+ray-operator/config/crd/bases, v1.5.1 and v1.6.2). `upgradeStrategy` stays in the older CRD here:
+berth writes it, and server-side apply refuses a field that no definition declares.
 """
 
 from __future__ import annotations
@@ -153,14 +155,20 @@ def serves(project: Project, definition: str) -> bool:
 def daemon_images(project: Project, name: str, namespace: str = "kube-system") -> set[str]:
     """Images of the first containers of a DaemonSet's pods."""
     pods = project.get("pods", "-n", namespace)
-    own = [pod for pod in pods if any(each["name"] == name for each in pod["metadata"].get("ownerReferences", []))]
+    own = [
+        pod
+        for pod in pods
+        if any(reference["name"] == name for reference in pod["metadata"].get("ownerReferences", []))
+    ]
     return {[*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"] for pod in own}
 
 
 def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
-    """Have the head look as an operator of another version made it, with a hash of its own; the real one takes it over.
+    """Have the head look as an operator of another version made it, with a hash of its own; the
+    real one takes it over.
 
-    KubeRay v1.6.2, shouldRecreatePodsForUpgrade in ray-operator/controllers/ray/raycluster_controller.go.
+    KubeRay v1.6.2, shouldRecreatePodsForUpgrade in
+    ray-operator/controllers/ray/raycluster_controller.go.
     """
     selector = ["-n", f"berth-{cluster}", "-l", "ray.io/node-type=head"]
     foreign = [f"{MADE_BY}=v1.5.1", "ray.io/upgrade-strategy-recreate-hash=of-another-version"]
@@ -183,7 +191,9 @@ def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not_know(
     own_lab: Lab, tmp_path: Path
 ) -> None:
-    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields itself, it changes nothing."""
+    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields
+    itself, it changes nothing.
+    """
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -213,7 +223,8 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
 def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", own_lab)
     older = {chart: older_chart(own_lab, tmp_path / "charts", chart) for chart in BEFORE}
-    # KubeRay's from its repository, which the lab plays: its CRDs come by the provider's own rendering.
+    # KubeRay's from its repository, which the lab plays: its CRDs come by the provider's own
+    # rendering.
     newer = {chart: own_lab.home.charts / chart for chart in NOW if chart != "kuberay-operator"}
     project.write(STACK, environment=settings(older, BEFORE, OLD_GIB))
     try:
@@ -227,9 +238,9 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
 
         project.write(STACK, environment=settings(newer, NOW, None))
         preview = project.run("berth", "preview", "-s", STACK, check=False)
-        said = " ".join(preview.stdout.split())
-        assert "the CRDs of KubeRay are brought up to date" in said
-        assert "gIB is written over on every node with RDMA NICs" in said
+        output = " ".join(preview.stdout.split())
+        assert "the CRDs of KubeRay are brought up to date" in output
+        assert "gIB is written over on every node with RDMA NICs" in output
         assert preview.returncode == 3, "what uses gIB would crash"
         assert set(project.preview(STACK)) == {
             *(f"kubernetes:helm.sh/v3:Release::{name}" for name in NOW),
@@ -276,9 +287,9 @@ def test_definitions_that_cannot_be_brought_up_to_date_leave_the_operator_as_it_
         (broken / "crds" / "ray.io_rayjobs.yaml").write_text("kind: Nothing\n")
         project.write("broken", environment=minimal | {"operators": {"kuberay": {"chart": str(broken)}}})
         failed = project.up("broken", check=False)
-        said = " ".join((failed.stdout + failed.stderr).split())
+        output = " ".join((failed.stdout + failed.stderr).split())
         assert failed.returncode != 0
-        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in said
+        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in output
         listed = json.loads(project.run("helm", "list", "-A", "-o", "json").stdout)
         assert [release["chart"] for release in listed] == [f"kuberay-operator-{BEFORE['kuberay-operator']}"]
         shutil.copy2(own_lab.home.charts / "kuberay-operator" / "crds" / "ray.io_rayjobs.yaml", broken / "crds")

@@ -1,4 +1,6 @@
-"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are real and proven, the rest is said."""
+"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are
+real and proven, the rest is said.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -17,42 +19,23 @@ NOT_RUN = {"locked memory", "sums", "transport", "NICs used", "traffic", "algori
 
 
 def environment(lab: Lab) -> Settings:
-    charts = lab.home.charts
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "pairs": {
-                "machineType": "a4-highgpu-8g",
-                "nodes": 2,
-                "rdma": "networks",
-                "gpuAllocation": "dra",
-            },
-            "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"},
-        },
-        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
-        "operators": {
-            "kuberay": {"chart": str(charts / "kuberay-operator")},
-            "gpu": {"chart": str(charts / "gpu-operator")},
-            "dranet": {"chart": str(charts / "dranet")},
-            "gpuDra": {"chart": str(charts / "dra-driver-nvidia-gpu")},
-        },
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
-    }
+    whole = {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "gpuAllocation": "dra"}
+    return environment_settings(
+        lab,
+        {"pairs": whole, "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"}},
+        *("gpu", "dranet", "gpuDra"),
+        sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
+        defaults={"head": HEAD},
+        engineers={"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `reduced`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("verify-fabric") / "project", lab)
-    project.write("reduced", environment=environment(lab))
-    project.up("reduced")
-    yield project
-    project.destroy("reduced")
+    with brought_up(tmp_path_factory.mktemp("verify-fabric"), lab, "reduced", environment(lab)) as project:
+        yield project
 
 
 def verify(fleet: Project, *options: str, stack: str = "reduced") -> tuple[int, dict[str, Any], str]:
@@ -69,7 +52,7 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fleet: Project) -> None:
     before = fleet.versions()
-    code, proof, said = verify(fleet)
+    code, proof, output = verify(fleet)
     found = checks(proof)
     assert code == 0
     assert (proof["cluster"], proof["namespace"]) == ("train", "berth-train")
@@ -88,7 +71,7 @@ def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fle
     assert fleet.get("rayjobs", "-A") == []
     assert fleet.versions() == before
     evidence, report = (
-        fleet.folder / line.removeprefix("written: ") for line in said.splitlines() if "written" in line
+        fleet.folder / line.removeprefix("written: ") for line in output.splitlines() if "written" in line
     )
     assert json.loads(evidence.read_text()) == proof
     assert "each of 8 GPUs has the NIC of its PCIe root" in report.read_text()
@@ -114,7 +97,7 @@ def test_a_cluster_that_claims_nothing_is_caught_with_the_cause(fleet: Project) 
 
 
 def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet: Project) -> None:
-    nodes = [each["metadata"]["name"] for each in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
+    nodes = [node["metadata"]["name"] for node in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
     fleet.run("kubectl", "cordon", *nodes)
     (worker, _) = fleet.workers("train")
     fleet.run("kubectl", "delete", "pod", worker["metadata"]["name"], "-n", "berth-train", "--wait=true")
@@ -133,7 +116,7 @@ def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["-s", "reducd"], "did you mean 'reduced'?"),
         (
@@ -149,10 +132,10 @@ def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet
         (["-s", "unborn"], "stack unborn has not been brought up"),
     ],
 )
-def test_bad_input_says_what_mends_it(fleet: Project, options: list[str], told: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], message: str) -> None:
     fleet.write("unborn", environment=environment(fleet.lab))
     fleet.write("dave", engineer={"environment": "reduced", "worker": {"pool": "pairs", "gpus": 1}})
     refused = fleet.run("berth", "verify", "fabric", *options, check=False)
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr

@@ -1,4 +1,6 @@
-"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller; simulated containers."""
+"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller;
+simulated containers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -21,36 +23,27 @@ OFF = "gke-no-default-nvidia-gpu-device-plugin"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+    return environment_settings(
+        lab,
+        {
             "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
             "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
             "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices"},
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": {"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {}},
-        "clusters": {"train": {"worker": {"pool": "train"}}},
-    }
+        "gpu",
+        sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
+        defaults={"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}},
+        engineers={"bob": {}},
+        clusters={"train": {"worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `proved`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("verify") / "project", lab)
-    project.write("proved", environment=environment(lab))
-    project.up("proved")
-    yield project
-    project.destroy("proved")
+    with brought_up(tmp_path_factory.mktemp("verify"), lab, "proved", environment(lab)) as project:
+        yield project
 
 
 def verify(fleet: Project, *options: str, stack: str = "proved") -> tuple[int, dict[str, Any]]:
@@ -62,12 +55,12 @@ def verify(fleet: Project, *options: str, stack: str = "proved") -> tuple[int, d
 
 
 def checks(proof: dict[str, Any], pool: str) -> dict[str, tuple[str, str]]:
-    (found,) = [each for each in proof["pools"] if each["pool"] == pool]
+    (found,) = [item for item in proof["pools"] if item["pool"] == pool]
     return {check["name"]: (check["verdict"], check["evidence"]) for check in found["checks"]}
 
 
 def namespaces(fleet: Project) -> set[str]:
-    return {each["metadata"]["name"] for each in fleet.get("namespaces")}
+    return {namespace["metadata"]["name"] for namespace in fleet.get("namespaces")}
 
 
 def node_of(fleet: Project, pool: str) -> dict[str, Any]:
@@ -200,14 +193,14 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
 
 
 def test_what_is_kept_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
-    kept = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
+    remaining = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
     (job,) = fleet.get("jobs", "-n", NAMESPACE)
     assert job["status"]["succeeded"] == 1
     assert verify(fleet, "--pool", "dev")[0] == 0
     (after,) = fleet.get("jobs", "-n", NAMESPACE)
     assert after["metadata"]["uid"] == job["metadata"]["uid"]
     # The hint removes it.
-    removals = [line.partition("kubectl ")[2] for line in kept.stderr.splitlines() if "kubectl delete" in line]
+    removals = [line.partition("kubectl ")[2] for line in remaining.stderr.splitlines() if "kubectl delete" in line]
     assert len(removals) == 2
     for command in removals:
         fleet.run("kubectl", *command.split())
@@ -244,7 +237,7 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["-s", "provd"], "did you mean 'proved'?"),
         (["-s", "proved", "--pool", "devv"], "environment proved has no pool 'devv'; did you mean 'dev'?"),
@@ -256,10 +249,10 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
         (["-s", "never-up"], "stack never-up has not been brought up"),
     ],
 )
-def test_bad_input_says_what_mends_it(fleet: Project, options: list[str], told: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], message: str) -> None:
     fleet.write("never-up", environment=environment(fleet.lab))
     refused = fleet.run("berth", "verify", "gpu", *options, check=False)
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr
     assert NAMESPACE not in namespaces(fleet)

@@ -1,4 +1,6 @@
-"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub itself is played."""
+"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub
+itself is played.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, environment_settings, eventually
 
 pytestmark = [
     pytest.mark.lab,
@@ -29,18 +31,8 @@ COMMIT = "c0ffee"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-ci",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-24", "nodes": 2},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "engineers": {"ines": {"workers": 2}},
-        "defaults": {"wait": {"timeout": "2m"}},
-    }
+    pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
+    return environment_settings(lab, pools, project="berth-ci", engineers={"ines": {"workers": 2}})
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,9 @@ class Runner:
         (self.folder / "state.json").write_text(json.dumps(self.github | state))
 
     def step(self, name: str, **expressions: str) -> Done:
-        """Run a step's script; what its environment takes from GitHub's expressions is given by name."""
+        """Run a step's script; what its environment takes from GitHub's expressions is given by
+        name.
+        """
         (script,) = (script for script in workflows.github_scripts() if script.name == name)
         known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"
@@ -105,8 +99,8 @@ class Runner:
         """The steps of job `preview`: what the first one left, and how the job ends."""
         done = self.step("preview: Preview", **expressions)
         assert done.code == 0, done.text
-        told = self.step("preview: Comment")
-        assert told.code == 0, told.text
+        report = self.step("preview: Comment")
+        assert report.code == 0, report.text
         return done, self.step("preview: Verdict", STATUS=done.outputs["status"]).code
 
     def write(self, settings: Settings) -> None:
@@ -227,11 +221,15 @@ def test_up_changes_what_the_settings_say_and_the_summary_says_what(up: Runner, 
     done = up.step("up: Up")
     assert done.code == 0, done.text
     assert "jo" in done.summary
-    services = {each["metadata"]["name"]: each for each in up.project.get("services", "-n", namespace_of("jo"))}
+    services = {
+        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
+    }
     assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
     assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
     assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
-    assert [each["status"]["state"] for each in up.project.get("rayclusters", "-n", namespace_of("jo"))] == ["ready"]
+    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
+        "ready"
+    ]
 
 
 def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> None:
@@ -270,7 +268,7 @@ def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner) -> 
     up.project.run("pulumi", "refresh", "-s", "ci", "--yes", "--skip-preview")
     assert up.step("up: Up").code == 0
     eventually(lambda: up.step("drift: Look for drift").code == 0, "the drift is gone")
-    assert [each["state"] for each in up.github["issues"]] == ["closed"]
+    assert [item["state"] for item in up.github["issues"]] == ["closed"]
 
 
 def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -362,6 +360,6 @@ def test_the_workflows_call_pulumi() -> None:
 
 @pytest.mark.parametrize("arguments", PULUMI, ids=" ".join)
 def test_every_pulumi_command_is_one(lab: Lab, arguments: list[str]) -> None:
-    told = lab.run(["pulumi", arguments[0], "--help"]).stdout
+    output = lab.run(["pulumi", arguments[0], "--help"]).stdout
     for option in (argument for argument in arguments if argument.startswith("-")):
-        assert f"{option} " in told.replace(",", " "), option
+        assert f"{option} " in output.replace(",", " "), option

@@ -1,4 +1,6 @@
-"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no code runs, so that no job ends."""
+"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no
+code runs, so that no job ends.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import yaml
 from berth.components.ray.workloads import CLUSTER_CONFIG
 from berth.lab.devices.ray_serve import NOT_RUN
 from tests.lab.conftest import Lab
-from tests.lab.project import CLONE, Project, Settings, eventually
+from tests.lab.project import CLONE, HEAD, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -28,36 +30,34 @@ SUBMITTED = {"until": "submitted"}
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "gpu": {"machineType": "g2-standard-8", "nodes": 3},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
-        "jobs": {
+        defaults={"head": HEAD},
+        engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
+        jobs={
             "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'", "wait": SUBMITTED},
             "nightly": {
                 "entrypoint": "python -m nightly",
                 "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
                 "workers": 1,
-                # The simulated containers end at once and without a job, after which its cluster would go.
+                # The simulated containers end at once and without a job, after which its cluster
+                # would go.
                 "shutdownAfterJobFinishes": False,
                 "wait": SUBMITTED,
             },
         },
-        "services": {
+        services={
             "chat": {
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
             }
         },
-    }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +72,12 @@ def work(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project
 def clusters(work: Project, namespace: str) -> dict[str, str]:
     """State of each RayCluster of a namespace that is not going away, by its name."""
     found = work.get("rayclusters", "-n", namespace)
-    alive = [each for each in found if "deletionTimestamp" not in each["metadata"]]
-    return {each["metadata"]["name"]: each.get("status", {}).get("state", "") for each in alive}
+    alive = [item for item in found if "deletionTimestamp" not in item["metadata"]]
+    return {item["metadata"]["name"]: item.get("status", {}).get("state", "") for item in alive}
 
 
 def job_names(work: Project, namespace: str) -> list[str]:
-    return [each["metadata"]["name"] for each in work.get("rayjobs", "-n", namespace)]
+    return [job["metadata"]["name"] for job in work.get("rayjobs", "-n", namespace)]
 
 
 def submitters(work: Project, namespace: str) -> list[dict[str, Any]]:
@@ -103,32 +103,34 @@ def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
         eventually(lambda where=namespace: len(submitters(work, where)) == 1, f"a pod that submits in {namespace}")  # type: ignore[misc]
         (pod,) = submitters(work, namespace)
         assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
-    labels = {each["metadata"]["name"]: each["metadata"]["labels"] for each in work.get("namespaces")}
+    labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in work.get("namespaces")}
     assert {labels[name]["pod-security.kubernetes.io/enforce"] for name in NAMESPACES} == {"restricted"}
-    services = [each for each in work.get("services", "-A") if each["metadata"]["namespace"] in NAMESPACES]
-    assert {each["spec"]["type"] for each in services} == {"ClusterIP"}
+    services = [service for service in work.get("services", "-A") if service["metadata"]["namespace"] in NAMESPACES]
+    assert {service["spec"]["type"] for service in services} == {"ClusterIP"}
     for head in work.get("pods", "-n", "berth-chat", "-l", "ray.io/node-type=head"):
         assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["spec"]["containers"][0]["env"]
     assert len(clusters(work, "berth-bob")) == 1, "bob's own, which the job runs on"
 
 
 def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
-    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into each object."""
+    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into
+    each object.
+    """
     work.up(STACK, "--expect-no-changes")
     work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
-    assert {each["metadata"]["generation"] for each in work.get("rayjobs,rayservices", "-A")} == {1}
+    assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
 
 
 def test_status_tells_of_them(work: Project) -> None:
-    told = json.loads(work.run("berth", "status", "-s", STACK, "--json", check=False).stdout)
-    assert {(each["name"], each["namespace"]) for each in told["jobs"]} == {
+    report = json.loads(work.run("berth", "status", "-s", STACK, "--json", check=False).stdout)
+    assert {(job["name"], job["namespace"]) for job in report["jobs"]} == {
         ("look", "berth-bob"),
         ("nightly", "berth-nightly"),
     }
-    (chat,) = told["services"]
+    (chat,) = report["services"]
     assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("ready", 1, 1)
     assert (chat["workersReady"], chat["gpus"], chat["serving"], chat["reasons"]) == (1, 1, 2, [])
-    assert [each["name"] for each in told["berths"]] == ["bob"]
+    assert [berth["name"] for berth in report["berths"]] == ["bob"]
 
 
 def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
@@ -136,8 +138,8 @@ def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
     work.write(STACK, environment=settings(lab, "jobs", "nightly", entrypoint="python -m nightly --again"))
     plan = work.preview(STACK)
     assert {name: step for name, step in plan.items() if "Ray" in name} == {f"{RAY_JOB}::nightly": "replace"}
-    told = work.run("berth", "preview", "-s", STACK, check=False).stdout
-    assert "job nightly runs again, as another RayJob" in " ".join(told.split())
+    output = work.run("berth", "preview", "-s", STACK, check=False).stdout
+    assert "job nightly runs again, as another RayJob" in " ".join(output.split())
     work.up(STACK)
     after = job_names(work, "berth-nightly")
     assert len(after) == 1
@@ -157,7 +159,9 @@ def active(work: Project) -> dict[str, Any]:
 def test_the_operator_finds_the_simulated_application_in_its_own_way(work: Project) -> None:
     """By the API server's proxy to the head's Service; the simulation says that no code was run."""
     (service,) = work.get("rayservices", "-n", "berth-chat")
-    conditions = {each["type"]: (each["status"], each["reason"]) for each in service["status"]["conditions"]}
+    conditions = {
+        condition["type"]: (condition["status"], condition["reason"]) for condition in service["status"]["conditions"]
+    }
     assert conditions["Ready"] == ("True", "NonZeroServeEndpoints")
     application = active(work)["applicationStatuses"]["chat"]
     assert (application["status"], application["message"]) == ("RUNNING", NOT_RUN)
@@ -175,14 +179,14 @@ def test_an_edited_service_moves_to_a_second_cluster(work: Project, lab: Lab) ->
     (after,) = work.get("rayservices", "-n", "berth-chat")
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     marks = [
-        each["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"]["annotations"][CLUSTER_CONFIG]
-        for each in (before, after)
+        item["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"]["annotations"][CLUSTER_CONFIG]
+        for item in (before, after)
     ]
     assert marks[0] != marks[1]
     second = active(work)["rayClusterName"]
     assert second != first, "up has waited until the second one serves"
     eventually(lambda: list(clusters(work, "berth-chat")) == [second], "the first one is gone", seconds=150)
-    quota = {each["metadata"]["name"]: each for each in work.get("resourcequotas", "-n", "berth-chat")}["berth"]
+    quota = {item["metadata"]["name"]: item for item in work.get("resourcequotas", "-n", "berth-chat")}["berth"]
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "2", "room for two"
 
 
@@ -212,7 +216,9 @@ def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab
 def test_nothing_is_left(work: Project) -> None:
     work.destroy(STACK)
     assert work.get("rayjobs,rayservices,rayclusters", "-A") == []
-    assert [each for each in work.get("namespaces") if each["metadata"]["name"].startswith("berth-")] == []
+    assert [
+        namespace for namespace in work.get("namespaces") if namespace["metadata"]["name"].startswith("berth-")
+    ] == []
 
 
 SHIPPED = "stacks/gallery/Pulumi.serve.yaml"
@@ -246,13 +252,15 @@ def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
     assert gpu_nodes(gallery) == []
     for head in gallery.get("pods", "-n", DIFFUSION, "-l", "ray.io/node-type=head"):
         names = {"imagine.py", "diffusion.py", "noise.py"}
-        (volume,) = [each for each in head["spec"]["volumes"] if "downwardAPI" in each]
+        (volume,) = [entry for entry in head["spec"]["volumes"] if "downwardAPI" in entry]
         assert {item["path"] for item in volume["downwardAPI"]["items"]} == names
     gallery.up("serve", "--expect-no-changes")
 
 
 def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
-    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the pool's autoscaler."""
+    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the
+    pool's autoscaler.
+    """
     text = (CLONE / SHIPPED).read_text(encoding="utf-8")
     settings = yaml.safe_load(text)["config"]["berth:environment"]
     service = settings["services"]["stable-diffusion"]

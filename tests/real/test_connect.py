@@ -1,4 +1,6 @@
-"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs that would be lost."""
+"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs
+that would be lost.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.project import started
 from tests.real.conftest import RealNode, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -25,21 +28,11 @@ _ANSWER_SECONDS = 10
 @pytest.fixture
 def connected(real: RealNode, alice: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """`berth connect` as it runs, and what it printed."""
-    with subprocess.Popen(
-        ["berth", "connect", alice, "--json"],
-        cwd=real.project.folder,
-        env=real.lab.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process, _document(process)
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                process.wait(timeout=60)
+    with started(real.project, "berth", "connect", alice, "--json") as process:
+        yield process, _document(process)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
 
 
 def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -51,9 +44,9 @@ def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
     raise AssertionError(process.stderr.read() if process.stderr else "")
 
 
-def ask(told: dict[str, Any], path: str, token: str = "") -> tuple[int, str]:
+def ask(connection: dict[str, Any], path: str, token: str = "") -> tuple[int, str]:
     """Status and text of an answer of the forwarded dashboard; 0 while nothing answers."""
-    request = urllib.request.Request(told["dashboard"] + path)  # noqa: S310 - loopback
+    request = urllib.request.Request(connection["dashboard"] + path)  # noqa: S310 - loopback
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
@@ -68,21 +61,21 @@ def ask(told: dict[str, Any], path: str, token: str = "") -> tuple[int, str]:
 def test_the_dashboard_answers_here_and_at_the_next_head_too(
     real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
 ) -> None:
-    process, told = connected
-    file = Path(told["tokenFile"])
+    process, report = connected
+    file = Path(report["tokenFile"])
     token = file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert ask(told, "/api/version")[0] in {401, 403}
-    status, text = ask(told, "/api/version", token)
+    assert ask(report, "/api/version")[0] in {401, 403}
+    status, text = ask(report, "/api/version", token)
     assert (status, json.loads(text)["ray_version"]) == (200, "2.60.0")
     # Neither of berth nor of kubectl, which others on this machine can see.
     arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
-    assert not any(token.encode() in each for each in arguments)
+    assert not any(token.encode() in argument for argument in arguments)
     head = real.head(alice)
     real.lab.run(["kubectl", "delete", "pod", head, "-n", f"berth-{alice}", "--wait=false"])
 
     def next_answers() -> bool:
-        return bool(real.heads(alice) - {head}) and ask(told, "/api/version", token)[0] == 200
+        return bool(real.heads(alice) - {head}) and ask(report, "/api/version", token)[0] == 200
 
     eventually(next_answers, "the next head answers")
     process.send_signal(signal.SIGINT)
@@ -99,13 +92,13 @@ def test_logs_are_the_pods_own(real: RealNode, alice: str) -> None:
 def test_a_job_that_runs_is_not_lost_unasked(
     real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
 ) -> None:
-    _, told = connected
-    token = Path(told["tokenFile"]).read_text()
+    _, report = connected
+    token = Path(report["tokenFile"]).read_text()
     address = "--address=http://127.0.0.1:8265"
     real.on_head(alice, "ray", "job", "submit", address, "--no-wait", "--submission-id=long", "--", "sleep", "600")
 
     def runs() -> bool:
-        return bool(json.loads(ask(told, "/api/jobs/long", token)[1] or "{}").get("status") == "RUNNING")
+        return bool(json.loads(ask(report, "/api/jobs/long", token)[1] or "{}").get("status") == "RUNNING")
 
     eventually(runs, "the job runs")
     for command in (["suspend", alice], ["destroy", "-s", "alice", "--yes"]):

@@ -1,4 +1,6 @@
-"""The keeper's real pod asks real Ray: a job keeps a berth awake, idleness suspends it, and a wake brings it back."""
+"""The keeper's real pod asks real Ray: a job keeps a berth awake, idleness suspends it, and a wake
+brings it back.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ WORK = "import pathlib, ray, time; ray.init()\nwhile not pathlib.Path('/tmp/enou
 
 
 @pytest.fixture(scope="module")
-def kept(real: RealNode) -> Iterator[RealNode]:
+def idle(real: RealNode) -> Iterator[RealNode]:
     """An engineer's berth with a lifecycle, on an environment with a keeper."""
     real.project.write("env", environment=environment(real.lab) | {"keeper": {"every": "30m"}})
     real.project.up("env")
@@ -66,38 +68,38 @@ def look(real: RealNode, number: int) -> Object:
     eventually(ended, f"{name} has ended")
     log = real.lab.run(["kubectl", "logs", f"job/{name}", "-n", KEEPER]).stdout
     assert real.lab.get("job", name, "-n", KEEPER)["status"].get("succeeded"), log
-    (told,) = [each for each in map(json.loads, log.splitlines()) if each["rayCluster"] == f"berth-{OWNER}/{OWNER}"]
-    assert (told.get("error"), told["unknown"]) == (None, "")
-    return dict(told)
+    (report,) = [line for line in map(json.loads, log.splitlines()) if line["rayCluster"] == f"berth-{OWNER}/{OWNER}"]
+    assert (report.get("error"), report["unknown"]) == (None, "")
+    return dict(report)
 
 
-def test_a_job_keeps_a_berth_awake_and_idleness_suspends_it(kept: RealNode) -> None:
+def test_a_job_keeps_a_berth_awake_and_idleness_suspends_it(idle: RealNode) -> None:
     submit = ["ray", "job", "submit", "--no-wait", "--address=http://127.0.0.1:8265", "--", "python", "-c", WORK]
-    kept.on_head(OWNER, *submit)
-    first = look(kept, 1)
+    idle.on_head(OWNER, *submit)
+    first = look(idle, 1)
     assert first["did"] == ""
     assert "job raysubmit_" in first["running"][0]
 
     def nothing_runs() -> bool:
-        jobs = kept.on_head(OWNER, "ray", "job", "list", "--address=http://127.0.0.1:8265").stdout
+        jobs = idle.on_head(OWNER, "ray", "job", "list", "--address=http://127.0.0.1:8265").stdout
         return "RUNNING" not in jobs and "PENDING" not in jobs
 
-    kept.on_head(OWNER, "touch", "/tmp/enough")  # noqa: S108 - in the pod
+    idle.on_head(OWNER, "touch", "/tmp/enough")  # noqa: S108 - in the pod
     eventually(nothing_runs, "the job has ended")
     looks = iter(range(2, 60))
 
     def suspended() -> bool:
-        told = look(kept, next(looks))
-        return (told["did"], told["suspendedBy"]) == ("suspended", "idle")
+        report = look(idle, next(looks))
+        return (report["did"], report["suspendedBy"]) == ("suspended", "idle")
 
     eventually(suspended, "the keeper has seen it idle for long enough")
     eventually(
-        lambda: kept.project.get("pods", "-n", f"berth-{OWNER}", "-l", f"ray.io/cluster={OWNER}") == [],
+        lambda: idle.project.get("pods", "-n", f"berth-{OWNER}", "-l", f"ray.io/cluster={OWNER}") == [],
         "its pods are gone",
     )
-    told = " ".join(kept.project.run("berth", "status", "-s", OWNER, check=False).stdout.split())
-    assert f"{OWNER} is suspended, as nothing ran on it for {IDLE_SECONDS}s" in told
-    kept.project.run("pulumi", "preview", "-s", OWNER, "--expect-no-changes")
-    kept.project.run("berth", "wake", "--stack", OWNER)
-    assert cluster(kept)["status"]["state"] == "ready"
-    assert look(kept, 60)["did"] == ""
+    output = " ".join(idle.project.run("berth", "status", "-s", OWNER, check=False).stdout.split())
+    assert f"{OWNER} is suspended, as nothing ran on it for {IDLE_SECONDS}s" in output
+    idle.project.run("pulumi", "preview", "-s", OWNER, "--expect-no-changes")
+    idle.project.run("berth", "wake", "--stack", OWNER)
+    assert cluster(idle)["status"]["state"] == "ready"
+    assert look(idle, 60)["did"] == ""

@@ -1,4 +1,5 @@
-"""The limit of locked memory, within which RDMA registers memory: containers take it over from containerd, and IPC_LOCK does not lift it.
+"""The limit of locked memory, within which RDMA registers memory: containers take it over from
+containerd, and IPC_LOCK does not lift it.
 
 docs/decisions.md rests on it, and docs/fabric.md says how to raise it.
 """
@@ -28,7 +29,7 @@ def containerd(real: RealNode) -> Iterator[psutil.Process]:
     """The real node's containerd; its limit is as it was afterwards."""
     started = Supervisor(real.lab.home).running(processes.CONTAINERD)
     assert started is not None
-    process = next(each for each in (started, *started.children(recursive=True)) if each.name() == "containerd")
+    process = next(item for item in (started, *started.children(recursive=True)) if item.name() == "containerd")
     before = process.rlimit(psutil.RLIMIT_MEMLOCK)
     yield process
     process.rlimit(psutil.RLIMIT_MEMLOCK, before)

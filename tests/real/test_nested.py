@@ -1,6 +1,8 @@
-"""Containers inside a Ray pod's container, on a real kubelet and containerd: they see the GPUs of their pod, and nothing else.
+"""Containers inside a Ray pod's container, on a real kubelet and containerd: they see the GPUs of
+their pod, and nothing else.
 
-The pods' image is images/ray-podman, built from its Dockerfile under the name that the gallery's stack has for it.
+The pods' image is images/ray-podman, built from its Dockerfile under the name that the gallery's
+stack has for it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ OWNER = "carol"
 NAMESPACE = f"berth-{OWNER}"
 IMAGE = "localhost/nested:1"
 
-# Ray and its Python are in the image by the time that a worker starts: `container` may pass podman more options, Ray's first look
-# at the image may not, and finds this.
+# Ray and its Python are in the image by the time that a worker starts: `container` may pass podman
+# more options, Ray's first look at the image may not, and finds this.
 LOOK = """#!/bin/busybox sh
 echo /home/ray/anaconda3/lib/python3.11/site-packages/ray/_private/workers/default_worker.py >/shared/worker_path.txt
 """
@@ -99,9 +101,9 @@ def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
 ) -> None:
     nested = nested_image(tmp_path_factory.mktemp("nested"))
     real.project.write(OWNER, engineer=berth(workers=1, image=ray_podman, nestedContainers="cdi-per-pod"))
-    said = real.project.up(OWNER)
-    assert "without either, though not privileged" in said.stdout + said.stderr
-    assert "is not known to have podman" not in said.stdout + said.stderr
+    result = real.project.up(OWNER)
+    assert "without either, though not privileged" in result.stdout + result.stderr
+    assert "is not known to have podman" not in result.stdout + result.stderr
     (worker,) = real.project.workers(OWNER)
     name = worker["metadata"]["name"]
     for pod in (real.head(OWNER), name):
@@ -110,8 +112,8 @@ def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
     assert len(of_pod) == 1
     look = f"podman run --rm --entrypoint /bin/busybox {IMAGE} sh -c 'cd /dev && ls -d nvidia*; id -u'"
     assert inside(real, name, look).split() == [*of_pod, "1000"]
-    told = real.on_head(OWNER, "python", "-c", TASK).stdout
-    assert f'told {{"gpus": ["{of_pod[0]}"], "inside": true, "user": 1000, "cuda": "0"}}' in told
+    output = real.on_head(OWNER, "python", "-c", TASK).stdout
+    assert f'told {{"gpus": ["{of_pod[0]}"], "inside": true, "user": 1000, "cuda": "0"}}' in output
     # The head has none, and neither has a container in it.
     assert inside(real, real.head(OWNER), look.replace("ls -d nvidia*;", "")).split() == ["1000"]
     real.project.destroy(OWNER)

@@ -1,4 +1,6 @@
-"""The real node beside simulated ones: a kubelet that adopted what simulated GKE made, and containers that run."""
+"""The real node beside simulated ones: a kubelet that adopted what simulated GKE made, and
+containers that run.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ def test_what_listens_does_so_for_the_node_alone(real: RealNode) -> None:
     network = address.rsplit(".", 2)[0]
     listeners = real.inside("ss", "-Hltn").split("\n")
     addresses = {line.split()[3].rsplit(":", 1)[0] for line in listeners if line}
-    assert all(each.startswith(("127.", network)) for each in addresses), addresses
+    assert all(item.startswith(("127.", network)) for item in addresses), addresses
 
 
 def test_without_root_it_says_so_in_one_line(real: RealNode) -> None:

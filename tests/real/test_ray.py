@@ -1,4 +1,6 @@
-"""The operator and Ray for real: jobs in both modes, tokens, services, the autoscaler, suspending."""
+"""The operator and Ray for real: jobs in both modes, tokens, services, the autoscaler,
+suspending.
+"""
 
 from __future__ import annotations
 
@@ -80,9 +82,9 @@ def test_a_ray_job_runs_on_each_worker(real: RealNode, alice: str, mode: str) ->
         return status(real, "rayjob", f"berth-{alice}", name).get("jobStatus") in {"SUCCEEDED", "FAILED", "STOPPED"}
 
     eventually(ended, "the job has ended")
-    told = status(real, "rayjob", f"berth-{alice}", name)
-    assert told["jobStatus"] == "SUCCEEDED", told
-    log = real.on_head(alice, "ray", "job", "logs", "--address=http://127.0.0.1:8265", told["jobId"]).stdout
+    report = status(real, "rayjob", f"berth-{alice}", name)
+    assert report["jobStatus"] == "SUCCEEDED", report
+    log = real.on_head(alice, "ray", "job", "logs", "--address=http://127.0.0.1:8265", report["jobId"]).stdout
     assert set(re.findall(r"worker at (\S+)", log)) == worker_addresses(real, alice)
 
 
@@ -90,13 +92,15 @@ def test_the_dashboard_wants_the_token(real: RealNode, alice: str) -> None:
     ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8265/api/version"]
     assert real.on_head(alice, *ask).stdout in {"401", "403"}
     with_token = " ".join(ask[:-1]).replace("%{", "'%{").replace("code}", "code}'")
-    told = real.on_head(alice, "sh", "-c", f'{with_token} -H "Authorization: Bearer $RAY_AUTH_TOKEN" {ask[-1]}').stdout
-    assert told == "200"
+    output = real.on_head(
+        alice, "sh", "-c", f'{with_token} -H "Authorization: Bearer $RAY_AUTH_TOKEN" {ask[-1]}'
+    ).stdout
+    assert output == "200"
 
 
 def test_torch_works_on_the_cpu(real: RealNode, alice: str) -> None:
-    told = real.on_head(alice, "python", "-c", "import torch; print(int((torch.ones(2) + 1).sum()))").stdout
-    assert told.split() == ["4"]
+    output = real.on_head(alice, "python", "-c", "import torch; print(int((torch.ones(2) + 1).sum()))").stdout
+    assert output.split() == ["4"]
 
 
 APP = """
@@ -152,8 +156,8 @@ def test_a_ray_service_serves(real: RealNode, alice: str) -> None:
     real.apply(code, service)
 
     def running() -> bool:
-        told = status(real, "rayservice", namespace, "greet")
-        conditions = {each["type"]: each["status"] for each in told.get("conditions") or []}
+        report = status(real, "rayservice", namespace, "greet")
+        conditions = {condition["type"]: condition["status"] for condition in report.get("conditions") or []}
         return conditions.get("Ready") == "True"
 
     eventually(running, "the service is ready")
@@ -168,8 +172,8 @@ def test_the_autoscaler_brings_workers_for_tasks_and_takes_them_away(real: RealN
     real.project.up("bob")
     assert real.project.workers("bob") == []
     job = ["ray", "job", "submit", "--address=http://127.0.0.1:8265", "--", "python", "-c", LOOK]
-    told = real.on_head("bob", *job).stdout
-    assert re.search(r"worker at \S+", told)
+    output = real.on_head("bob", *job).stdout
+    assert re.search(r"worker at \S+", output)
     eventually(lambda: real.project.workers("bob") == [], "idle workers are gone")
     real.project.destroy("bob")
 

@@ -1,4 +1,6 @@
-"""The gallery's application on containers that run: its code from the pods, a model only while somebody asks, on a worker."""
+"""The gallery's application on containers that run: its code from the pods, a model only while
+somebody asks, on a worker.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ SIZE = 64
 
 
 def service() -> dict[str, Any]:
-    """The shipped service with the toy in the place of Stable Diffusion, as small as Ray can be, and quicker to go."""
+    """The shipped service with the toy in the place of Stable Diffusion, as small as Ray can be,
+    and quicker to go.
+    """
     text = (CLONE / "stacks/gallery/Pulumi.serve.yaml").read_text(encoding="utf-8")
     shape = copy.deepcopy(yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"])
     (application,) = shape["serveConfig"]["applications"]
@@ -69,12 +73,14 @@ def details(env: RealNode) -> dict[str, Any]:
 
 
 def status(env: RealNode) -> dict[str, Any]:
-    (told,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)["services"]
-    return dict(told)
+    (report,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)["services"]
+    return dict(report)
 
 
 def ask(env: RealNode, prompt: str) -> bytes:
-    """The answer to one request: by the Service, from a pod of the namespace; it waits as long as the model takes to come."""
+    """The answer to one request: by the Service, from a pod of the namespace; it waits as long as
+    the model takes to come.
+    """
     address = status(env)["address"].replace(f"{NAMESPACE}:", f"{NAMESPACE}.svc.cluster.local:")
     asked = f"curl -sS --fail --max-time 240 '{address}/imagine?prompt={prompt}&size={SIZE}' | base64 -w0"
     return base64.b64decode(on_head(env, asked))
@@ -104,8 +110,8 @@ def painted(prompt: str) -> bytes:
 def test_the_first_request_wakes_the_model_on_a_worker_that_goes_again(env: RealNode) -> None:
     env.project.write("env", environment=environment(env.lab) | {"services": {NAME: service()}})
     env.project.up("env")
-    told = status(env)
-    assert (told["state"], told["applicationsRunning"], told["serving"]) == ("ready", 1, 1)
+    report = status(env)
+    assert (report["state"], report["applicationsRunning"], report["serving"]) == ("ready", 1, 1)
     assert pods(env, "worker") == [], "nobody has asked yet"
 
     # The answers that the simulated Ray of KWOK's nodes is held to.

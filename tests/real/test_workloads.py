@@ -1,4 +1,6 @@
-"""Jobs and services of an environment, on containers that run: a job to its end, one that fails, an application that answers."""
+"""Jobs and services of an environment, on containers that run: a job to its end, one that fails, an
+application that answers.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def job(entrypoint: str, **more: Any) -> dict[str, Any]:
 
 
 def service(greeting: str, timeout: str) -> dict[str, Any]:
-    """A head alone, on which the application's code is to be: none that a pod could fetch is at hand."""
+    """A head alone, on which the application's code is to be: none that a pod could fetch is at
+    hand.
+    """
     application = {"name": "greet", "import_path": "greeter:build", "args": {"greeting": greeting}}
     return {
         "serveConfig": {"applications": [application]},
@@ -82,34 +86,34 @@ def set_up(env: RealNode, *, check: bool = True, **parts: Any) -> str:
 
 
 def status(env: RealNode, kind: str) -> dict[str, Any]:
-    (told,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)[kind]
-    return dict(told)
+    (report,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)[kind]
+    return dict(report)
 
 
 def test_a_job_runs_once_on_a_cluster_of_its_own(env: RealNode) -> None:
-    made = job(ENTRYPOINT)
-    made["runtimeEnv"]["env_vars"]["PROGRAM"] = base64.b64encode(COUNT).decode()
-    set_up(env, jobs={"count": made})
-    told = status(env, "jobs")
-    assert (told["state"], told["ready"], told["reasons"]) == ("SUCCEEDED", True, [])
+    created = job(ENTRYPOINT)
+    created["runtimeEnv"]["env_vars"]["PROGRAM"] = base64.b64encode(COUNT).decode()
+    set_up(env, jobs={"count": created})
+    report = status(env, "jobs")
+    assert (report["state"], report["ready"], report["reasons"]) == ("SUCCEEDED", True, [])
     log = env.lab.run(
         ["kubectl", "logs", "-n", "berth-count", "-l", "berth/job=count,batch.kubernetes.io/job-name", "--tail=-1"]
     ).stdout
     assert "counted 3" in log
     eventually(lambda: env.project.get("rayclusters", "-n", "berth-count") == [], "its RayCluster is gone")
-    set_up(env, jobs={"count": made})
-    assert status(env, "jobs")["rayJob"] == told["rayJob"], "it has run, and does not run again"
+    set_up(env, jobs={"count": created})
+    assert status(env, "jobs")["rayJob"] == report["rayJob"], "it has run, and does not run again"
 
-    made["entrypoint"] = "python -c 'raise SystemExit(3)'"
-    failed = set_up(env, check=False, jobs={"count": made})
+    created["entrypoint"] = "python -c 'raise SystemExit(3)'"
+    failed = set_up(env, check=False, jobs={"count": created})
     assert "has not succeeded (waited for 5m at most): AppFailed: " in failed
     assert status(env, "jobs")["state"] == "FAILED"
 
 
 def clusters(env: RealNode) -> list[str]:
     """The service's RayClusters that are not going away."""
-    found = [each["metadata"] for each in env.project.get("rayclusters", "-n", "berth-greet")]
-    return sorted(str(each["name"]) for each in found if "deletionTimestamp" not in each)
+    found = [cluster["metadata"] for cluster in env.project.get("rayclusters", "-n", "berth-greet")]
+    return sorted(str(item["name"]) for item in found if "deletionTimestamp" not in item)
 
 
 def heads(env: RealNode) -> dict[str, str]:
@@ -141,28 +145,29 @@ def test_a_service_answers_and_one_that_cannot_says_why(env: RealNode) -> None:
     head = heads(env)[cluster]
     bring_code(env, head)
     set_up(env, services={"greet": service("welcome", "4m")})
-    told = status(env, "services")
-    assert (told["state"], told["applicationsRunning"], told["serving"]) == ("ready", 1, 1)
+    report = status(env, "services")
+    assert (report["state"], report["applicationsRunning"], report["serving"]) == ("ready", 1, 1)
     assert clusters(env) == [cluster], "an edit of serveConfig is taken in place"
-    address = told["address"].replace("berth-greet:", "berth-greet.svc.cluster.local:")
+    address = report["address"].replace("berth-greet:", "berth-greet.svc.cluster.local:")
     ask = ["curl", "-sS", "--retry", "20", "--retry-all-errors", "--max-time", "5", f"{address}/"]
     assert on_head(env, head, *ask) == "welcome"
     services = env.project.get("services", "-n", "berth-greet")
-    assert {each["spec"]["type"] for each in services} == {"ClusterIP"}
+    assert {item["spec"]["type"] for item in services} == {"ClusterIP"}
     env.project.up("env", "--expect-no-changes")
 
     edited = service("welcome", "4m")
     edited["env"]["EDITED"] = "yes"
     with ThreadPoolExecutor() as pool:
         update = pool.submit(set_up, env, services={"greet": edited})
-        # The new head's code has to be there before KubeRay asks Ray Serve for the application, which it does when the head is ready.
+        # The new head's code has to be there before KubeRay asks Ray Serve for the application,
+        # which it does when the head is ready.
         eventually(lambda: len(heads(env)) == 2, "the second cluster's head runs beside the first")
         (second,) = heads(env).keys() - {cluster}
         bring_code(env, heads(env)[second])
         assert on_head(env, head, *ask) == "welcome", "the first one answers meanwhile"
         update.result()
-    told = status(env, "services")
-    assert (told["state"], told["applicationsRunning"]) == ("ready", 1), "up has waited until the second one serves"
+    report = status(env, "services")
+    assert (report["state"], report["applicationsRunning"]) == ("ready", 1), "up has waited until the second one serves"
     eventually(lambda: clusters(env) == [second], "the first cluster is gone")
     head = heads(env)[second]
     assert on_head(env, head, "printenv", "EDITED").strip() == "yes"

@@ -9,9 +9,7 @@ import yaml
 
 from berth.cli.check import check, schema_text
 from berth.components.hardware import versions
-from berth.components.hardware.machines import MACHINES
 from berth.lab.home import CLONE
-from berth.lab.plugins.gcp import machines as simulated
 from berth.stacks import stack_file
 from berth.stacks.load import load
 
@@ -19,15 +17,6 @@ from berth.stacks.load import load
 def test_the_default_kuberay_is_the_one_that_the_lab_runs() -> None:
     module = (CLONE / "lab/tools/kuberay/go.mod").read_text()
     assert re.findall(r"ray-project/kuberay/ray-operator v(\S+)", module) == [versions.KUBERAY]
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_settings_and_simulated_gke_know_the_same_machines(name: str) -> None:
-    mine, theirs = MACHINES[name], simulated.MACHINES[name]
-    assert (mine.vcpus, mine.memory_gib) == (theirs.cpu, theirs.memory_gib)
-    assert (mine.gpus, mine.accelerator) == (theirs.accelerators, theirs.accelerator)
-    assert (mine.local_ssds, mine.rdma) == (theirs.bundled_ssds, theirs.rdma)
-    assert mine.boot_disks[0] in theirs.boot_disks
 
 
 @pytest.mark.parametrize("stack", stack_file.stack_names())

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
-from berth.components.gke.ranges import RDMA_NICS, WIDEST_SERVICES, ranges_of
+from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
+from berth.components.hardware.machines import RDMA_NICS
 
 _NETWORK: Path = ("environment", "network")
 _GIVEN = {

@@ -65,10 +65,10 @@ def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
 
 def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     machine, asked = pool.machine, pool.local_ssds
-    if pool.disk_type and pool.disk_type not in machine.boot_disks:
+    if pool.disk_type and pool.disk_type not in machine.series.boot_disks:
         yield Problem(
             (*path, "diskType"),
-            f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.boot_disks)}",
+            f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.series.boot_disks)}",
         )
     if asked is None:
         return

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from berth.lab.plugins.gcp.machines import LOCAL_SSD_GIB, Machine
+from berth.components.hardware.facts import LOCAL_SSD_GB, Machine
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -70,15 +70,15 @@ def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
         disk_gib: size of the boot disk; it holds ephemeral storage where no Local SSD does.
         ephemeral_ssds: Local SSDs that hold ephemeral storage.
     """
-    physical = int(machine.memory_gib * GIB)
-    return Amounts(machine.cpu * 1000, physical - _kernel(physical), _storage(disk_gib, ephemeral_ssds))
+    physical = machine.memory_gib * GIB
+    return Amounts(machine.vcpus * 1000, physical - _kernel(physical), _storage(disk_gib, ephemeral_ssds))
 
 
 def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     """What is left of `capacity` for pods once GKE has reserved its share."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
-    cpu = machine.allocatable_cpu_millis or whole.cpu_millis - int(_by_rates(whole.cpu_millis, _CPU_RATES))
-    memory = whole.memory - _kube_memory(int(machine.memory_gib * GIB)) - _MEMORY_EVICTION
+    cpu = whole.cpu_millis - int(_by_rates(whole.cpu_millis, _CPU_RATES))
+    memory = whole.memory - _kube_memory(machine.memory_gib * GIB) - _MEMORY_EVICTION
     storage = whole.storage - _kube_storage(disk_gib, ephemeral_ssds) - int(whole.storage * _DISK_EVICTION)
     return Amounts(cpu, memory, max(storage, 0))
 
@@ -109,7 +109,7 @@ def _kube_memory(physical: int) -> int:
 def _storage(disk_gib: int, ephemeral_ssds: int) -> int:
     if ephemeral_ssds:
         measured = next((count for count in _LOCAL_SSD_OVERHEAD_KIB if count >= ephemeral_ssds), 24)
-        return ephemeral_ssds * LOCAL_SSD_GIB * GIB - _LOCAL_SSD_OVERHEAD_KIB[measured] * 1024
+        return ephemeral_ssds * LOCAL_SSD_GB * GIB - _LOCAL_SSD_OVERHEAD_KIB[measured] * 1024
     disk = disk_gib * GIB
     partitions = ceil(0.015635 * disk) + ceil(4.148 * GIB)
     return max(disk - partitions - int(min(100 * MIB, ceil(0.001 * disk))), 0)

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Any
 from berth.lab.plugins.gcp.cluster_rules import check_cluster, check_version
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
-from berth.lab.plugins.gcp.nodes import resize
-from berth.lab.plugins.gcp.pools import Pool, cluster_zones
+from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems, number_of
 from berth.lab.plugins.gcp.store import Record
 from berth.lab.plugins.provider import Kind, ProviderError
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Store
-
-DEFAULT_POOL = "default-pool"
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
@@ -91,32 +88,15 @@ class Cluster(ResourceType):
                 'eval "$(berth lab env --home FOLDER)"'
             )
         check_cluster(cloud, record)
-        with_default_pool = not inputs.get("removeDefaultNodePool")
-        if not inputs.get("nodePools") and int(inputs.get("initialNodeCount") or 0) < 1:
+        if inputs.get("nodePools") or not inputs.get("removeDefaultNodePool"):
+            raise bad_request("the simulated GKE takes node pools as resources of their own: set removeDefaultNodePool")
+        if int(inputs.get("initialNodeCount") or 0) < 1:
             raise bad_request("Cluster.initial_node_count must be greater than zero.")
-        if inputs.get("nodePools"):
-            raise bad_request("the simulated GKE takes node pools as resources of their own: leave nodePools out")
         cloud.say("adopting the lab's control plane")
         endpoint, authority = cloud.fleet.endpoint()
         version = cloud.fleet.version()
         check_version(inputs.get("minMasterVersion"), version)
         record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": version}
-        if with_default_pool:
-            pool = Record(
-                f"{record.id}/nodePools/{DEFAULT_POOL}",
-                {
-                    "name": DEFAULT_POOL,
-                    "project": inputs["project"],
-                    "location": inputs["location"],
-                    "cluster": inputs["name"],
-                    "initialNodeCount": inputs["initialNodeCount"],
-                    "nodeConfig": inputs.get("nodeConfig") or {},
-                },
-                {"created": record.state["created"]},
-            )
-            resize(pool, Pool(pool.inputs).start_sizes(cluster_zones(inputs)))
-            cloud.store.put(pool)
-            cloud.fleet.reconcile(pool)
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
         check_cluster(cloud, record)

@@ -50,7 +50,7 @@ def interfaces(store: Store, pool: Record) -> list[Interface]:
     read = Pool(pool.inputs)
     if read.network_profile:
         project, prefix = int(number_of(pool.project)), f"gke-{pool.id.split('/')[5]}-{pool.name}"
-        nics = read.machine.accelerators
+        nics = read.machine.series.gpu_nics
         return [
             Interface(f"{prefix}-gvnic", project, _MTU, rdma=False),
             *[Interface(f"{prefix}-rdma", project, _RDMA_MTU, rdma=True)] * nics,

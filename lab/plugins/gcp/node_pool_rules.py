@@ -21,9 +21,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.machines import MACHINES
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES, region_of
-from berth.lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES
 from berth.lab.plugins.gcp.references import find_network, find_subnetwork, rdma_zone
 from berth.lab.plugins.gcp.resource import last_part
 from berth.lab.plugins.gcp.versions import older
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 _MAX_PODS_LEAST, _MAX_PODS_MOST = 8, 256
 _POOL_MOST = 1000
 _FLEX_START_SECONDS = 7 * 24 * 3600
-# "Create a custom AI-optimized GKE cluster", "About GPU consumption with flex-start", "Allocate network resources by using
+# "About GPU consumption with flex-start", "Allocate network resources by using
 # GKE managed DRANET": their requirements.
-_OLDEST = {"a4": "1.32.1-gke.1729000"}
 _OLDEST_FLEX_START = "1.32.2-gke.1652000"
 _OLDEST_DRANET = "1.34.1-gke.1829001"
 _DURATION = re.compile(r"([0-9]+)s")
@@ -89,7 +88,7 @@ def _check_version(pool: Pool, cluster: Record) -> None:
     """What only newer clusters have. The lab's is as new as its API server; one that asks for less is held to that."""
     version = str(cluster.inputs.get("minMasterVersion") or cluster.state["version"])
     features = {
-        f"Machine type {pool.machine_name}": _OLDEST.get(pool.machine_name.rsplit("-", 2)[0]),
+        f"Machine type {pool.machine_name}": pool.machine.series.gke_since,
         "Flex-start": _OLDEST_FLEX_START if pool.flex_start else None,
         "An accelerator network profile": _OLDEST_DRANET if pool.network_profile else None,
     }
@@ -105,21 +104,19 @@ def _check_accelerator(pool: Pool) -> None:
     if len(accelerators) > 1:
         raise bad_request("Only one accelerator type is supported for a node pool.")
     if not accelerators:
-        if machine.accelerators:
+        if machine.gpus:
             raise bad_request(
-                f"Machine type {machine.name} requires accelerator {machine.accelerator} with count "
-                f"{machine.accelerators}; none was specified."
+                f"Machine type {machine.name} requires accelerator {machine.gpu.accelerator} with count "
+                f"{machine.gpus}; none was specified."
             )
         return
     wanted, count = str(pool.accelerator.get("type")), int(pool.accelerator.get("count") or 0)
-    if pool.machine_name == DEFAULT_MACHINE:
-        raise bad_request("Cannot use default machine type (e2-medium) with GPUs; choose a different machine type.")
-    if wanted != machine.accelerator:
+    if wanted != machine.gpu.accelerator:
         raise bad_request(f"[{wanted}, {machine.name}] features are not compatible for creating instance.")
-    if count != machine.accelerators:
+    if count != machine.gpus:
         raise bad_request(
             f"Number of accelerators {count} is not supported for machine type {machine.name}: "
-            f"it has {machine.accelerators} of {machine.accelerator}."
+            f"it has {machine.gpus} of {machine.gpu.accelerator}."
         )
     driver = pool.driver_version
     if driver not in {"DEFAULT", "LATEST", "INSTALLATION_DISABLED", "GPU_DRIVER_VERSION_UNSPECIFIED"}:
@@ -128,15 +125,15 @@ def _check_accelerator(pool: Pool) -> None:
 
 def _check_disks(pool: Pool) -> None:
     machine = pool.machine
-    if pool.disk_type not in machine.boot_disks:
+    if pool.disk_type not in machine.series.boot_disks:
         raise bad_request(f"{pool.disk_type} disk type cannot be used by {machine.name} machine type.")
     ephemeral = pool.config.get("ephemeralStorageLocalSsdConfig") or {}
     block = pool.config.get("localNvmeSsdBlockConfig") or {}
     counts = [int(config["localSsdCount"]) for config in (ephemeral, block) if config.get("localSsdCount")]
-    if machine.bundled_ssds and counts and sum(counts) != machine.bundled_ssds:
+    if machine.local_ssds and counts and sum(counts) != machine.local_ssds:
         raise bad_request(
-            f"Machine type {machine.name} has {machine.bundled_ssds} Local SSDs; local_ssd_count must be "
-            f"{machine.bundled_ssds}, got {sum(counts)}."
+            f"Machine type {machine.name} has {machine.local_ssds} Local SSDs; local_ssd_count must be "
+            f"{machine.local_ssds}, got {sum(counts)}."
         )
     if counts and machine.family == "e2":
         raise bad_request(f"Local SSDs are not supported with machine type {machine.name}.")

@@ -98,9 +98,9 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         "topology.kubernetes.io/region": region_of(zone),
         "topology.kubernetes.io/zone": zone,
     }
-    if machine.accelerators:
-        result["cloud.google.com/gke-accelerator"] = machine.accelerator
-        result["cloud.google.com/gke-accelerator-count"] = str(machine.accelerators)
+    if machine.gpus:
+        result["cloud.google.com/gke-accelerator"] = machine.gpu.accelerator
+        result["cloud.google.com/gke-accelerator-count"] = str(machine.gpus)
         if read.driver_version in _DRIVER_LABELS:
             result["cloud.google.com/gke-gpu-driver-version"] = _DRIVER_LABELS[read.driver_version]
         result |= _sharing_labels(read.accelerator)
@@ -155,7 +155,7 @@ def taints(pool: Record) -> list[dict[str, str]]:
     ]
     if read.queued:
         result.append({"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"})
-    if read.machine.accelerators and not any(
+    if read.machine.gpus and not any(
         taint["key"] == GPU_TAINT["key"] and taint["effect"] == GPU_TAINT["effect"] for taint in result
     ):
         result.append(dict(GPU_TAINT))

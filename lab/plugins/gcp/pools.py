@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import MACHINES
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
-from berth.lab.plugins.gcp.machines import DEFAULT_MACHINE, MACHINES, Machine
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record
@@ -71,7 +72,7 @@ class Pool:
     @property
     def machine_name(self) -> str:
         """The machine type asked for."""
-        return str(self.config.get("machineType") or DEFAULT_MACHINE)
+        return str(self.config.get("machineType") or "")
 
     @property
     def machine(self) -> Machine:
@@ -109,7 +110,7 @@ class Pool:
     def disk_type(self) -> str:
         """Type of the boot disk; by default the machine's first."""
         boot = self.config.get("bootDisk") or {}
-        return str(boot.get("diskType") or self.config.get("diskType") or self.machine.boot_disks[0])
+        return str(boot.get("diskType") or self.config.get("diskType") or self.machine.series.boot_disks[0])
 
     @property
     def ephemeral_ssds(self) -> int:
@@ -123,7 +124,7 @@ class Pool:
             return int(ephemeral["localSsdCount"])
         if self.config.get("localNvmeSsdBlockConfig"):
             return 0
-        return self.machine.bundled_ssds
+        return self.machine.local_ssds
 
     @property
     def max_pods(self) -> int:

@@ -23,6 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from berth.components.hardware.quota_names import taken
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.nodes import node_name, sizes_of
@@ -33,20 +34,6 @@ if TYPE_CHECKING:
 
     from berth.lab.plugins.gcp.conditions import Conditions, Reservation
     from berth.lab.plugins.gcp.store import Record
-
-# "GPU quota": the metric is named after the GPU, and not after GKE's name for the accelerator.
-_GPU_METRICS = {
-    "nvidia-b200": "NVIDIA_B200_GPUS",
-    "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
-    "nvidia-h100-80gb": "NVIDIA_H100_GPUS",
-    "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
-    "nvidia-a100-80gb": "NVIDIA_A100_80GB_GPUS",
-    "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
-    "nvidia-l4": "NVIDIA_L4_GPUS",
-}
-# Families without a metric of their own count as `CPUS`.
-_COMMON_CPUS = {"e2", "n1"}
-_PREEMPTIBLE = {"spot", "flex-start"}
 
 _RESERVATION = re.compile(
     r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"
@@ -83,16 +70,9 @@ def capacity_of(pool: Pool) -> str:
 
 
 def metrics(pool: Pool) -> dict[str, int]:
-    """What one node of a pool takes of which quotas."""
-    capacity, machine = capacity_of(pool), pool.machine
-    if capacity == "reservation":
-        return {}
-    prefix = "PREEMPTIBLE_" if capacity in _PREEMPTIBLE else ""
-    cpus = "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
-    found = {f"{prefix}{cpus}": machine.cpu}
-    if machine.accelerators:
-        found[f"{prefix}{_GPU_METRICS[machine.accelerator]}"] = machine.accelerators
-    return found
+    """Return the regional quotas that one node of a pool takes, by metric."""
+    quotas = taken(pool.machine_name, capacity_of(pool))
+    return {str(quota): amount for quota, amount in quotas.items() if not quota.everywhere}
 
 
 def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, more: int) -> None:
@@ -105,25 +85,23 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
         more: by how many nodes.
 
     Raises:
-        GoogleApiError: naming each metric that is short.
+        GoogleApiError: naming the metric that is short.
     """
-    region, taken = _region(pool), _taken(pools, pool)
-    short = []
+    region, used = _region(pool), _taken(pools, pool)
     for metric, each in metrics(Pool(pool.inputs)).items():
         limit = conditions.limit(pool.project, region, metric)
         if limit is None or more < 1:
             continue
-        available = max(limit - taken[metric], 0)
+        available = max(limit - used[metric], 0)
         if each * more > available:
-            short.append(
+            raise GoogleApiError(
+                403,
                 f'Insufficient regional quota to satisfy request: resource "{metric}": request requires '
                 f"'{each * more:.1f}' and is short '{each * more - available:.1f}'. project has a quota of "
                 f"'{limit:.1f}' with '{available:.1f}' available. View and manage quotas at "
-                f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.project}."
+                f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.project}.",
+                "forbidden",
             )
-    if short:
-        text = short[0] if len(short) == 1 else "".join(f"\n\t({n}) {line}" for n, line in enumerate(short, 1))
-        raise GoogleApiError(403, text, "forbidden")
 
 
 def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]) -> None:
@@ -178,11 +156,11 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
     pools = list(pools)
     read = Pool(pool.inputs)
     found = [Room(None)]
-    taken = _taken(pools, pool)
+    used = _taken(pools, pool)
     for metric, each in metrics(read).items():
         limit = conditions.limit(pool.project, region_of(zone), metric)
         if limit is not None:
-            found.append(Room(max(limit - taken[metric], 0) // each, QUOTA))
+            found.append(Room(max(limit - used[metric], 0) // each, QUOTA))
     for reference in _references(read):
         reservation = _reservation(conditions, pool.project, reference, zone)
         if reservation is None:
@@ -266,12 +244,12 @@ def _free(reservation: Reservation, pools: Iterable[Record]) -> int:
 
 def _taken(pools: Iterable[Record], pool: Record) -> Counter[str]:
     """What the project's pools in this region use of each quota."""
-    taken: Counter[str] = Counter()
+    used: Counter[str] = Counter()
     for other in pools:
         if (other.project, _region(other)) == (pool.project, _region(pool)):
             for metric, each in metrics(Pool(other.inputs)).items():
-                taken[metric] += each * sum(sizes_of(other).values())
-    return taken
+                used[metric] += each * sum(sizes_of(other).values())
+    return used
 
 
 def _region(pool: Record) -> str:

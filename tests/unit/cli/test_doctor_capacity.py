@@ -10,16 +10,12 @@ from berth.cli.doctor import machines_in_use, quotas, reservations
 from berth.cli.doctor.google import GoogleError
 from berth.cli.doctor.machines_in_use import Running
 from berth.components.hardware.machines import MACHINES
-from berth.components.hardware.quota_names import GPU_NAMES, Quota, taken, usual
+from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.lab.home import CLONE
 from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
-
-
-def test_every_gpu_has_its_name_in_quotas() -> None:
-    assert {each.accelerator for each in MACHINES.values() if each.gpus} == set(GPU_NAMES)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
                     " up, then: berth wake bob"
                 ),
                 (
-                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove bob, or take its stack down with"
+                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove bob, or destroy its stack with"
                     " pulumi destroy"
                 ),
             ],
@@ -72,7 +72,7 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
         ),
         (
             cluster({"berth/idle": "often"}),
-            ["bob has a lifecycle that can't be read: 'often' is no duration; write for example 90s, 10m, 2h or 7d"],
+            ["bob has a lifecycle that cannot be read: 'often' is no duration; write for example 90s, 10m, 2h or 7d"],
         ),
     ],
 )

@@ -11,7 +11,7 @@ from kubernetes import client
 
 from berth.components.fabric import Claim, claim_of, claim_template
 from berth.components.hardware.names import PCIE_ROOT, ResourceApi
-from berth.components.sharing.settings import SharingProfile, offer_of
+from berth.components.sharing.modes.mig import Mig
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
 
 APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
@@ -25,9 +25,9 @@ def claim(pool: dict[str, Any], **worker: Any) -> Claim | None:
 def mig_claim(instances: int) -> Claim | None:
     """Settings refuse MIG where GPUs are claimed, as GKE does; the driver has it."""
     cluster, pools = complete(CLAIMED, "engineers", {"worker": {"gpus": instances}})
-    profile = SharingProfile(kind="mig", strategy="mixed", profile="1g.23gb")
+    profile = Mig(kind="mig", strategy="mixed", profile="1g.23gb")
     pool = pools["train"]
-    offer = offer_of(pool.settings.machine, profile, by_operator=False)
+    offer = profile.offer(pool.settings.machine, by_operator=False)
     return claim_of(cluster.worker, replace(pool, profile=profile, offer=offer))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.hardware.machines import MACHINES, Machine
+from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import MACHINES
 from berth.stacks.load import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
@@ -38,7 +39,7 @@ def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def accepted(given: dict[str, Any]) -> EnvironmentSettings:
-    settings = load("test", {"environment": over(BASE, given)}, None)
+    settings = load("test", {"environment": over(BASE, given)}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return settings
 
@@ -72,7 +73,7 @@ def test_a_pool_of_each_machine_type_is_accepted_by_each_way_it_is_sold(machine:
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_local_ssds_and_disks_of_each_machine_type_are_accepted(machine: Machine) -> None:
     capacity = machine.series.sold[-1]
-    for disk in machine.boot_disks:
+    for disk in machine.series.boot_disks:
         for count in (machine.local_ssds, *machine.local_ssd_choices):
             pool = {"machineType": machine.name, "nodes": 1, "capacity": capacity, "diskType": disk}
             settings = accepted({"pools": {"more": pool | ({"localSsds": {"count": count}} if count else {})}})

@@ -34,7 +34,7 @@ def problems(values: dict[str, Any]) -> list[str]:
 
 
 def resolved(values: dict[str, Any]) -> Resolved:
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return resolve_environment(settings)
 
@@ -46,32 +46,44 @@ def engineer(**worker: Any) -> dict[str, Any]:
 REFUSED = {
     "too few replicas": (
         environment({"kind": "time-slicing", "replicas": 1}),
-        "environment.sharing.any: replicas is 1; sharing begins at 2, and `kind: none` gives whole GPUs",
+        "environment.sharing.any.replicas: input should be greater than or equal to 2 (given: 1)",
     ),
-    "no replicas": (environment({"kind": "mps"}), "environment.sharing.any: mps needs `replicas`"),
+    "no replicas": (environment({"kind": "mps"}), "environment.sharing.any.replicas: is required"),
     "MPS with MIG": (
         environment({"kind": "mps", "replicas": 2, "profile": "1g.23gb"}),
         "environment.sharing.any: MPS does not work on MIG instances",
     ),
     "time-slicing with MIG": (
         environment({"kind": "time-slicing", "replicas": 2, "strategy": "single"}),
-        "strategy and profile are MIG's; a time-slicing profile has neither",
+        "strategy and profile belong to MIG; a profile of shares has neither",
     ),
     "MIG with replicas": (
         environment(SINGLE_MIG | {"replicas": 2}),
-        "replicas and renameByDefault are time-slicing's and MPS's; a mig profile has neither",
+        "replicas, renameByDefault and failRequestsGreaterThanOne belong to shares; a mig profile has none of them",
     ),
     "MIG without a profile": (
         environment({"kind": "mig", "strategy": "single"}),
-        "mig needs `strategy` (single or mixed) and `profile`, for example 1g.23gb",
+        "environment.sharing.any.profile: is required",
     ),
     "a flag of time-slicing for MPS": (
         environment({"kind": "mps", "replicas": 2, "failRequestsGreaterThanOne": True}),
-        "failRequestsGreaterThanOne is time-slicing's; MPS refuses such requests by itself",
+        "failRequestsGreaterThanOne belongs to time-slicing; MPS always refuses such requests",
     ),
     "MIG on a GPU that has none": (
         environment(SINGLE_MIG, {"machineType": "g2-standard-8"}),
         "environment.pools.dev.sharing: L4 (g2-standard-8) has no MIG; share it by time-slicing or MPS",
+    ),
+    "a mode that berth does not know": (
+        environment({"kind": "mpz", "replicas": 2}),
+        "environment.sharing.any.kind: 'mpz' is not one of 'none', 'time-slicing', 'mps', 'mig'",
+    ),
+    "a profile without a mode": (
+        environment({"replicas": 2}),
+        "environment.sharing.any.kind: is required",
+    ),
+    "replicas of whole GPUs": (
+        environment({"kind": "none", "replicas": 2}),
+        "environment.sharing.any: whole GPUs have no other keys than `kind`",
     ),
     "a MIG profile that the GPU lacks": (
         environment(SINGLE_MIG | {"profile": "1g.10gb"}),
@@ -202,3 +214,8 @@ def test_a_need_of_memory_beyond_the_share_is_warned_of_and_not_refused() -> Non
     assert warning.message.startswith("a worker needs 60Gi of GPU memory, but a share of pool 'dev' (B200) is 45Gi")
     assert "does not isolate memory" in warning.message
     assert resolved(environment(TIME_SLICING, **engineer(gpuMemory="45Gi"))).warnings == []
+
+
+def test_keys_of_other_modes_that_are_switched_off_are_accepted_as_older_versions_wrote_them() -> None:
+    found = resolved(environment(SINGLE_MIG | {"renameByDefault": False, "failRequestsGreaterThanOne": False}))
+    assert found.problems == []

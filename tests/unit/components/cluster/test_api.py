@@ -201,6 +201,13 @@ def test_a_refused_connection_is_an_unreachable_server() -> None:
     assert "object at 0x" not in str(raised.value)
 
 
+def test_a_server_without_tls_is_an_unreachable_server(server: Server) -> None:
+    # urllib3 counts such an error as none of connect, read and status: it must not be tried for ever.
+    api = ClusterApi(kubeconfig(server.port).replace("http://", "https://"))
+    with pytest.raises(UnreachableError):
+        api.get("/version")
+
+
 def test_a_busy_server_is_asked_again(server: Server) -> None:
     server.busy = 1
     assert server.api.create(NAMESPACES, {}) == {}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from berth.lab.plugins.gcp.nodes import POOL_LABEL
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
 from berth.lab.plugins.values import UNKNOWN
@@ -115,7 +114,7 @@ def test_another_machine_type_makes_the_nodes_anew(simulated: Simulated) -> None
 
 def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> None:
     cluster = simulated.cluster(location="us-central1")
-    pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2)
+    pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-8"})
     zones = sorted(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in simulated.fleet.there.values())
     assert zones == sorted(["us-central1-a", "us-central1-b", "us-central1-c"] * 2)
     outputs = simulated.read(POOL, pool).properties
@@ -148,15 +147,6 @@ def test_a_cluster_has_the_shape_of_the_providers(simulated: Simulated) -> None:
     assert outputs["masterAuth"] == {"clusterCaCertificate": "Y2VydGlmaWNhdGU="}
     assert outputs["masterVersion"] == "1.36.3-gke.1000"
     assert outputs["selfLink"] == f"https://container.googleapis.com/v1/{cluster}"
-
-
-def test_a_cluster_that_keeps_its_default_pool_has_its_nodes(simulated: Simulated) -> None:
-    cluster = simulated.cluster(removeDefaultNodePool=False, initialNodeCount=2)
-    assert {node["metadata"]["labels"][POOL_LABEL] for node in simulated.fleet.there.values()} == {"default-pool"}
-    assert len(simulated.fleet.there) == 2
-    simulated.delete(CLUSTER, cluster)
-    assert not simulated.fleet.there
-    assert not simulated.store.list("nodePools")
 
 
 def test_a_refresh_finds_deleted_nodes(simulated: Simulated) -> None:

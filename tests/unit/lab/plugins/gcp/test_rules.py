@@ -36,7 +36,6 @@ FLEX: dict[str, Any] = {"nodeCount": None, "autoscaling": {"totalMinNodeCount": 
             f'Machine type with name "a5-highgpu-8g" does not exist in zone "{ZONE}".',
         ),
         ({"machineType": "n2-standard-8"}, {}, "[nvidia-b200, n2-standard-8] features are not compatible"),
-        ({"machineType": None}, {}, "Cannot use default machine type (e2-medium) with GPUs"),
         ({"guestAccelerators": []}, {}, "requires accelerator nvidia-b200 with count 8"),
         ({"guestAccelerators": [{"type": "nvidia-b200", "count": 4}]}, {}, "accelerators 4 is not supported"),
         ({"diskType": "pd-ssd"}, {}, "pd-ssd disk type cannot be used by a4-highgpu-8g machine type."),

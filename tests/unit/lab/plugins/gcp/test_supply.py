@@ -45,9 +45,9 @@ def stock(available: int, capacity: str = "on-demand", zone: str = ZONE) -> str:
 @pytest.mark.parametrize(
     ("config", "capacity", "taken"),
     [
-        (A4, "on-demand", {"A4_CPUS": 224, "NVIDIA_B200_GPUS": 8}),
-        (A4 | {"spot": True}, "spot", {"PREEMPTIBLE_CPUS": 224, "PREEMPTIBLE_NVIDIA_B200_GPUS": 8}),
-        (A4 | {"flexStart": True}, "flex-start", {"PREEMPTIBLE_CPUS": 224, "PREEMPTIBLE_NVIDIA_B200_GPUS": 8}),
+        (A4, "on-demand", {"NVIDIA_B200_GPUS": 8}),
+        (A4 | {"spot": True}, "spot", {"PREEMPTIBLE_NVIDIA_B200_GPUS": 8}),
+        (A4 | {"flexStart": True}, "flex-start", {"PREEMPTIBLE_NVIDIA_B200_GPUS": 8}),
         (A4 | reserved(), "reservation", {}),
         ({"machineType": "n2-standard-16"}, "on-demand", {"N2_CPUS": 16}),
         ({"machineType": "e2-standard-4"}, "on-demand", {"CPUS": 4}),
@@ -71,16 +71,6 @@ def test_a_quota_that_is_too_small_is_said_at_once(simulated: Simulated) -> None
         f"{PROJECT}., forbidden"
     )
     assert len(simulated.fleet.there) == 1
-
-
-def test_all_quotas_that_are_short_are_named(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    conditions(simulated, quota(NVIDIA_B200_GPUS=0, A4_CPUS=100))
-    with pytest.raises(ProviderError) as refusal:
-        simulated.create(POOL, **pool_inputs(cluster))
-    assert "\n\t(1) Insufficient regional quota" in str(refusal.value)
-    assert "\"A4_CPUS\": request requires '224.0' and is short '124.0'" in str(refusal.value)
-    assert "\"NVIDIA_B200_GPUS\": request requires '8.0' and is short '8.0'" in str(refusal.value)
 
 
 def test_growing_is_refused_by_a_quota_and_leaves_the_pool_as_it_is(simulated: Simulated) -> None:

@@ -1,0 +1,198 @@
+"""Types of the hardware table: sources, GPUs, series of machine types, machine types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+CapacityKind = Literal["on-demand", "reservation", "flex-start", "spot"]
+"""Origin of machines: the settings' `capacity.kind`."""
+
+GpuNetwork = Literal["", "roce", "tcpxo", "tcpx"]
+"""Network between GPUs of several nodes: RDMA over converged Ethernet, GPUDirect-TCPXO, GPUDirect-TCPX, or none of their own."""
+
+LOCAL_SSD_GB = 375
+"""Size of a Local SSD (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
+
+_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Document that states a figure.
+
+    Attributes:
+        page: the document's name.
+        link: its address.
+        doubt: the part that could not be verified; empty where the page was read.
+    """
+
+    page: str
+    link: str
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """Kind of GPU.
+
+    Attributes:
+        accelerator: GKE's name (label cloud.google.com/gke-accelerator); empty for no GPU.
+        product: name for people.
+        quota: name in Google's quotas.
+        memory_gib: memory, as Google states it.
+        driver_name: name that NVIDIA's driver reports.
+        driver_memory_mib: memory that NVIDIA's driver reports.
+        architecture: name of the architecture.
+        compute: compute capability, major and minor.
+        oldest_driver: NVIDIA's oldest driver branch for it, such as 570 for R570.
+        oldest_cuda: the oldest CUDA for it.
+        mig: instances that one GPU holds, by MIG profile; empty without MIG.
+        sources: pages of these figures, by attribute.
+        own_quota: whether it has a quota of its own, in place of a family of the quota for all newer GPUs.
+    """
+
+    accelerator: str
+    product: str
+    quota: str
+    memory_gib: int
+    driver_name: str
+    driver_memory_mib: int
+    architecture: str
+    compute: tuple[int, int]
+    oldest_driver: int
+    oldest_cuda: tuple[int, int]
+    mig: Mapping[str, int]
+    sources: Mapping[str, Source] = field(repr=False)
+    own_quota: bool = False
+
+
+NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
+"""GPU of machine types without GPUs."""
+
+
+@dataclass(frozen=True)
+class NcclProfile:
+    """Settings of NCCL for Google's plugin gIB on a series.
+
+    Attributes:
+        name: value of `nccl.profile`.
+        tuner: file of the tuner's configuration in gIB's folder.
+        source: page of the settings.
+    """
+
+    name: str
+    tuner: str
+    source: Source
+
+
+@dataclass(frozen=True)
+class Series:
+    """Facts that some machine types share: a3-highgpu-1g is of another series than a3-highgpu-8g.
+
+    Attributes:
+        name: name for people.
+        boot_disks: boot disk types; berth's default first.
+        sources: pages of these figures and of its machine types', by attribute.
+        compact: whether compact placement exists.
+        compact_flex_start: whether compact placement exists with flex-start.
+        sold: kinds of capacity that Google sells.
+        gpu_network: technology of the NICs that only the GPUs use.
+        gpu_nics: number of those NICs in a node.
+        gpu_nic_gbps: line rate of one of them in Gbit/s (10**9 bits).
+        other_nics: number of other NICs: the primary one, and a second gVNIC where there is one.
+        nccl: NCCL's settings for gIB; None without gIB.
+        gke_since: the oldest GKE with these machines.
+        gke_driver_since: the oldest GKE whose default driver knows their GPU, where that is a newer one.
+        gke_rdma_since: the oldest GKE with GPUDirect RDMA on them.
+    """
+
+    name: str
+    boot_disks: tuple[str, ...]
+    sources: Mapping[str, Source] = field(repr=False)
+    compact: bool = True
+    compact_flex_start: bool = False
+    sold: tuple[CapacityKind, ...] = ("on-demand", "reservation", "flex-start", "spot")
+    gpu_network: GpuNetwork = ""
+    gpu_nics: int = 0
+    gpu_nic_gbps: int = 0
+    other_nics: int = 1
+    nccl: NcclProfile | None = None
+    gke_since: str = ""
+    gke_driver_since: str = ""
+    gke_rdma_since: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Machine type.
+
+    Attributes:
+        name: name in Compute Engine.
+        series: facts that it shares with others.
+        vcpus: virtual CPUs.
+        memory_gib: memory in GiB.
+        gpus: number of GPUs.
+        gpu: kind of its GPUs.
+        local_ssds: Local SSDs that it always has, 375 GB each.
+        local_ssd_choices: numbers of Local SSDs that it can have instead of none; empty where there is no choice.
+    """
+
+    name: str
+    series: Series
+    vcpus: int
+    memory_gib: int
+    gpus: int = 0
+    gpu: Gpu = NO_GPU
+    local_ssds: int = 0
+    local_ssd_choices: tuple[int, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """First part of the name, such as a4: the value of GKE's label cloud.google.com/machine-family."""
+        return self.name.split("-")[0]
+
+    @property
+    def rdma(self) -> bool:
+        """Whether it has one RDMA NIC (RoCE) for each GPU, which GKE hands to pods by DRANET."""
+        return self.series.gpu_network == "roce"
+
+
+@dataclass(frozen=True)
+class PcieLayout:
+    """Places of GPUs and their NICs on a machine's PCIe buses.
+
+    Attributes:
+        roots: bus numbers of the PCIe roots, in the order of the GPUs.
+        gpus_per_root: GPUs below one root.
+        gpu_offset: bus number of a root's first GPU, from the root's.
+        nic_offset: bus number of a root's first NIC, from the root's.
+        numa_nodes: NUMA nodes, each with the same number of GPUs.
+        source: page of these figures.
+    """
+
+    roots: tuple[int, ...]
+    gpus_per_root: int
+    gpu_offset: int
+    nic_offset: int
+    numa_nodes: int
+    source: Source
+
+
+def mig_memory_gib(profile: str) -> int:
+    """Return the memory in the name of a MIG profile: 23 for `1g.23gb`."""
+    return _mig_parts(profile)[1]
+
+
+def mig_slices(profile: str) -> int:
+    """Return the compute slices in the name of a MIG profile: 3 for `3g.90gb`."""
+    return _mig_parts(profile)[0]
+
+
+def _mig_parts(profile: str) -> tuple[int, int]:
+    match = _PROFILE.fullmatch(profile)
+    if not match:
+        raise ValueError(f"{profile!r} is not a MIG profile; write for example 1g.23gb")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,26 @@
+"""Mode `none`: whole GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from berth.components.sharing.modes.mode import Mode
+
+
+class Whole(Mode):
+    """Whole GPUs."""
+
+    kind: Literal["none"] = "none"
+    """`none`: whole GPUs."""
+
+    shared: ClassVar[bool] = False
+    foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("replicas", "renameByDefault", "failRequestsGreaterThanOne", "strategy", "profile"),
+        "whole GPUs have no other keys than `kind`",
+    )
+
+    @property
+    def unit(self) -> str:
+        """Noun for one advertised device."""
+        return "GPU"

@@ -1,0 +1,75 @@
+"""The hardware table: the source of each figure, and the machines that matter most as their pages describe them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from berth.components.hardware.facts import Gpu, Machine, Series, mig_memory_gib, mig_slices
+from berth.components.hardware.machines import GPUS, MACHINES, RDMA_NICS
+
+# Names and rows of their own have no page among a row's figures.
+NO_FIGURES = {"name", "series", "gpu", "sources", "nccl"}
+SERIES = {series.name: series for series in (machine.series for machine in MACHINES.values())}
+
+
+@pytest.mark.parametrize("series", SERIES.values(), ids=lambda series: series.name)
+def test_every_figure_of_a_series_and_its_machines_has_a_source(series: Series) -> None:
+    figures = {field.name for kind in (Machine, Series) for field in fields(kind)} - NO_FIGURES
+    assert series.sources.keys() == figures
+    assert all(source.page and source.link.startswith("https://") for source in series.sources.values())
+    assert series.nccl is None or series.nccl.source.link.startswith("https://")
+
+
+@pytest.mark.parametrize("gpu", GPUS.values(), ids=lambda gpu: gpu.accelerator)
+def test_every_figure_of_a_gpu_has_a_source(gpu: Gpu) -> None:
+    assert gpu.sources.keys() == {field.name for field in fields(Gpu)} - NO_FIGURES
+    assert all(source.page and source.link.startswith("https://") for source in gpu.sources.values())
+
+
+@pytest.mark.parametrize("gpu", GPUS.values(), ids=lambda gpu: gpu.accelerator)
+def test_mig_profiles_fit_their_gpu(gpu: Gpu) -> None:
+    for profile, count in gpu.mig.items():
+        assert count * mig_slices(profile) <= 7
+        assert count * mig_memory_gib(profile) <= gpu.memory_gib + count
+    assert not gpu.mig or f"7g.{gpu.memory_gib}gb" in gpu.mig
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+def test_figures_agree_with_each_other(machine: Machine) -> None:
+    series = machine.series
+    assert bool(machine.gpus) == bool(machine.gpu.accelerator)
+    assert bool(series.gpu_network) == bool(series.gpu_nics)
+    assert not (machine.local_ssds and machine.local_ssd_choices)
+    assert series.boot_disks
+    assert series.sold
+    if machine.rdma:
+        assert machine.gpus == series.gpu_nics == RDMA_NICS
+
+
+def test_the_a4_as_its_page_describes_it() -> None:
+    a4 = MACHINES["a4-highgpu-8g"]
+    assert (a4.vcpus, a4.memory_gib, a4.gpus, a4.gpu.memory_gib * a4.gpus) == (224, 3968, 8, 1440)
+    assert (a4.local_ssds * 375, a4.series.gpu_nics + a4.series.other_nics) == (12_000, 10)
+    assert (a4.gpu.oldest_driver, a4.gpu.oldest_cuda, a4.series.boot_disks) == (570, (12, 8), ("hyperdisk-balanced",))
+    assert "on-demand" not in a4.series.sold
+
+
+@pytest.mark.parametrize(
+    ("name", "local_ssds", "choices"),
+    [
+        ("n2-standard-2", 0, (1, 2, 4, 8, 16, 24)),
+        ("n2-standard-16", 0, (2, 4, 8, 16, 24)),
+        ("n2-highmem-128", 0, (16, 24)),
+        ("n2d-standard-48", 0, (2, 4, 8, 16, 24)),
+        ("n2d-standard-224", 0, (8, 16, 24)),
+        ("e2-standard-8", 0, ()),
+        ("c3-standard-8", 0, ()),
+        ("a3-highgpu-1g", 2, ()),
+        ("a2-megagpu-16g", 0, (8,)),
+        ("g2-standard-96", 0, (8,)),
+    ],
+)
+def test_local_ssds_by_size(name: str, local_ssds: int, choices: tuple[int, ...]) -> None:
+    assert (MACHINES[name].local_ssds, MACHINES[name].local_ssd_choices) == (local_ssds, choices)
