@@ -17,13 +17,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from berth.components.cluster.api import ClusterApi, ConflictError, NotFoundError
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.devices import gpu_devices, network_devices, operands
 from berth.lab.devices.autoscaler import selected
 from berth.lab.devices.cluster_events import warn
 from berth.lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
 from berth.lab.devices.resource_slices import PATH, changes, resource_slice
 from berth.lab.plugins.gcp.interfaces import interfaces
-from berth.lab.plugins.gcp.nodes import POOL_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.devices import topology
 from berth.lab.devices.gke_device_plugin import gpus
-from berth.lab.plugins.gcp.node_pool import DRANET_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ _CARDS = {
 
 def managed(labels: Mapping[str, str]) -> bool:
     """Whether GKE runs DraNet on a node; the lab leaves its DaemonSet out."""
-    return labels.get(DRANET_LABEL) == "true"
+    return labels.get(MANAGED_DRANET_LABEL) == "true"
 
 
 def devices(name: str, labels: Mapping[str, str], cards: Sequence[Interface]) -> list[dict[str, Any]]:

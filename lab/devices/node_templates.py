@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.devices import claimed
 from berth.lab.devices.advertised import GPU
 from berth.lab.devices.gke_device_plugin import ACCELERATOR, gpus
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, manifest, sizes_of
+from berth.lab.plugins.gcp.nodes import manifest, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

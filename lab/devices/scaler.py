@@ -17,13 +17,14 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.devices import claimed
 from berth.lab.devices.autoscaler import Object, Place, Room, amounts, growth, idle, places, unschedulable
 from berth.lab.devices.claimed import by_name, with_devices
 from berth.lab.devices.node_templates import Published, Templates, stopped
 from berth.lab.devices.scale_events import Grown, ScaleEvents
 from berth.lab.plugins.gcp.conditions import of_cloud
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, expected, resize, sizes_of, taints
+from berth.lab.plugins.gcp.nodes import expected, resize, sizes_of, taints
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.supply import missing_of, room
 

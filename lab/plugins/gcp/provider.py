@@ -13,7 +13,6 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from berth.lab.plugins.gcp import inputs as known_inputs
 from berth.lab.plugins.gcp.access import check_access
 from berth.lab.plugins.gcp.cluster import Cluster
 from berth.lab.plugins.gcp.compute import Firewall, Network, Subnetwork
@@ -95,9 +94,8 @@ class SimulatedGoogleCloud(Provider):
                 inputs[key] = value
                 defaults.append(key)
         inputs[_DEFAULTS] = defaults
-        failures = known_inputs.problems(kind.token, inputs)
-        # A type's own rules rest on the values being of the right types.
-        return CheckResult(inputs, failures or [*field_problems(inputs, kind.facts), *kind.problems(inputs)])
+        # A type's own rules rest on the names and kinds of the values.
+        return CheckResult(inputs, field_problems(inputs, kind.facts) or kind.problems(inputs))
 
     def _default(self, key: str, inputs: Properties) -> object | None:
         if key == "location":
