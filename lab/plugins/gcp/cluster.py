@@ -17,7 +17,7 @@ from berth.lab.plugins.gcp.cluster_rules import check_cluster, check_version
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.pools import cluster_zones
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems, number_of
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Record
 from berth.lab.plugins.provider import ProviderError
 
@@ -49,14 +49,9 @@ class Cluster(ResourceType):
     token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
     title = "Cluster"
     permission = "container.clusters"
+    path = "projects/{project}/locations/{location}/clusters/{name}"
     located = "location"
     computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
-
-    def id(self, inputs: dict[str, Any]) -> str:
-        return f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{inputs['name']}"
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        return location_problems("location", inputs.get("location"))
 
     def create(self, cloud: Cloud, record: Record) -> None:
         inputs = record.inputs

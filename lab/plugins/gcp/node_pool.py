@@ -23,7 +23,7 @@ from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.node_pool_rules import check_pool
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name, location_problems
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name
 from berth.lab.plugins.gcp.store import Record
 from berth.lab.plugins.provider import Kind
 
@@ -44,20 +44,14 @@ class NodePool(ResourceType):
     token = "gcp:container/nodePool:NodePool"  # noqa: S105 (a type token)
     title = "NodePool"
     permission = "container.clusters"
+    path = "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"
     part = True
     located = "location"
     computed = ("instanceGroupUrls", "managedInstanceGroupUrls", "version")
 
     def id(self, inputs: dict[str, Any]) -> str:
         cluster = str(inputs["cluster"])
-        if "/" in cluster:
-            return f"{cluster}/nodePools/{inputs['name']}"
-        return (
-            f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{cluster}/nodePools/{inputs['name']}"
-        )
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        return location_problems("location", inputs.get("location"))
+        return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
