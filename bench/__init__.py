@@ -1,1 +1,3 @@
-"""Measurements, as ratios within one run: what a change costs must not hide behind the machine's mood."""
+"""Measurements, as ratios within one run: what a change costs must not hide behind the machine's
+mood.
+"""

@@ -1,6 +1,8 @@
-"""`make bench`: what an engineer's stack costs, and whether that grows with the number of engineers.
+"""`make bench`: what an engineer's stack costs, and whether that grows with the number of
+engineers.
 
-It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and takes it down again.
+It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and
+takes it down again.
 """
 
 from __future__ import annotations
@@ -14,13 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from tests.lab.conftest import Lab, brought_up
-from tests.lab.project import Project
+from tests.lab.project import Project, Settings, environment_settings
 
 MANY = 100
 ROUNDS = 5
@@ -60,18 +61,15 @@ def update(project: Project, stack: str) -> None:
     project.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview")
 
 
-def environment(lab: Lab, engineers: int) -> dict[str, Any]:
-    return {
-        "project": "berth-bench",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-128", "nodes": 4},
-            "dev": {"machineType": "a4-highgpu-8g", "nodes": 16},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "engineers": {f"eng-{number}": {} for number in range(engineers)},
+def environment(lab: Lab, engineers: int) -> Settings:
+    pools = {
+        "cpu": {"machineType": "n2-standard-128", "nodes": 4},
+        "dev": {"machineType": "a4-highgpu-8g", "nodes": 16},
     }
+    names = [f"eng-{number}" for number in range(engineers)]
+    return environment_settings(
+        lab, pools, project="berth-bench", defaults={"wait": {}}, engineers={name: {} for name in names}
+    )
 
 
 def empty_program(folder: Path, lab: Lab) -> Project:

@@ -3,147 +3,191 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
 from berth.stacks import stack_file
-from berth.stacks.load import KINDS, SettingsError, berth_on, load, located
-from berth.stacks.policies.policy import POLICIES, House, Waiver
-from berth.stacks.policies.settings import house_for_engineers, house_of, judge_engineer, judge_environment
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
-from berth.stacks.stack_file import NAMESPACE, StackFile, StackFileError
+from berth.stacks.load import (
+    KINDS,
+    EngineerBerth,
+    EngineerStack,
+    Environment,
+    SettingsError,
+    load,
+    load_stack,
+    located,
+)
+from berth.stacks.policies.policy import Waiver
+from berth.stacks.policies.registry import POLICIES
+from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.stack_file import NAMESPACE
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What the check of one stack found.
+    """Result of the check of one stack.
 
     Attributes:
         stack: the stack.
-        kind: `environment` or `engineer`, None where that cannot be told.
-        lines: one for each problem, with file and line.
-        warnings: what works, but likely not as it is meant, one line each.
-        policies: names of the policies that it keeps; None where they were not checked.
-        waivers: those that it does not keep, with the reasons.
-        house: what they are applied with; None where they were not checked.
+        kind: `environment` or `engineer`; None where that is unknown.
+        lines: one line for each problem, with file and line.
+        loaded: the stack, loaded; an engineer's stack without its environment was not held to policies.
     """
 
     stack: str
     kind: str | None
-    lines: list[str]
-    warnings: list[str] = field(default_factory=list)
-    policies: list[str] | None = None
-    waivers: list[Waiver] = field(default_factory=list)
-    house: House | None = None
+    lines: list[str] = field(default_factory=list)
+    loaded: Environment | EngineerBerth | EngineerStack | None = None
+
+    @property
+    def judged(self) -> Environment | EngineerBerth | None:
+        """The stack where it was held to policies."""
+        return None if isinstance(self.loaded, EngineerStack) else self.loaded
+
+    @property
+    def warnings(self) -> list[str]:
+        """Settings that work, but probably not as intended, one line each."""
+        return [located(warning, self.judged.file) for warning in self.judged.warnings] if self.judged else []
+
+    @property
+    def policies(self) -> list[str] | None:
+        """Names of the policies that the stack keeps; None where they were not checked."""
+        return self.judged.judgement.held if self.judged else None
+
+    @property
+    def waivers(self) -> list[Waiver]:
+        """Policies that the stack does not keep, with the reasons."""
+        return self.judged.judgement.waivers if self.judged else []
 
     @property
     def summary(self) -> str:
-        """What was checked: `environment, 4 policies kept, 1 waived`."""
+        """Summary of the check: `environment, 4 policies kept, 1 waived`."""
         if self.policies is None:
             return f"{self.kind}, policies not checked: its environment could not be read"
         waived = f", {len(self.waivers)} waived" if self.waivers else ""
         return f"{self.kind}, {len(self.policies)} policies kept{waived}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs, with camelCase keys."""
+        """Return the result for programs, with camelCase keys."""
         return {
             "stack": self.stack,
             "kind": self.kind,
             "problems": self.lines,
             "warnings": self.warnings,
             "policies": self.policies,
-            "waived": [asdict(waiver) for waiver in self.waivers],
+            "waived": [waiver.as_json() for waiver in self.waivers],
         }
 
 
+class Checker:
+    """Checks of stacks, which load each stack once.
+
+    An engineer's stack is checked against the environment's file where there is one here.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any stack."""
+        self._loads: dict[str, Environment | EngineerStack | BadInputError] = {}
+
+    def check(self, stack: str, text: str | None = None) -> Checked:
+        """Check one stack's settings.
+
+        Args:
+            stack: the stack.
+            text: content of its file; None for what is in the file.
+        """
+        kind = None
+        try:
+            file = stack_file.find(stack) if text is None else stack_file.parse(stack_file.stack_path(stack), text)
+            kind = next((kind for kind in KINDS if kind in file.settings), None)
+            loaded = self._load(stack) if text is None else load(stack, file.settings, file)
+            return Checked(stack, kind, loaded=self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded)
+        except SettingsError as error:
+            return Checked(stack, kind, error.lines)
+        except BadInputError as error:
+            return Checked(stack, kind, [str(error)])
+
+    def _load(self, stack: str) -> Environment | EngineerStack:
+        if stack not in self._loads:
+            try:
+                self._loads[stack] = load_stack(stack)
+            except BadInputError as error:
+                self._loads[stack] = error
+        loaded = self._loads[stack]
+        if isinstance(loaded, BadInputError):
+            raise loaded
+        return loaded
+
+    def _berth(self, loaded: EngineerStack) -> EngineerBerth | EngineerStack:
+        """Return the berth on its environment; the stack itself where the environment cannot be read here.
+
+        Raises:
+            SettingsError: the berth does not fit on its environment, or there is no such environment.
+        """
+        environment = loaded.settings.environment
+        if "/" in environment:
+            return loaded  # of another project: only `pulumi preview` can ask its state
+        contract = self._contract(environment)
+        if contract is None:
+            known = did_you_mean(environment, _environments())
+            problem = Problem(("engineer", "environment"), f"there is no environment {environment!r}{known}")
+            raise SettingsError(loaded.stack, [problem], loaded.file)
+        return loaded if isinstance(contract, SettingsError) else loaded.on(contract)
+
+    def _contract(self, environment: str) -> EnvironmentContract | SettingsError | None:
+        """Return what an environment's file says; its own errors, which its own check reports; None without a file."""
+        try:
+            if "environment" not in stack_file.find(environment).settings:
+                return None
+            loaded = self._load(environment)
+        except SettingsError as error:
+            return error
+        except BadInputError:
+            return None
+        return loaded.contract() if isinstance(loaded, Environment) else None
+
+
 def check(stack: str, text: str | None = None) -> Checked:
-    """Check one stack's settings, an engineer's also against the environment's file where that is at hand.
+    """Check one stack's settings.
 
     Args:
         stack: the stack.
-        text: what its file is to have in it; None for what it has.
+        text: content of its file; None for what is in the file.
     """
-    path = stack_file.stack_path(stack)
-    if text is None and not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        return Checked(stack, None, [f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}"])
-    try:
-        file = stack_file.read(path) if text is None else stack_file.parse(path, text)
-    except StackFileError as error:
-        return Checked(stack, None, [str(error)])
-    kind = next((kind for kind in KINDS if kind in file.settings), None)
-    try:
-        settings = load(stack, file.settings, file)
-        if isinstance(settings, EngineerSettings):
-            return _check_engineer(stack, settings, file)
-        resolved = resolve_environment(settings)
-        judged = judge_environment(stack, settings, resolved)
-    except SettingsError as error:
-        return Checked(stack, kind, error.lines)
-    warnings = [located(warning, file) for warning in (*resolved.warnings, *judged.warnings)]
-    house = house_of(stack, settings, resolved.pools)
-    return Checked(stack, kind, [], warnings, judged.held, judged.waivers, house)
+    return Checker().check(stack, text)
 
 
-def _check_engineer(stack: str, settings: EngineerSettings, file: StackFile) -> Checked:
-    kind = "engineer"
-    if "/" in settings.environment:
-        return Checked(stack, kind, [])  # of another project: only `pulumi preview` can ask its state
-    contract = _contract_from_file(settings.environment)
-    if contract is None:
-        known = did_you_mean(settings.environment, _environments())
-        message = f"there is no environment {settings.environment!r}{known}"
-        raise SettingsError(stack, [Problem(("engineer", "environment"), message)], file)
-    if isinstance(contract, SettingsError):
-        return Checked(stack, kind, [])
-    resolved = berth_on(stack, settings, contract, file)
-    judged = judge_engineer(contract, resolved)
-    warnings = [located(warning, file) for warning in resolved.warnings]
-    house = house_for_engineers(contract, resolved.pools)
-    return Checked(stack, kind, [], warnings, judged.held, judged.waivers, house)
-
-
-def _contract_from_file(environment: str) -> EnvironmentContract | SettingsError | None:
-    """The environment as its file describes it; its own errors, which are reported with it; None without a file."""
-    path = stack_file.stack_path(environment)
-    try:
-        file = stack_file.read(path)
-        if "environment" not in file.settings:
-            return None
-        settings = load(environment, file.settings, file)
-    except StackFileError:
-        return None
-    except SettingsError as error:
-        return error
-    if isinstance(settings, EngineerSettings):
-        return None
-    return contract_of(settings, environment, resolve_environment(settings))
+def check_all(stacks: Iterable[str]) -> list[Checked]:
+    """Check several stacks."""
+    checker = Checker()
+    return [checker.check(stack) for stack in stacks]
 
 
 def _environments() -> list[str]:
     names = []
     for name in stack_file.stack_names():
         try:
-            if "environment" in stack_file.read(stack_file.stack_path(name)).settings:
+            if "environment" in stack_file.find(name).settings:
                 names.append(name)
-        except StackFileError:
+        except BadInputError:
             continue
     return names
 
 
 def policies() -> list[dict[str, Any]]:
-    """Every policy that settings are held to, for programs."""
-    return [asdict(policy) for policy in POLICIES.values()]
+    """Return every policy that settings are held to, for programs."""
+    return [policy.as_json() for policy in POLICIES.values()]
 
 
 def policies_table() -> Table:
-    """Every policy that settings are held to, for people."""
+    """Return every policy that settings are held to, for people."""
     table = Table("policy", "asks", "without it", box=box.SIMPLE_HEAD)
     for policy in POLICIES.values():
         table.add_row(policy.name, policy.asks, policy.why)
@@ -151,7 +195,7 @@ def policies_table() -> Table:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a stack's config file, for editors."""
+    """Return the JSON Schema of a stack's config file, for editors."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     for kind, model in KINDS.items():
@@ -178,5 +222,5 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as the file stacks/schema.json has it."""
+    """Return the schema as the file stacks/schema.json has it."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

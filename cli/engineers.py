@@ -27,10 +27,7 @@ from berth.components.plan.effect import counted
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, load
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.load import EngineerStack, Environment, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -223,18 +220,16 @@ def show(stack: str, *, as_json: bool) -> int:
     """Print who has a berth; the exit code.
 
     Raises:
-        BadInputError: it is no environment, or its settings are wrong.
+        BadInputError: it is not an environment, or its settings are wrong.
     """
-    path, text, _ = _environment(stack)
-    file = stack_file.parse(path, text)
     try:
-        settings = load(stack, file.settings, file)
-    except SettingsError as error:
+        loaded = load_stack(stack)
+    except BadInputError as error:
         raise BadInputError(str(error)) from None
-    if not isinstance(settings, EnvironmentSettings):
-        raise BadInputError(f"stack {stack} is no environment")
+    if not isinstance(loaded, Environment):
+        raise BadInputError(f"stack {stack} is not an environment")
     own = {name: of for of in stack_file.stack_names() if (name := _name_on(of, stack))}
-    rows = [_row(each, stack) for each in resolve_environment(settings).berths]
+    rows = [_row(berth, stack) for berth in loaded.resolved.berths]
     rows += [{"name": name, "stack": of, "workers": None, "gpus": None, "pool": None} for name, of in own.items()]
     if as_json:
         print_json(rows)
@@ -275,7 +270,7 @@ def _environment(stack: str) -> tuple[Path, str, dict[str, Any]]:
         raise BadInputError(str(error)) from None
     settings = file.settings.get("environment")
     if not isinstance(settings, dict):
-        raise BadInputError(f"{file.shown_path}: stack {stack} is no environment")
+        raise BadInputError(f"{file.shown_path}: stack {stack} is not an environment")
     return path, text, settings
 
 
@@ -374,11 +369,10 @@ def _standing(berth: Berth, pods: int) -> str:
 
 def _name_on(stack: str, environment: str) -> str | None:
     """Whose berth a stack is, if it is an engineer's own on an environment."""
-    with suppress(stack_file.StackFileError, SettingsError):
-        file = stack_file.read(stack_file.stack_path(stack))
-        settings = load(stack, file.settings, file)
-        if isinstance(settings, EngineerSettings) and settings.environment == environment:
-            return settings.name or stack
+    with suppress(BadInputError):
+        loaded = load_stack(stack)
+        if isinstance(loaded, EngineerStack) and loaded.settings.environment == environment:
+            return loaded.settings.name or stack
     return None
 
 

@@ -19,13 +19,9 @@ from berth.cli.environment import Environment, brought_up
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
-from berth.components.proof.gpu_evidence import Verdict
-from berth.components.proof.gpu_run import GpuRun, PoolProof
+from berth.components.proof import NAMESPACE, RUN_LABEL, GpuRun, PoolProof, Verdict
 from berth.components.sharing import Pool, offered
-from berth.stacks import stack_file
-from berth.stacks.load import berth_on, load
-from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.load import EngineerStack, load_stack
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 VERDICT_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
@@ -130,11 +126,10 @@ def _others(pools: Iterable[Pool]) -> str:
 
 def _pool_of_engineer(stack: str, environment: Environment) -> str:
     """The pool of the workers of an engineer's stack."""
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    if not isinstance(settings, EngineerSettings):
+    loaded = load_stack(stack)
+    if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
-    return berth_on(stack, settings, environment.contract, file).berths[0].worker.pool
+    return loaded.on(environment.contract).berth.settings.worker.pool
 
 
 def _clean_up(run: GpuRun) -> None:

@@ -1,4 +1,4 @@
-"""Writes the lists of docs/lab.md: what each module of the lab answers to, as its docstring says."""
+"""Writer of the lists in docs/lab.md: sources of the lab's modules, from their docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/fleet.svg: `berth status -s lab` of the lab that runs, as rich exports it."""
+"""Writer of docs/fleet.svg: `berth status -s lab` of the lab that runs, as rich exports it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The lab: a real control plane, engine and operator on this machine, with the hardware and the cloud simulated.
+"""Lab: a real control plane, engine and operator on this machine; simulated hardware and cloud.
 
-Belongs here: building the lab's tools, starting and stopping its processes, and everything that is simulated.
-Does not belong here: anything that a real environment needs. `stacks/` and `components/` never import this package.
+Belongs here: building the lab's tools, starting and stopping its processes, and everything that is
+    simulated.
+Does not belong here: anything that a real environment needs. `stacks/` and `components/` never
+    import this package.
 
-Simulates nothing: the modules of this folder build, start, stop and report programs; where one simulates something,
-    it says so.
+Simulates nothing: the modules of this folder build, start, stop and report programs; where one
+    simulates something, it says so.
 """

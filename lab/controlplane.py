@@ -1,12 +1,14 @@
 """Kubernetes control plane of the lab: laid out by kwokctl, run as processes of the lab.
 
-kwokctl knows the certificates and flags with which these components form a cluster. `berth.lab.processes` starts and stops
+kwokctl knows the certificates and flags with which these components form a cluster.
+`berth.lab.processes` starts and stops
 them: kwokctl keeps bare pids, which a later process may have, and kills etcd without a warning.
 
-Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK 0.7.0, built from
-    source (lab/tools) and laid out by kwokctl.
-Answers to (real): KWOK plays the kubelets of simulated nodes: their pods become ready at once, and no container runs
-    (https://kwok.sigs.k8s.io). What a container does or refuses is not seen there.
+Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK
+    0.7.0, built from source (lab/tools) and laid out by kwokctl.
+Answers to (real): KWOK plays the kubelets of simulated nodes: their pods become ready at once, and
+    no container runs (https://kwok.sigs.k8s.io). What a container does or refuses is not seen
+    there.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ FAKE_NODE = "kwok.x-k8s.io/node=fake"
 """Annotation of the nodes that KWOK plays; it leaves all others alone."""
 
 PORTS = range(12000, 32000)
-"""Range of the lab's ports: below the range from which the kernel takes those of outgoing connections."""
+"""Range of the lab's ports: below the range from which the kernel takes those of outgoing
+connections."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,10 @@ COMPONENTS = {
         "the Kubernetes API",
         "https://127.0.0.1:{kubeApiserverPort}/readyz",
         ("kubeApiserverPort",),
-        # The API server computes OpenAPI documents that every Pulumi plugin asks for, and keeps more garbage of them
-        # than it has to. The limit must stay well above what is alive (half a gigabyte with the operators'
-        # definitions): below it the garbage collector never rests and takes a whole core.
+        # The API server computes OpenAPI documents that every Pulumi plugin asks for, and keeps
+        # more garbage of them than it has to. The limit must stay well above what is alive (half a
+        # gigabyte with the operators' definitions): below it the garbage collector never rests and
+        # takes a whole core.
         {"GOMEMLIMIT": "800MiB"},
     ),
     "kube-controller-manager": Component(
@@ -99,7 +103,8 @@ SOCKET_LIMIT = 107
 """Largest number of characters of a Unix socket's path (unix(7))."""
 
 NO_NODE_LEASES = "--node-lease-duration-seconds=0"
-"""KWOK then reports its nodes' health in their status: after a restart it would wait minutes for its own old leases."""
+"""KWOK then reports its nodes' health in their status: after a restart it would wait minutes for
+its own old leases."""
 
 LAYOUT_GRACE = 1.0
 """Seconds for kwokctl's first start to end; only the database's empty files of it are kept."""
@@ -148,7 +153,8 @@ class ControlPlane:
 
 def _free(port: int) -> bool:
     with contextlib.closing(socket.socket()) as candidate:
-        # As for the servers, a listener is an obstacle, a connection that ended a moment ago is not.
+        # As for the servers, a listener is an obstacle, a connection that ended a moment ago is
+        # not.
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             candidate.bind(("127.0.0.1", port))
@@ -158,11 +164,7 @@ def _free(port: int) -> bool:
 
 
 def choose_ports(seed: str) -> dict[str, int]:
-    """Return free loopback ports by name; the same seed gives the same ports where they are free.
-
-    Raises:
-        LabError: hardly any port is free.
-    """
+    """Return free loopback ports by name; one seed gives the same ports where they are free."""
     chooser = random.Random(seed)  # noqa: S311 - spreads labs over ports; nothing secret
     for _ in range(1000):
         first = chooser.randrange(PORTS.start, PORTS.stop - len(PORT_NAMES), 10)
@@ -198,13 +200,16 @@ def _configuration(home: Home) -> dict[str, Any]:
             "kubeSchedulerBinary": program("kube-scheduler"),
             "kwokControllerBinary": program("kwok"),
             "kubectlBinary": program("kubectl"),
-            # Real pods know the API server by its service's address, the first of the default range.
+            # Real pods know the API server by its service's address, the first of the default
+            # range.
             "kubeApiserverCertSANs": ["10.0.0.1"],
         },
         "componentsPatches": [
-            # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be on loopback.
+            # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be
+            # on loopback.
             arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
-            # Addresses of kubelets: a real one is reached by its address, KWOK's by the name `localhost`.
+            # Addresses of kubelets: a real one is reached by its address, KWOK's by the name
+            # `localhost`.
             arguments(
                 "kube-apiserver",
                 kubelet_preferred_address_types="InternalIP,Hostname",
@@ -216,7 +221,8 @@ def _configuration(home: Home) -> dict[str, Any]:
             # After a restart, a lone component does not wait for its own old lease to run out.
             arguments("kube-controller-manager", leader_elect="false"),
             arguments("kube-scheduler", leader_elect="false"),
-            # After the machine slept, nodes must not count as lost: KWOK never makes their pods ready again.
+            # After the machine slept, nodes must not count as lost: KWOK never makes their pods
+            # ready again.
             arguments("kube-controller-manager", override=True, node_monitor_grace_period="8760h"),
             arguments("kwok-controller", override=True, manage_all_nodes="false"),
             arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
@@ -229,11 +235,7 @@ def _egress_file(home: Home) -> Path:
 
 
 def egress(home: Home) -> dict[str, Any]:
-    """Return the API server's configuration of the way to pods and kubelets.
-
-    Raises:
-        LabError: the path of the lab's folder is too long for a socket in it.
-    """
+    """Return the API server's configuration of the way to pods and kubelets."""
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
         raise LabError(
@@ -259,7 +261,7 @@ def _folder(home: Home) -> Path:
 
 
 def load(home: Home) -> ControlPlane | None:
-    """Return the finished layout; None if there is none, or one for another folder or other flags."""
+    """Return the finished layout; None without one for this folder and these flags."""
     folder = _folder(home)
     try:
         layout = json.loads((folder / "layout.json").read_text())
@@ -298,11 +300,7 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
 
 
 def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
-    """Have kwokctl make certificates and flags; an existing database and existing certificates are kept.
-
-    Raises:
-        LabError: kwokctl failed; the text quotes it.
-    """
+    """Have kwokctl make certificates and flags; existing certificates and data stay."""
     supervisor.stop_all()
     _egress_file(home).write_text(yaml.safe_dump(egress(home)))
     folder = _folder(home)
@@ -325,7 +323,8 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
             check=False,
         )
     finally:
-        # kwokctl cannot lay out without starting; an API server that has only begun to start takes its time to end.
+        # kwokctl cannot lay out without starting; an API server that has only begun to start takes
+        # its time to end.
         supervisor.stop_all(grace=LAYOUT_GRACE)
     if result.returncode != 0 or not (folder / "kwok.yaml").is_file():
         raise LabError(

@@ -11,7 +11,7 @@ USAGE = BAD_INPUT
 
 
 class LabError(BerthError):
-    """Failure of the lab that the person at the terminal can fix."""
+    """Failure that the person at the terminal can fix; raised by all that builds or starts."""
 
 
 def quoted(output: str, lines: int = 8) -> str:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from berth.stacks.stack_file import project
+
 ENVIRONMENT_VARIABLE = "BERTH_LAB"
 
 SIGN = "berth-lab"
 """File that marks a folder as a lab's; the lab fills and removes no folder without it."""
 
 CLONE = Path(__file__).resolve().parent.parent
+"""Folder of the source: the clone, or the installed package."""
 
 
 class _Folder(Protocol):
@@ -35,42 +38,34 @@ class Home:
     """Paths of one lab. Nothing is read or created here.
 
     Attributes:
-        root: the lab's folder, by default `.lab` in the clone.
+        root: the lab's folder, by default `.lab` in the Pulumi project.
+        bin: programs that the lab puts first on PATH: links to built tools, plugins, stand-ins.
+        kubeconfig: the administrator's, for the lab's API server (client certificate, loopback).
+        backend: Pulumi's file backend, the state of the lab's stacks.
+        pulumi_home: Pulumi's own folder for this lab: plugins, and no login of the user's.
+        cloud: resources of the simulated Google Cloud, as JSON files.
+        charts: Helm charts of the lab: templates of berth's, definitions of the operator.
+        egress: Unix socket of the lab controller, the API server's way to pods and kubelets.
+        logs: log files, one for each process.
+        run: JSON files with pid and start time, one for each running process.
     """
 
     root: Path
 
     bin = Inside("bin")
-    """Programs that the lab puts first on PATH: links to built tools, plugins, stand-ins."""
-
     kubeconfig = Inside("kubeconfig.yaml")
-    """Administrator's kubeconfig of the lab's API server (client certificate, loopback address)."""
-
     backend = Inside("pulumi")
-    """File backend of Pulumi: the state of the lab's stacks."""
-
     pulumi_home = Inside("pulumi-home")
-    """Pulumi's own folder for this lab: plugins, and no login of the user's."""
-
     cloud = Inside("cloud")
-    """Resources of the simulated Google Cloud, as JSON files."""
-
     charts = Inside("charts")
-    """Helm charts of the lab: templates of berth's, definitions of the operator."""
-
     egress = Inside("egress.sock")
-    """Unix socket through which the API server reaches pods and kubelets; the lab controller listens."""
-
     logs = Inside("logs")
-    """Log files, one for each process."""
-
     run = Inside("run")
-    """JSON files with pid and start time, one for each running process."""
 
     @classmethod
     def current(cls) -> Home:
-        """Return the lab that `BERTH_LAB` names, else the clone's own."""
-        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or CLONE / ".lab"))
+        """Return the lab that `BERTH_LAB` names, else that of the Pulumi project."""
+        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or project() / ".lab"))
 
     @property
     def folder(self) -> Path:

@@ -43,7 +43,8 @@ class Running:
         plane: its control plane.
         plugin: its kubernetes provider plugin.
         started: names of the processes that had to be started.
-        forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's states are gone.
+        forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's
+            states are gone.
     """
 
     plane: ControlPlane
@@ -76,7 +77,8 @@ def _claim(home: Home) -> None:
 
 def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     """Return every process of a lab."""
-    # A digest of the lab's own code: after an update of the clone, a running lab must not go on by the old rules.
+    # A digest of the lab's own code: after an update of the clone, a running lab must not go on by
+    # the old rules.
     code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((CLONE / "lab").rglob("*.py"))))
     variables = environment.complete(home)
 
@@ -105,7 +107,7 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
 
 
 def _identity(home: Home) -> str:
-    """Return what distinguishes this cluster's database from any other: the uid of its first namespace."""
+    """Return the uid of the first namespace, which no other cluster's database has."""
     deadline = time.monotonic() + IDENTITY_SECONDS
     while True:
         try:
@@ -135,11 +137,7 @@ def _database_is_new(home: Home) -> bool:
 
 
 def up(home: Home, progress: Progress) -> Running:
-    """Bring a lab to work, from whatever state it is in; working processes are left alone.
-
-    Raises:
-        LabError: a tool cannot be built, or a process does not start.
-    """
+    """Bring a lab to work, from whatever state it is in; working processes are left alone."""
     _claim(home)
     with _alone(home, progress):
         _claim(home)  # again: a `clean` that held the lock removed it
@@ -201,11 +199,7 @@ def down(home: Home, progress: Progress) -> list[str]:
 
 
 def clean(home: Home, progress: Progress) -> bool:
-    """End every process of a lab and remove its folder; return whether there was one.
-
-    Raises:
-        LabError: the folder is not a lab's.
-    """
+    """End every process of a lab and remove its folder; return whether there was one."""
     if not home.root.exists():
         return False
     if not _is_lab(home):

@@ -40,7 +40,7 @@ class Probe:
 
 
 def listener(port: int) -> int | None:
-    """Return the id of the process that listens on a TCP port, 0 for another user's; None if the port is free."""
+    """Return the id of a TCP port's listener, 0 for another user's; None if the port is free."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port:

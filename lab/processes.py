@@ -1,7 +1,8 @@
-"""Long-running local processes as data: started in the order of their needs, stopped in the reverse order.
+"""Local processes as data: started in the order of their needs, stopped in reverse.
 
-A process belongs to a lab if its record (pid and start time) matches the running process, or if its environment has the
-lab's mark. The mark finds processes that were started but never recorded, and children that outlived their parent.
+A process belongs to a lab if its record (pid and start time) matches the running process, or if its
+environment has the lab's mark. The mark finds processes that were started but never recorded, and
+children that outlived their parent.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ MARK = "BERTH_LAB_PROCESS"
 """Environment variable of every process of a lab: `<lab's folder>:<process name>`."""
 
 START_TIME_TOLERANCE = 2.0
-"""Seconds by which two readings of one process's start time may differ (the clock may be corrected)."""
+"""Seconds by which two readings of one process's start time may differ (the clock may be
+corrected)."""
 
 READY_SECONDS = 180.0
 HEALTHY_SECONDS = 5.0
@@ -70,7 +72,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Record:
-    """Note about a process that was started: pid, start time in seconds since the epoch, needs, version."""
+    """Note about a started process: pid, start in seconds since the epoch, needs, version."""
 
     name: str
     pid: int
@@ -156,7 +158,7 @@ class Supervisor:
         return record.process() if record else None
 
     def strays(self) -> list[psutil.Process]:
-        """Return marked processes that are neither recorded nor children of recorded ones, nor the caller's."""
+        """Return marked processes without a record, of the lab or of a parent; never the caller."""
         known = {process.pid for record in self.records().values() if (process := record.process())}
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         strays = []
@@ -197,11 +199,7 @@ class Supervisor:
         return None
 
     def start(self, processes: Sequence[Process]) -> list[str]:
-        """Start the processes that do not work, in the order of their needs; return their names.
-
-        Raises:
-            LabError: a port is taken, or a process ends or is not ready in time; the text quotes its log.
-        """
+        """Start the processes that do not work, in the order of their needs; return their names."""
         by_name = {process.name: process for process in processes}
         started = []
         for group in start_order({process.name: process.needs for process in processes}):
@@ -281,7 +279,7 @@ class Supervisor:
         return stopped
 
     def stop_all(self, grace: float = STOP_SECONDS) -> list[str]:
-        """End every process of this lab; return the names of those that ran, `unrecorded` for a stray."""
+        """End every process of this lab; return their names, `unrecorded` for a stray."""
         stopped = self.stop(self.records(), grace)
         strays = self.end_strays(grace)
         for path in self.home.run.glob("*.json"):  # unreadable records

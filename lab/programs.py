@@ -1,8 +1,10 @@
-"""Programs, plugins, charts and credentials of a lab, laid out for its processes and for a user's shell.
+"""Programs, plugins, charts and credentials, laid out for a lab's processes and a user's shell.
 
-Answers to (read): gke-gcloud-auth-plugin prints an ExecCredential of client.authentication.k8s.io/v1beta1,
+Answers to (read): gke-gcloud-auth-plugin prints an ExecCredential of
+    client.authentication.k8s.io/v1beta1,
     https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
-Answers to (real): Pulumi's engine, which loads what is laid out here; tests/lab/test_installed_plugin.py.
+Answers to (real): Pulumi's engine, which loads what is laid out here;
+    tests/lab/test_installed_plugin.py.
 """
 
 from __future__ import annotations
@@ -52,9 +54,10 @@ SIMULATED_KUBERNETES = "Stand-in of the lab for Pulumi's kubernetes provider plu
 
 
 def _place(path: Path, target: Path) -> None:
-    """Put a program into `bin` as a link; Pulumi's as files, without a copy where the cache is on the same file system.
+    """Put a program into `bin` as a link, and Pulumi's as files (hard links where possible).
 
-    Pulumi looks for its language host beside its own file, links resolved, and warns of one that it finds elsewhere.
+    Pulumi looks for its language host beside its own file, links resolved, and warns of one that it
+    finds elsewhere.
     """
     linked = not path.name.startswith("pulumi")
 
@@ -90,11 +93,12 @@ def plugin_script(home: Home, module: str, what: str) -> str:
 
 
 def write_plugins(home: Home, kubernetes: Plugin) -> None:
-    """Install the lab's provider plugins where Pulumi looks for them, in the versions that the SDKs ask for.
+    """Install the lab's provider plugins for Pulumi, in the versions that the SDKs ask for.
 
     Args:
         home: the lab.
-        kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real one.
+        kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real
+            one.
     """
     folder = home.pulumi_home / "plugins"
     texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP)}
@@ -132,10 +136,11 @@ def write_bin(home: Home, tools: Toolchain) -> None:
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
-    """Write the administrator's kubeconfig, the same certificate as kubectl's plugins print it, and Google's."""
+    """Write the administrator's kubeconfig, its certificate as an ExecCredential, and Google's."""
     files.write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), 0o600)
     credential = {
-        # The version that Google's plugin answers with; kubectl and helm insist on the one that the kubeconfig names.
+        # The version that Google's plugin answers with; kubectl and helm insist on the one that the
+        # kubeconfig names.
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "kind": "ExecCredential",
         "status": {
@@ -148,7 +153,7 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
 
 
 def write_charts(home: Home, tools: Toolchain) -> None:
-    """Copy the lab's charts of the operators; KubeRay's gets the definitions of the operator that was built."""
+    """Copy the operators' charts; KubeRay's gets the definitions of the built operator."""
     for source in (CLONE / "lab" / "charts").iterdir():
         if not source.is_dir():
             continue
@@ -162,11 +167,7 @@ def write_charts(home: Home, tools: Toolchain) -> None:
 
 
 def kubectl(home: Home, *arguments: str, stdin: str | None = None) -> str:
-    """Run the lab's kubectl as administrator; return its output.
-
-    Raises:
-        LabError: it failed.
-    """
+    """Run the lab's kubectl as administrator; return its output."""
     command = [str(home.bin / "kubectl"), "--kubeconfig", str(home.kubeconfig), *arguments]
     result = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if result.returncode != 0:

@@ -1,4 +1,4 @@
-"""Progress lines for work that takes a while: one line a step, with a running clock on a terminal."""
+"""Progress lines of long work: one line a step, with a running clock on a terminal."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class State:
 
 
 def states(home: Home) -> list[State]:
-    """Return the states of a lab's processes, in the order in which they start; empty without a lab."""
+    """Return the states of a lab's processes in their start order; empty without a lab."""
     plane = controlplane.load(home)
     if plane is None:
         return []

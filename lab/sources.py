@@ -1,9 +1,10 @@
 """Sources of the lab's simulated behaviours, read from the modules that simulate them.
 
-The last paragraph of a module's docstring has one line or more of the form `Answers to (KIND): SOURCE`, or one line
-`Simulates nothing: DESCRIPTION`; a long line goes on in lines that are indented by four spaces. A chart has the same in
-comments at the top of its Chart.yaml. In the `__init__.py` of a folder `Simulates nothing` holds for all modules of that
-folder that have no line. A module without code needs no line.
+The last paragraph of a module's docstring has one line or more of the form `Answers to (KIND):
+SOURCE`, or one line `Simulates nothing: DESCRIPTION`; a long line goes on in lines that are
+indented by four spaces. A chart has the same in comments at the top of its Chart.yaml. In the
+`__init__.py` of a folder `Simulates nothing` holds for all modules of that folder that have no
+line. A module without code needs no line.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def modules(clone: Path = CLONE) -> list[Module]:
 
 
 def believed(folder: str, clone: Path = CLONE) -> Iterator[tuple[str, str]]:
-    """Return sources of kind `believed` in a folder's modules: pairs of the module's path and the source's text."""
+    """Return `believed` sources of a folder: pairs of the module's path and the source's text."""
     for module in modules(clone):
         if module.path.startswith(f"{folder}/"):
             yield from ((module.path, source.text) for source in module.sources if source.kind == "believed")

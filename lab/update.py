@@ -1,4 +1,4 @@
-"""`pulumi up` of the lab's own stacks, as a user would run it, with the remains of a killed one removed first."""
+"""`pulumi up` of the lab's own stacks; the lock of a killed update is removed first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import psutil
 
 from berth.lab import environment
 from berth.lab.errors import LabError
-from berth.lab.home import CLONE
 from berth.lab.lifecycle import stacks
 from berth.stacks import stack_file
 
@@ -26,11 +25,12 @@ STACK = "lab"
 
 
 def _pulumi(home: Home, *arguments: str) -> int:
-    """Run the engine in the clone with the terminal's input and output; return its exit code.
+    """Run the engine in the project with the terminal's input and output; return its exit code.
 
-    Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good order.
+    Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good
+    order.
     """
-    process = subprocess.Popen(["pulumi", *arguments], cwd=CLONE, env=environment.complete(home))
+    process = subprocess.Popen(["pulumi", *arguments], cwd=stack_file.project(), env=environment.complete(home))
     interruption: KeyboardInterrupt | None = None
     while process.returncode is None:
         try:
@@ -54,7 +54,7 @@ def _dead_locks(home: Home, stack: str) -> list[Path]:
 
 
 def _engineers() -> list[str]:
-    """Return shipped stacks of engineers with a berth on the lab: created empty, so that `pulumi up -s alice` works."""
+    """Return shipped stacks of the lab's engineers, created empty for `pulumi up -s alice`."""
     found = []
     for name in stack_file.stack_names():
         with contextlib.suppress(stack_file.StackFileError):
@@ -72,9 +72,6 @@ def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool)
         progress: prints remarks.
         stack: the stack; created where it is missing.
         refresh: whether the state is first compared with the cluster.
-
-    Raises:
-        LabError: the update failed; the engine has printed why.
     """
     needed = {stack, *(_engineers() if stack == STACK else ())}
     for name in sorted(needed - set(stacks(home))):

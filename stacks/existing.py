@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 import yaml
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
@@ -26,11 +27,11 @@ _FILES = {
 }
 
 
-class KubeconfigError(Exception):
-    """A kubeconfig is missing, or is not what it should be; the text says in which way and what mends it.
+class KubeconfigError(BadInputError):
+    """A kubeconfig that is missing or cannot be used.
 
     Attributes:
-        key: the setting that is wrong: `kubeconfig` or `context`.
+        key: setting that is wrong: `kubeconfig` or `context`.
     """
 
     def __init__(self, text: str, key: str = "kubeconfig") -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import pulumi
 import pulumi_gcp
@@ -27,15 +28,20 @@ from berth.stacks.settings.environment import EnvironmentSettings
 
 
 async def google(
-    name: str, settings: EnvironmentSettings, pools: Pools, occupants: Mapping[str, Sequence[str]]
+    name: str,
+    settings: EnvironmentSettings,
+    pools: Pools,
+    occupants: Mapping[str, Sequence[str]],
+    arguments: Mapping[str, Any] | None = None,
 ) -> Platform:
-    """Make the cluster with all that it is made of.
+    """Register the cluster with its networks and node pools.
 
     Args:
         name: the cluster's name.
         settings: checked settings.
         pools: the pools with what they offer.
         occupants: names of the berths and clusters whose workers are on a pool, by the pool's name.
+        arguments: arguments of the cluster, where they are derived from the settings already.
 
     Raises:
         RunError: the release channel gave a version that is too old for what the settings ask.
@@ -50,7 +56,7 @@ async def google(
         ),
         on_google,
     )
-    cluster = Cluster(name, ClusterInputs(settings, network), on_google)
+    cluster = Cluster(name, ClusterInputs(settings, network, arguments), on_google)
     await _check_version(settings, cluster)
     node_pools = [
         NodePool(

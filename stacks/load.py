@@ -1,35 +1,51 @@
-"""From a stack's config to checked settings: the one way, for `pulumi up` and for `berth check`."""
+"""Load of a stack: from its config to settings that are checked, resolved and judged, once for everyone who reads them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
+from berth.components.berth_manifests import BerthInputs, built
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
-from berth.stacks import service_code
-from berth.stacks.policies.settings import judge_engineer, judge_environment
+from berth.components.gke import cluster_arguments
+from berth.components.hardware.names import ResourceApi
+from berth.components.isolation.settings import IsolationSettings
+from berth.stacks import service_code, stack_file
+from berth.stacks.policies.settings import Judgement, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.names import name_problems
-from berth.stacks.settings.resolve import EnvironmentContract, Resolved, resolve_engineer, resolve_environment
+from berth.stacks.settings.resolve import (
+    EnvironmentContract,
+    Resolved,
+    contract_of,
+    resolve_engineer,
+    resolve_environment,
+)
 from berth.stacks.stack_file import NAMESPACE, StackFile
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,
     "engineer": EngineerSettings,
 }
-"""The kinds of stack, by the key under which their settings stand."""
+"""Kinds of stack, by the key under which their settings stand."""
 
 
 class SettingsError(BadInputError):
-    """Settings are wrong. The text has one line for each problem, with its file and line where there is a file."""
+    """Settings with problems.
 
-    def __init__(self, stack: str, problems: list[Problem], file: StackFile | None) -> None:
+    Attributes:
+        problems: the problems, in the order of their lines.
+        lines: one line for each problem, with file and line where there is a file.
+    """
+
+    def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
         self.lines = [located(problem, file) for problem in self.problems]
@@ -38,7 +54,7 @@ class SettingsError(BadInputError):
 
 
 def located(problem: Problem, file: StackFile | None) -> str:
-    """A problem as a line: file and line where there is a file, where in the settings, what."""
+    """Return a problem as a line: file and line where there is a file, the setting, what is wrong."""
     place = ""
     if file is not None:
         line = file.line(problem.path)
@@ -46,16 +62,133 @@ def located(problem: Problem, file: StackFile | None) -> str:
     return f"{place}{problem.where}: {problem.message}" if problem.where else f"{place}{problem.message}"
 
 
-def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> EnvironmentSettings | EngineerSettings:
-    """Check what can be checked without any other stack.
+@dataclass(frozen=True)
+class Environment:
+    """An environment: its settings, and everything that is derived from them before the engine runs.
+
+    Attributes:
+        stack: the stack's name, which is the environment's.
+        settings: the settings as written.
+        file: file of the settings, for lines in errors.
+        resolved: complete settings of its RayClusters, jobs and services.
+        berths: inputs of everything that has a RayCluster, with the manifests.
+        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
+        judgement: judgement of the policies.
+    """
+
+    kind: ClassVar = "environment"
+    stack: str
+    settings: EnvironmentSettings
+    file: StackFile | None
+    resolved: Resolved
+    berths: Sequence[BerthInputs]
+    cluster_arguments: Mapping[str, Any] | None
+    judgement: Judgement
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """Settings that work, but probably not as intended."""
+        return [*self.resolved.warnings, *self.judgement.warnings]
+
+    def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
+        """Return what the environment's stack tells engineers' stacks."""
+        return contract_of(self.settings, self.stack, self.resolved, resource_api)
+
+
+@dataclass(frozen=True)
+class EngineerBerth:
+    """An engineer's berth on its environment.
+
+    Attributes:
+        stack: the stack's name.
+        file: file of the settings, for lines in errors.
+        contract: what the environment's stack says about the environment.
+        resolved: complete settings of the berth's RayCluster.
+        berth: inputs of the berth, with the manifests.
+        judgement: judgement of the environment's policies.
+    """
+
+    kind: ClassVar = "engineer"
+    stack: str
+    file: StackFile | None
+    contract: EnvironmentContract
+    resolved: Resolved
+    berth: BerthInputs
+    judgement: Judgement
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """Settings that work, but probably not as intended."""
+        return [*self.resolved.warnings, *self.judgement.warnings]
+
+
+@dataclass(frozen=True)
+class EngineerStack:
+    """An engineer's own stack, before its environment is known.
+
+    Attributes:
+        stack: the stack's name.
+        settings: the settings as written.
+        file: file of the settings, for lines in errors.
+    """
+
+    kind: ClassVar = "engineer"
+    stack: str
+    settings: EngineerSettings
+    file: StackFile | None
+
+    def on(self, contract: EnvironmentContract) -> EngineerBerth:
+        """Return the berth on its environment.
+
+        Raises:
+            SettingsError: the berth doesn't fit there, or breaks a policy that holds there.
+        """
+        resolved = resolve_engineer(self.settings, self.stack, contract)
+        problems, judgement = resolved.problems, Judgement()
+        berths = [
+            built(
+                BerthInputs(
+                    settings,
+                    resolved.pools,
+                    environment=contract.name,
+                    stack=self.stack,
+                    kind="engineer",
+                    resource_api=contract.resource_api,
+                    isolation=contract.isolation or IsolationSettings(),
+                    kuberay=contract.kuberay,
+                )
+            )
+            for settings in resolved.berths
+        ]
+        for berth in berths:
+            judgement = judge_engineer(contract, resolved.pools, berth)
+            problems = [*problems, *judgement.problems]
+        if problems:
+            raise SettingsError(self.stack, problems, self.file)
+        return EngineerBerth(self.stack, self.file, contract, resolved, berths[0], judgement)
+
+
+def load_stack(stack: str) -> Environment | EngineerStack:
+    """Load a stack by its file.
+
+    Raises:
+        StackFileError: there is no such stack, or its file cannot be read.
+        SettingsError: the settings have problems.
+    """
+    file = stack_file.find(stack)
+    return load(stack, file.settings, file)
+
+
+def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Environment | EngineerStack:
+    """Load a stack: check everything that can be checked without any other stack.
 
     Args:
         stack: the stack's name.
         values: settings by key in the `berth:` namespace.
-        file: where they were written, for lines in errors.
+        file: file of the settings, for lines in errors.
 
     Raises:
-        SettingsError: with every problem at once.
+        SettingsError: the settings have problems; the error has all of them.
     """
     kinds = [kind for kind in KINDS if kind in values]
     problems = [
@@ -64,15 +197,10 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         if key not in KINDS
     ]
     if len(kinds) != 1:
-        both = "both" if kinds else "neither"
-        rule = (
-            f"sets {both} {NAMESPACE}:environment and {NAMESPACE}:engineer"
-            if kinds
-            else (f"sets neither {NAMESPACE}:environment nor {NAMESPACE}:engineer")
-        )
-        problems.append(Problem((), f"the stack {rule}; it must set one of them"))
-        raise SettingsError(stack, problems, file)
-    kind = kinds[0]
+        both, joint = ("both", "and") if kinds else ("neither", "nor")
+        rule = f"the stack sets {both} {NAMESPACE}:environment {joint} {NAMESPACE}:engineer; it must set one of them"
+        raise SettingsError(stack, [*problems, Problem((), rule)], file)
+    (kind,) = kinds
     value = values[kind]
     try:
         settings = KINDS[kind].model_validate({} if value is None else value, by_alias=True, by_name=False)
@@ -81,30 +209,57 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
         raise SettingsError(stack, problems, file) from None
+    problems += name_problems(stack, settings)
+    loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
-        problems += _problems_across(stack, settings)
+        loaded, across = _environment(stack, settings, file)
+        problems += across
     else:
-        problems += name_problems(stack, settings)
+        loaded = EngineerStack(stack, settings, file)
     if problems:
         raise SettingsError(stack, problems, file)
-    return settings
+    return loaded
 
 
-def _problems_across(
-    stack: str, settings: EnvironmentSettings, unknown_pools: frozenset[str] = frozenset()
-) -> list[Problem]:
-    """What is wrong across an environment's settings, and what is against a policy."""
+def _environment(
+    stack: str, settings: EnvironmentSettings, file: StackFile | None, unknown_pools: frozenset[str] = frozenset()
+) -> tuple[Environment, list[Problem]]:
+    """Return an environment with the problems across its settings, breaches of policies among them."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    return [
-        *name_problems(stack, settings),
-        *resolved.problems,
-        *service_code.problems(settings),
-        *judge_environment(stack, settings, resolved).problems,
+    code, problems = service_code.read_all(settings)
+    problems = [*resolved.problems, *problems]
+    # Only what is right is built with its code: a malformed application could not take it.
+    wrong = {problem.path[:3] for problem in problems}
+    resolved.services = [
+        service.model_copy(update={"files": code.get(service.name, {})})
+        if ("environment", "services", service.name) not in wrong
+        else service
+        for service in resolved.services
     ]
+    berths = [
+        built(
+            BerthInputs(
+                cluster,
+                resolved.pools,
+                environment=stack,
+                stack=stack,
+                kind=kind,
+                isolation=settings.isolation,
+                kuberay=settings.operators.kuberay,
+                workload=workload,
+                jobs=[job for job in resolved.jobs if job.cluster.name == cluster.name and not job.own_cluster],
+            )
+        )
+        for kind, cluster, workload in resolved.owners()
+    ]
+    arguments = None if settings.cluster.existing else cluster_arguments(settings)
+    judgement = judge_environment(stack, settings, resolved.pools, berths, arguments)
+    environment = Environment(stack, settings, file, resolved, berths, arguments, judgement)
+    return environment, [*problems, *judgement.problems]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
-    """What is wrong across an environment's settings that are valid by themselves, so that all problems come at once."""
+    """Return problems across the settings of an environment that are valid by themselves, so that all come at once."""
     if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
         return []
     known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
@@ -116,14 +271,18 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         try:
             settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
-            # Without its broken part an entry may lack what it needs: then the entry goes.
+            # Without its broken part an entry may lack a required one: then the entry goes.
             broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(value["pools"]) - frozenset(settings.pools)
-        # What was taken out for being wrong is not missed too, and nothing is concluded from its absence.
-        said = {problem.path for problem in found}
-        across = _problems_across(stack, settings, lost)
-        return [each for each in across if each.path not in said and not each.rests_on_any(said)]
+        # A part that was removed as invalid is not reported as missing too, and nothing is concluded from its absence.
+        reported = {problem.path for problem in found}
+        _, across = _environment(stack, settings, None, lost)
+        return [
+            problem
+            for problem in (*name_problems(stack, settings), *across)
+            if problem.path not in reported and not problem.rests_on_any(reported)
+        ]
     return []
 
 
@@ -131,7 +290,7 @@ _ROUNDS = 3
 
 
 def _remove(value: Any, path: Path) -> None:
-    """Take the value at `path` out, where it is there."""
+    """Remove the value at a path, where there is one."""
     for part in path[:-1]:
         try:
             value = value[part]
@@ -141,15 +300,3 @@ def _remove(value: Any, path: Path) -> None:
         value.pop(path[-1], None)
     elif path and isinstance(value, list) and isinstance(path[-1], int) and path[-1] < len(value):
         value[path[-1]] = None
-
-
-def berth_on(stack: str, settings: EngineerSettings, contract: EnvironmentContract, file: StackFile | None) -> Resolved:
-    """An engineer's RayCluster on its environment.
-
-    Raises:
-        SettingsError: it doesn't fit there, or is against a policy that holds there.
-    """
-    resolved = resolve_engineer(settings, stack, contract)
-    if problems := [*resolved.problems, *judge_engineer(contract, resolved).problems]:
-        raise SettingsError(stack, problems, file)
-    return resolved

@@ -7,14 +7,11 @@ from typing import Any
 
 import yaml
 
+from berth.components.core.errors import BadInputError
 from berth.stacks.stack_file import shown
 
 Object = dict[str, Any]
 """A Kubernetes object as it was written."""
-
-
-class ManifestError(Exception):
-    """A file of objects cannot be used; the text names file and line, and says what mends it."""
 
 
 def read(path: Path) -> list[Object]:
@@ -24,14 +21,14 @@ def read(path: Path) -> list[Object]:
         path: the file.
 
     Raises:
-        ManifestError: it is not there, is no YAML, or has something else in it than objects that each have a name of their own.
+        BadInputError: it is not there, is no YAML, or has something else in it than objects that each have a name of their own.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ManifestError(f"there is no file {shown(path)}; paths count from the project's folder") from None
+        raise BadInputError(f"there is no file {shown(path)}; paths count from the project's folder") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{shown(path)} cannot be read: {error}") from None
+        raise BadInputError(f"{shown(path)} cannot be read: {error}") from None
     found: list[Object] = []
     seen: dict[tuple[str, ...], int] = {}
     try:
@@ -44,19 +41,19 @@ def read(path: Path) -> list[Object]:
                 continue
             wrong = _wrong(each)
             if wrong:
-                raise ManifestError(f"{shown(path)}:{line}: {wrong}")
+                raise BadInputError(f"{shown(path)}:{line}: {wrong}")
             first = seen.setdefault(_identity(each), line)
             if first != line:
-                raise ManifestError(
+                raise BadInputError(
                     f"{shown(path)}:{line}: {each['kind']} {each['metadata']['name']} is in line {first} already; take one out"
                 )
             found.append(each)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{shown(path)}:{mark.line + 1}" if mark else shown(path)
-        raise ManifestError(f"{place}: this is no YAML: {getattr(error, 'problem', None) or error}") from None
+        raise BadInputError(f"{place}: this is no YAML: {getattr(error, 'problem', None) or error}") from None
     if not found:
-        raise ManifestError(f"{shown(path)} has no object in it")
+        raise BadInputError(f"{shown(path)} has no object in it")
     return found
 
 

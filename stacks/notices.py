@@ -1,4 +1,4 @@
-"""What a stack's program says before it makes anything: warnings, and the policies that are waived."""
+"""Notices of a stack's program before it registers anything: waived policies, then warnings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from berth.components.core.problems import Problem
 from berth.stacks.policies.policy import Waiver
 
 
-def say(warnings: Iterable[Problem], waivers: Iterable[Waiver] = ()) -> None:
-    """Log them, in this order: waivers, warnings."""
+def log(warnings: Iterable[Problem], waivers: Iterable[Waiver]) -> None:
+    """Log waivers and warnings."""
     for waiver in waivers:
         pulumi.log.info(str(waiver))
     for warning in warnings:

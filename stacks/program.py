@@ -1,4 +1,4 @@
-"""What `pulumi up` runs: load this stack's settings, build the stack. Which kind it is, the settings say."""
+"""Program that `pulumi up` runs: load the stack's settings, then build the kind of stack that they describe."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 
 import pulumi
 
+from berth.components.core.errors import BerthError
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, load
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import NAMESPACE, StackFile, StackFileError
+from berth.stacks.load import EngineerStack, Environment, load
+from berth.stacks.stack_file import NAMESPACE, StackFile
 from berth.stacks.waiting import NotReadyError
 
-# The language host's agreement: the user has been told what is wrong, so add nothing.
-_SAID_ALREADY = 32
+# Exit code that the language host knows: the error is reported already, so it adds nothing.
+_REPORTED = 32
 
 
 def run() -> None:
@@ -29,38 +29,47 @@ async def _build() -> None:
     stack = pulumi.get_stack()
     try:
         file = _file_of(stack)
-        settings = load(stack, _values(), file)
-        # Each kind is imported only when it is built: an environment's takes seconds.
-        if isinstance(settings, EnvironmentSettings):
-            from berth.stacks.environment import environment  # noqa: PLC0415
-
-            await environment(stack, settings, file)
-        else:
-            from berth.stacks.engineer import engineer  # noqa: PLC0415
-
-            await engineer(stack, settings, file)
-    except (SettingsError, StackFileError) as error:
-        pulumi.log.error(str(error))
-        raise SystemExit(_SAID_ALREADY) from None
+        await build(load(stack, _values(), file))
     except NotReadyError:
-        raise SystemExit(_SAID_ALREADY) from None
+        raise SystemExit(_REPORTED) from None
+    except BerthError as error:
+        pulumi.log.error(str(error))
+        raise SystemExit(_REPORTED) from None
+
+
+async def build(loaded: Environment | EngineerStack) -> None:
+    """Build a loaded stack.
+
+    A program is imported only when it is built: an environment's takes seconds.
+
+    Raises:
+        BerthError: the stack cannot be built, or is not ready in time.
+    """
+    if isinstance(loaded, Environment):
+        from berth.stacks.environment import environment  # noqa: PLC0415
+
+        await environment(loaded)
+    else:
+        from berth.stacks.engineer import engineer  # noqa: PLC0415
+
+        await engineer(loaded)
 
 
 def _file_of(stack: str) -> StackFile | None:
-    """The stack's config file where it is at its usual place; with `--config-file` errors come without lines."""
+    """Return the stack's config file at its usual place; with `--config-file` errors have no lines."""
     path = stack_file.stack_path(stack)
     return stack_file.read(path) if path.exists() else None
 
 
 def _values() -> dict[str, Any]:
-    """Settings as Pulumi has them, secrets decrypted and `--config` applied, by key in berth's namespace."""
+    """Return the settings by key in berth's namespace, with secrets decrypted and `--config` applied."""
     prefix = f"{NAMESPACE}:"
     known = pulumi.runtime.get_config_env()
     return {key[len(prefix) :]: _parse(value) for key, value in known.items() if key.startswith(prefix)}
 
 
 def _parse(value: str) -> Any:
-    """Pulumi hands structured values over as JSON."""
+    """Parse a value: Pulumi passes structured values as JSON."""
     try:
         return json.loads(value)
     except json.JSONDecodeError:
@@ -68,5 +77,5 @@ def _parse(value: str) -> Any:
 
 
 def _leave_quietly(_signal: int, _frame: object) -> NoReturn:
-    """The engine interrupts the program when an update fails or is cancelled: it says why, Python need not."""
-    os._exit(_SAID_ALREADY)
+    """Exit without a traceback when the engine interrupts a failed or cancelled update: the engine reports why."""
+    os._exit(_REPORTED)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path as SettingsPath
 from berth.components.core.problems import Problem
-from berth.components.ray.workload_settings import RayServiceSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.stack_file import project, shown
 
@@ -24,10 +24,6 @@ _INSTEAD = "put it into the image, or into an archive that `runtime_env: {workin
 _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "py_executable")
 
 
-class CodeError(Exception):
-    """Code cannot be used; the text says why and what to do."""
-
-
 def read(path: Path) -> dict[str, str]:
     """Text of each file by its path under the folder; of a single file, by its name.
 
@@ -37,54 +33,51 @@ def read(path: Path) -> dict[str, str]:
         path: a Python file, or a folder.
 
     Raises:
-        CodeError: it is missing, is not text, is too large, or hides a module that Python or Ray needs.
+        BadInputError: it is missing, is not text, is too large, or hides a module that Python or Ray needs.
     """
     if path.is_dir():
         files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if _counts(file, path)}
     elif path.is_file():
         files = {path.name: path}
     else:
-        raise CodeError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
+        raise BadInputError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
     if not any(name.endswith(".py") for name in files):
-        raise CodeError(f"{shown(path)} has no Python file (*.py)")
+        raise BadInputError(f"{shown(path)} has no Python file (*.py)")
     size = sum(file.stat().st_size for file in files.values())
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
-        raise CodeError(
+        raise BadInputError(
             f"{shown(path)} has {size} bytes, of which {shown(largest)} alone {largest.stat().st_size}; pods take"
             f" {LIMIT_BYTES} with them; {_INSTEAD}"
         )
     texts = {name: _text(file) for name, file in files.items()}
     for module in sorted(_modules(texts)):
         if module in sys.stdlib_module_names or module == "ray":
-            raise CodeError(f"module {module!r} of {shown(path)} hides the one that Python and Ray import; rename it")
+            raise BadInputError(
+                f"module {module!r} of {shown(path)} hides the one that Python and Ray import; rename it"
+            )
     return texts
 
 
-def complete(service: RayServiceSettings) -> RayServiceSettings:
-    """A service with the text of its code.
-
-    Raises:
-        CodeError: the code cannot be used; `problems` has said so before.
-    """
-    return service.model_copy(update={"files": read(_path(service.code))}) if service.code else service
-
-
-def problems(settings: EnvironmentSettings) -> Iterator[Problem]:
-    """Problems with the code of an environment's services."""
+def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], list[Problem]]:
+    """Return the code's files of each service that has some, and problems with the code."""
+    code: dict[str, dict[str, str]] = {}
+    problems: list[Problem] = []
     for name, service in settings.services.items():
         if service.code is None:
             continue
         path: SettingsPath = ("environment", "services", name)
         try:
-            files = read(_path(service.code))
-        except CodeError as error:
-            yield Problem((*path, "code"), str(error))
+            code[name] = read(_path(service.code))
+        except BadInputError as error:
+            problems.append(Problem((*path, "code"), str(error)))
             continue
         applications = service.serve_config.get("applications")
         for index, application in enumerate(applications if isinstance(applications, list) else ()):
             if isinstance(application, dict):
-                yield from _application(application, service.code, files, (*path, "serveConfig", "applications", index))
+                place = (*path, "serveConfig", "applications", index)
+                problems += _application(application, service.code, code[name], place)
+    return code, problems
 
 
 def _application(
@@ -148,9 +141,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise CodeError(f"{shown(file)} is not text (UTF-8); {_INSTEAD}") from None
+        raise BadInputError(f"{shown(file)} is not text (UTF-8); {_INSTEAD}") from None
     except OSError as error:
-        raise CodeError(f"{shown(file)} cannot be read: {error.strerror}") from None
+        raise BadInputError(f"{shown(file)} cannot be read: {error.strerror}") from None
 
 
 def _modules(files: Iterable[str]) -> set[str]:

@@ -11,6 +11,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from berth.components.core.errors import BadInputError
+from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
@@ -32,7 +33,7 @@ def shown(path: Path) -> str:
 
 
 class StackFileError(BadInputError):
-    """A stack's file is missing or is no YAML. The text names file and line."""
+    """A stack's file that is missing or is not the YAML that Pulumi takes."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,19 @@ def stack_names() -> list[str]:
     return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in _folder().glob(f"{_PREFIX}*{_SUFFIX}"))
 
 
+def find(stack: str) -> StackFile:
+    """Read a stack's config file by the stack's name.
+
+    Raises:
+        StackFileError: there is no such stack, or the file cannot be read.
+    """
+    path = stack_path(stack)
+    if not path.exists():
+        known = did_you_mean(stack, stack_names())
+        raise StackFileError(f"there is no stack {stack!r}: {shown(path)} does not exist{known}")
+    return read(path)
+
+
 def read(path: Path) -> StackFile:
     """Read a stack's config file.
 
@@ -95,9 +109,9 @@ def read(path: Path) -> StackFile:
     try:
         return parse(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StackFileError(f"{name}: there is no such file") from None
+        raise StackFileError("there is no such file", place=name) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise StackFileError(f"{name}: cannot be read: {error}") from None
+        raise StackFileError(f"cannot be read: {error}", place=name) from None
 
 
 def parse(path: Path, text: str) -> StackFile:
@@ -111,16 +125,13 @@ def parse(path: Path, text: str) -> StackFile:
         document = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        problem = (error.problem or "is no YAML").replace("\n", " ")
-        raise StackFileError(f"{name}{line}: {problem}") from None
+        raise StackFileError((error.problem or "is not YAML").replace("\n", " "), place=f"{name}{line}") from None
     except YAMLError as error:
-        raise StackFileError(f"{name}: is no YAML: {error}") from None
+        raise StackFileError(f"is not YAML: {error}", place=name) from None
     config = document.get("config") if isinstance(document, CommentedMap) else None
     if not isinstance(config, CommentedMap):
-        raise StackFileError(
-            f"{name}: has no `config:`; write `config:` and under it `{NAMESPACE}:environment:` or"
-            f" `{NAMESPACE}:engineer:`"
-        )
+        remedy = f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"
+        raise StackFileError(f"has no `config:`; {remedy}", place=name)
     prefix = f"{NAMESPACE}:"
     settings = {str(key)[len(prefix) :]: _plain(value) for key, value in config.items() if str(key).startswith(prefix)}
     return StackFile(path, settings, config)

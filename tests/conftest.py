@@ -22,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # A shell that runs the tests in the background ignores Ctrl-C for them, and programs under test would inherit that.
+    # A shell that runs the tests in the background ignores Ctrl-C for them, and programs under test
+    # would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,6 @@
-"""How tests are shared out among workers: a file's to one worker, in order; those of this machine's one real node to one as well."""
+"""How tests are shared out among workers: a file's to one worker, in order; those of this machine's
+one real node to one as well.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of 
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Tests in the order in which they are to begin; those of one file stay together, and in their order."""
+    """Tests in the order in which they are to begin; those of one file stay together, and in their
+    order.
+    """
 
     def rank(item: pytest.Item) -> int:
         return next((place for place, folder in enumerate(_ORDER) if item.nodeid.startswith(folder)), len(_ORDER))

@@ -31,7 +31,9 @@ def github(name: str = "berth") -> dict[str, Any]:
 
 
 def github_scripts(name: str = "berth") -> list[Script]:
-    """The scripts of a workflow's steps, with all that their environment takes from the workflow."""
+    """The scripts of a workflow's steps, with all that their environment takes from the
+    workflow.
+    """
     workflow = github(name)
     return [
         Script(
@@ -60,10 +62,13 @@ def gitlab_scripts() -> list[Script]:
 
 
 def commands(text: str, program: str) -> list[list[str]]:
-    """The arguments of each call of a program in a script; `"${allow[@]}"` and `$allow` stand for --allow-destroy."""
+    """The arguments of each call of a program in a script; `"${allow[@]}"` and `$allow` stand for
+    --allow-destroy.
+    """
     found = []
     for line in text.replace("\\\n", " ").splitlines():
-        # Only what the shell would run: no comments, no redirections, nothing behind a list's or a pipe's operator.
+        # Only what the shell would run: no comments, no redirections, nothing behind a list's or a
+        # pipe's operator.
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         try:

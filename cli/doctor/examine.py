@@ -26,10 +26,9 @@ from berth.cli.doctor.backend import Backend
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.doctor.machines_in_use import Running
-from berth.stacks import stack_file
-from berth.stacks.load import load
-from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.load import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.stack_file import shown, stack_path
 
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 
@@ -77,12 +76,14 @@ def examine(stack: str) -> Examination:
     checked = check_settings(stack)
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    findings = [SETTINGS.fine(f"{file.shown_path} is good"), *(SETTINGS.unchecked(line) for line in checked.warnings)]
+    findings = [
+        SETTINGS.fine(f"{shown(stack_path(stack))} is good"),
+        *(SETTINGS.unchecked(line) for line in checked.warnings),
+    ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        if isinstance(settings, EngineerSettings):
+        if not isinstance(checked.loaded, Environment):
             return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
+        settings = checked.loaded.settings
         existing = settings.cluster.existing
         if existing:
             there = pool.submit(cluster.check_existing, stack, settings, existing)
@@ -150,7 +151,7 @@ def _checks(
 ) -> list[tuple[Topic, Check]]:
     """What is asked of Google, by topic."""
     name = settings.cluster.name or stack
-    key = bool(backend.marks_of(stack_file.stack_path(stack)).get("secretsprovider"))
+    key = bool(backend.marks_of(stack_path(stack)).get("secretsprovider"))
     needed = project.apis(bucket=bool(state.bucket), key=key)
     lock, listed = Lock(), list[Future[list[Running]]]()
 

@@ -92,18 +92,10 @@ def record(stack: str, told: dict[str, Any]) -> list[str]:
 
 
 def _program(stack: str) -> Coroutine[Any, Any, None]:
-    from berth.stacks.load import load  # noqa: PLC0415
-    from berth.stacks.settings.environment import EnvironmentSettings  # noqa: PLC0415
+    from berth.stacks.load import load_stack  # noqa: PLC0415
+    from berth.stacks.program import build  # noqa: PLC0415
 
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    if isinstance(settings, EnvironmentSettings):
-        from berth.stacks.environment import environment  # noqa: PLC0415
-
-        return environment(stack, settings, file)
-    from berth.stacks.engineer import engineer  # noqa: PLC0415
-
-    return engineer(stack, settings, file)
+    return build(load_stack(stack))
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def document(report: Report) -> dict[str, Any]:
             {"product": each.product, "now": _bounds(each.now), "after": _bounds(each.after)} for each in report.hours
         ],
         "moneyADay": _money(report.cost),
-        "toldToEngineers": list(known.told),
+        "toldToEngineers": list(known.changed_outputs),
         "notAsked": report.partly_asked or None,
         "policies": [
             {"policy": each.policy, "resource": each.resource, "type": each.type, "text": each.message}

@@ -130,9 +130,9 @@ def waiver_lines(report: Report) -> list[str]:
 
 def told_line(report: Report) -> str:
     """What engineers' stacks are told anew; "" for nothing."""
-    if not report.known.told:
+    if not report.known.changed_outputs:
         return ""
-    return f"Engineers' stacks are told other {', '.join(report.known.told)} from then on."
+    return f"Engineers' stacks are told other {', '.join(report.known.changed_outputs)} from then on."
 
 
 def stay_lines(report: Report) -> list[str]:

@@ -22,13 +22,10 @@ from berth.cli.preview.tree import tree
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
-from berth.stacks import stack_file
-from berth.stacks.load import load
-from berth.stacks.policies.policy import House
+from berth.stacks.load import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_environment
+from berth.stacks.settings.resolve import EnvironmentContract
 
 _NO_LIMIT = 10_000
 
@@ -80,8 +77,8 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
     Raises:
         Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
-    settings, house = _settings(stack) if not destroy else (None, None)
-    return _report(stack, settings, house, refresh=refresh, destroy=destroy)
+    loaded = None if destroy else _loaded(stack)
+    return _report(stack, loaded, refresh=refresh, destroy=destroy)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -98,72 +95,68 @@ def exit_code(report: Report, options: Options) -> int:
     return 0
 
 
-def _settings(stack: str) -> tuple[EnvironmentSettings | None, House | None]:
-    """An environment's settings, None for an engineer's stack; and what the policies are applied with.
+def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
+    """Load a stack.
 
     Raises:
-        Exit: they are wrong, or there is no such stack.
+        Exit: its settings are wrong, or there is no such stack.
     """
-    found = check(stack)
-    if found.lines:
-        raise ProblemsError(stack, found.lines)
-    if found.kind != "environment":
-        return None, found.house
-    file = stack_file.read(stack_file.stack_path(stack))
-    settings = load(stack, file.settings, file)
-    return (settings if isinstance(settings, EnvironmentSettings) else None), found.house
+    checked = check(stack)
+    if checked.lines:
+        raise ProblemsError(stack, checked.lines)
+    return checked.loaded
 
 
 def _report(
-    stack: str, settings: EnvironmentSettings | None, house: House | None, *, refresh: bool, destroy: bool
+    stack: str, loaded: Environment | EngineerBerth | EngineerStack | None, *, refresh: bool, destroy: bool
 ) -> Report:
-    """The engine's preview and what it means.
+    """Run the engine's preview, and return what it means.
 
     Raises:
         EngineError: the engine fails.
     """
+    environment = loaded if isinstance(loaded, Environment) else None
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
-    asking = Asking(lambda: engine.outputs(stack)) if settings or destroy else None
+    asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None
     with _progress(stack) as seen:
         events = engine.preview(stack, refresh=refresh, report=seen, destroy=destroy)
         answer = asking.answer() if asking else Answer()
-    return report_of(plan_of(events), replace(_known(stack, settings, answer, refreshed=refresh), house=house))
-
-
-def _known(stack: str, settings: EnvironmentSettings | None, answer: Answer, *, refreshed: bool) -> Known:
-    if settings is None:
-        kind = "environment" if "environment" in answer.outputs else "engineer"
-        return Known(stack, kind, live=answer.live, not_asked=answer.not_asked, refreshed=refreshed)
-    contract = _contract(answer.outputs)
-    rates = {name: pool.hourly_rate for name, pool in settings.pools.items()}
-    if contract:
-        # A pool that is taken out of the settings costs what they said when it was last brought up.
-        rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
-    return Known(
+    known = Known(
         stack=stack,
-        kind="environment",
+        kind="environment" if environment or "environment" in answer.outputs else "engineer",
         live=answer.live,
         not_asked=answer.not_asked,
+        refreshed=refresh,
+        policies=loaded.judgement.context if isinstance(loaded, Environment | EngineerBerth) else None,
+    )
+    return report_of(plan_of(events), _with_settings(known, environment, answer) if environment else known)
+
+
+def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:
+    """Return what is known of an environment with what its settings, as they are and as they were, say."""
+    contract = _contract(answer.outputs)
+    rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
+    if contract:
+        # A pool that is taken out of the settings costs what they said at the last update.
+        rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
+    return replace(
+        known,
         rates={name: rate for name, rate in rates.items() if rate is not None},
-        currency=settings.currency,
-        told=_told(stack, settings, contract),
-        refreshed=refreshed,
+        currency=environment.settings.currency,
+        changed_outputs=_changed(contract, environment.contract()) if contract else (),
     )
 
 
 def _contract(outputs: Mapping[str, Any]) -> EnvironmentContract | None:
-    """What engineers' stacks have been told by the last `pulumi up`, where this version of berth can read it."""
+    """Return what the last update told engineers' stacks, if this version of berth can read it."""
     try:
         return EnvironmentContract.model_validate(outputs["environment"])
     except (KeyError, ValidationError):
         return None
 
 
-def _told(stack: str, settings: EnvironmentSettings, old: EnvironmentContract | None) -> list[str]:
-    """What engineers' stacks will be told otherwise than they have been."""
-    if old is None:
-        return []
-    new = contract_of(settings, stack, resolve_environment(settings))
+def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
+    """Return the fields that engineers' stacks will read another value of."""
     return [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
 
 

@@ -29,7 +29,7 @@ def run(
     if policies:
         print_json(check.policies()) if as_json else out.print(check.policies_table())
         return 0
-    results = [check.check(stack) for stack in stacks or stack_names()]
+    results = check.check_all(stacks or stack_names())
     if as_json:
         print_json([result.as_json() for result in results])
         return BAD_INPUT if any(result.lines for result in results) else 0

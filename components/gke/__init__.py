@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, NetworkSettings
 from berth.components.gke.node_pool_arguments import NodePlace
@@ -37,6 +38,7 @@ __all__ = [
     "NodePool",
     "NodePoolInputs",
     "PoolSettings",
+    "cluster_arguments",
     "needed",
     "on_pools",
     "parse",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_gcp import container
@@ -21,10 +23,12 @@ class ClusterInputs:
     Attributes:
         settings: of the whole environment: the cluster's own, where it is, and what its pools need of it.
         network: the network that it is on.
+        arguments: the cluster's arguments, where they are derived from the settings already.
     """
 
     settings: GkeSettings
     network: Network
+    arguments: Mapping[str, Any] | None = None
 
 
 class Cluster(pulumi.ComponentResource):
@@ -59,7 +63,7 @@ class Cluster(pulumi.ComponentResource):
                 "cluster_secondary_range_name": network.pod_range,
                 "services_secondary_range_name": network.service_range,
             },
-            **cluster_arguments(inputs.settings),
+            **(inputs.arguments or cluster_arguments(inputs.settings)),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # All of the network first, NAT and firewall too: nodes are no good without. And it goes last.

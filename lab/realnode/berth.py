@@ -38,11 +38,7 @@ print("ray", ray.__version__, "torch", torch.__version__)
 
 
 def run_job(home: Home) -> None:
-    """Run a job on the berth's RayCluster with `ray job submit`, its output shown.
-
-    Raises:
-        LabError: it did not succeed.
-    """
+    """Run a job on the berth's RayCluster with `ray job submit`, its output shown."""
     selector = f"--selector=ray.io/cluster={STACK},ray.io/node-type=head"
     head = kubectl(home, "get", "pods", f"--namespace={NAMESPACE}", selector, "--output=name").split()
     if not head:

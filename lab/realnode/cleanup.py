@@ -1,4 +1,4 @@
-"""Removal of everything that a real node left, whether it ended well or not, found by the lab's own tag.
+"""Removal of everything that a real node left, found by the lab's own tag.
 
 Simulates nothing: it removes what a real node left.
 """
@@ -53,11 +53,7 @@ def leftovers(home: Home) -> list[str]:
 
 
 def sweep(home: Home) -> None:
-    """Kill the node's containers and programs, and remove its control groups and interface.
-
-    Raises:
-        LabError: something remains.
-    """
+    """Kill the node's containers and programs, and remove its control groups and interface."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while remaining := leftovers(home):
         for pid in _processes(home):

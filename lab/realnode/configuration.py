@@ -1,6 +1,7 @@
 """Configuration of the node's programs, as text that depends only on its layout.
 
-Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3 and CoreDNS 1.12.4, which read these files.
+Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3 and CoreDNS 1.12.4, which read
+    these files.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NETWORK = "berth"
 
 
 def containerd(layout: Layout, runc: Path, plugins: Path) -> str:
-    """Return the runtime's configuration (version 3), for the low-level runtime and the folder of CNI plugins."""
+    """Return the configuration (version 3) of containerd, with runc and the CNI plugins' folder."""
     own = layout.containerd
     return f"""version = 3
 root = "{own / "root"}"
@@ -75,7 +76,7 @@ plugin_config_path = "/run/nri/conf.d"
 
 
 def cni(layout: Layout) -> str:
-    """Return the pods' network: a pair of interfaces for each pod, all traffic routed by the node."""
+    """Return the pods' network: a pair of interfaces for each pod, traffic routed by the node."""
     plugin = {
         "type": "ptp",
         "mtu": 1500,
@@ -141,7 +142,7 @@ def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str
 
 
 def kube_proxy(layout: Layout, kubeconfig: Path, node: str) -> str:
-    """Return the service proxy's configuration: rules of nftables, in the node's own network namespace."""
+    """Return the service proxy's configuration: nftables in the node's network namespace."""
     settings = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -179,7 +180,7 @@ def corefile(layout: Layout, kubeconfig: Path) -> str:
 
 
 def devices(count: int) -> str:
-    """Return the description (CDI) of stand-in GPUs: the null device under the name of a GPU's device."""
+    """Return the CDI description of stand-in GPUs: the null device under a GPU's name."""
     null = {"type": "c", "major": 1, "minor": 3, "fileMode": 0o666, "permissions": "rw"}
     found = [
         {"name": str(number), "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{number}", **null}]}}
@@ -189,7 +190,7 @@ def devices(count: int) -> str:
 
 
 def kubeconfig(admin: dict[str, Any], server: str) -> str:
-    """Return the administrator's kubeconfig with the address of the relay, for the node's programs."""
+    """Return the administrator's kubeconfig with the relay's address, for the node's programs."""
     changed = copy.deepcopy(admin)
     for cluster in changed["clusters"]:
         cluster["cluster"] |= {"server": server, "tls-server-name": "kubernetes"}

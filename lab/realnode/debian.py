@@ -1,6 +1,7 @@
-"""Debian packages without an installation: programs of single packages, and whole root file systems.
+"""Debian packages without installation: single programs, and whole root file systems.
 
-apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed packages stay unchanged.
+apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed
+packages stay unchanged.
 
 Simulates nothing: it unpacks Debian's packages.
 """
@@ -32,9 +33,6 @@ def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: M
         what: description for the error's text.
         folder: working directory.
         env: environment, instead of this process's.
-
-    Raises:
-        LabError: it failed; the text quotes the end of its output.
     """
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
@@ -73,11 +71,7 @@ def _apt(state: Path) -> list[str]:
 
 
 def _mirror() -> str:
-    """Return the address from which apt on this machine gets the release.
-
-    Raises:
-        LabError: its sources do not name the release.
-    """
+    """Return the address from which apt on this machine gets the release."""
     listing = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
     for line in run(listing, "asking apt for its sources").splitlines():
         address, release, component = line.split()
@@ -91,11 +85,7 @@ def _mirror() -> str:
 
 
 def unpack(packages: Sequence[str], folder: Path) -> None:
-    """Fill a folder with the files of packages, in the versions of this machine's apt; nothing is configured or run.
-
-    Raises:
-        LabError: a package cannot be fetched.
-    """
+    """Fill a folder with the files of packages; nothing is configured or run."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         apt = _apt(Path(scratch))
         run([*apt, "update"], "reading Debian's package lists")
@@ -105,11 +95,7 @@ def unpack(packages: Sequence[str], folder: Path) -> None:
 
 
 def root_file_system(packages: Sequence[str], folder: Path) -> None:
-    """Create a minimal Debian with packages in it; the mounts for this stay invisible to other processes.
-
-    Raises:
-        LabError: a package cannot be fetched, or its installation failed.
-    """
+    """Create a minimal Debian with packages; its mounts stay invisible to other processes."""
     mirror = _mirror()
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         tools = Path(scratch)
@@ -145,11 +131,7 @@ def environment() -> dict[str, str]:
 
 
 def inside(folder: Path, command: Sequence[str], what: str) -> str:
-    """Run a program with a root file system as its root.
-
-    Raises:
-        LabError: it failed.
-    """
+    """Run a program with a root file system as its root."""
     script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
     private = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script]
     return run([*private, str(folder), *command], what, env=environment())

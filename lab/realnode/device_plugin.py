@@ -1,9 +1,11 @@
-"""`python -m berth.lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs to a kubelet, hands them out by CDI.
+"""`python -m berth.lab.realnode.device_plugin FOLDER COUNT`: advertises stand-in GPUs.
 
-The few messages of the kubelet's device plugin API are declared here.
+The kubelet hands them out by CDI. The few messages of the kubelet's device plugin API are declared
+here.
 
-Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto; the kubelet
-    that it serves is real, the GPUs are not:
+Answers to (read): kubernetes v1.36.3,
+    staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto; the kubelet that it serves
+    is real, the GPUs are not:
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto
 """
 
@@ -31,7 +33,8 @@ PACKAGE = "v1beta1"
 _LOOK_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 
-# Messages by name, fields by name: number and type; a leading * repeats, other types than string are messages.
+# Messages by name, fields by name: number and type; a leading * repeats, other types than string
+# are messages.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Empty": {},
     "DevicePluginOptions": {},
@@ -137,7 +140,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def serve_once(folder: Path, count: int, ended: threading.Event) -> None:
-    """Serve the present kubelet, until another one takes its place, which removes all plugins' sockets.
+    """Serve the present kubelet until the next one, which removes all plugins' sockets.
 
     Raises:
         grpc.RpcError: the kubelet did not take the registration.

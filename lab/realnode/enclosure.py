@@ -1,7 +1,7 @@
-"""`python -m berth.lab.realnode.enclosure LAYOUT`: creates, furnishes and holds the node's network and mount namespaces.
+"""`python -m berth.lab.realnode.enclosure LAYOUT`: creates, furnishes and holds namespaces.
 
-They exist while this process or one that entered them lives. Everything in them goes with them: interfaces, routes,
-firewall rules, mounts.
+The node's network and mount namespaces exist while this process or one that entered them lives.
+Everything in them goes with them: interfaces, routes, firewall rules, mounts.
 
 Answers to (real): namespaces of this machine's Linux kernel.
 """

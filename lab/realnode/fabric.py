@@ -1,11 +1,13 @@
-"""`python -m berth.lab.realnode.fabric LAYOUT`: creates the node's NICs, addresses them, and gives DraNet their attributes.
+"""`python -m berth.lab.realnode.fabric LAYOUT`: creates and addresses the node's stand-in NICs.
 
-It has the place of a node's network daemon and of Google Cloud's metadata server: a NIC that comes back from a pod has lost
-its address and gets it again. DraNet itself is unchanged: it asks for attributes by its own webhook.
+It also serves their attributes to DraNet. It has the place of a node's network daemon and of Google
+Cloud's metadata server: a NIC that comes back from a pod has lost its address and gets it again.
+DraNet itself is unchanged: it asks for attributes by its own webhook.
 
 Answers to (real): DraNet 1.4.0, built from source (lab/tools/dranet).
-Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.go for the attributes that stand in
-    for Google Cloud's: https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/cloudprovider/webhook/webhook.go
+Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.go for the
+    attributes that stand in for Google Cloud's:
+    https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/cloudprovider/webhook/webhook.go
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _EXISTS = "File exists"
 
 
 def _ip(commands: list[str]) -> None:
-    """Run all commands. A failure is printed only: an interface may just be on its way into a pod."""
+    """Run all commands. A failure is only printed: an interface may be moving into a pod."""
     done = subprocess.run(
         ["ip", "-force", "-batch", "-"],
         input="".join(f"{command}\n" for command in commands),
@@ -54,7 +56,7 @@ def _addresses() -> dict[str, bool]:
 
 
 def repair(layout: Layout) -> None:
-    """Create missing NICs (the kernel removes those of a pod that ends without DraNet), and address those without."""
+    """Create missing NICs (a pod that ends without DraNet takes them along), and address NICs."""
     there = _addresses()
     commands: list[str] = []
     for number, nic in enumerate(NICS):

@@ -1,10 +1,11 @@
 """Container images of a real node, built on the spot under the names that pods ask for.
 
-An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes and containerd reads.
+An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes
+and containerd reads.
 
 Answers to (real): Ray's own wheels on Debian's packages, run by containerd.
-Answers to (believed): berth's programs behave in such an image as in rayproject/ray's, which is built from Ubuntu and
-    conda. A job on an image of rayproject/ray would settle it.
+Answers to (believed): berth's programs behave in such an image as in rayproject/ray's, which is
+    built from Ubuntu and conda. A job on an image of rayproject/ray would settle it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _PYTHON_HOME = "/home/ray/anaconda3"
 
 @dataclass(frozen=True)
 class Settings:
-    """Start settings of an image's containers: command, user as `uid:gid`, working directory, environment."""
+    """Start settings of containers: command, user as `uid:gid`, working directory, environment."""
 
     command: tuple[str, ...]
     user: str = ""
@@ -108,11 +109,7 @@ def full_name(image: str) -> str:
 
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:
-    """Fetch the wheels of pinned requirements by their hashes, for Python and the C library of the images.
-
-    Raises:
-        LabError: a wheel cannot be fetched, or has another hash.
-    """
+    """Fetch the wheels of pinned requirements by their hashes, for the images' Python."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
     command += [f"--platform={platform}" for platform in _PLATFORMS]
@@ -169,9 +166,6 @@ def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
     Args:
         pause: program of the pause image.
         progress: prints the steps.
-
-    Raises:
-        LabError: packages cannot be fetched, or there is no room.
     """
 
     def make_pause(folder: Path) -> None:

@@ -33,31 +33,22 @@ class Layout:
     Attributes:
         home: its lab.
         network: a /16 that nothing else on this machine uses.
+        enter: script that runs a program in the node's namespaces.
+        namespaces: id of the process that holds the namespaces, once they are furnished.
+        containerd: images and containers.
+        socket: socket of containerd, in the node's own /run.
+        kubelet: folder of the kubelet.
+        configuration: configuration files of all programs.
+        devices: descriptions (CDI) of the stand-in devices.
     """
 
     home: Home
     network: IPv4Network
 
-    enter = Inside("enter")
-    """Script that runs a program in the node's namespaces."""
-
-    namespaces = Inside(NAMESPACES)
-    """Id of the process that holds the namespaces, once they are furnished."""
-
-    containerd = Inside("containerd")
-    """Images and containers."""
-
+    enter, namespaces = Inside("enter"), Inside(NAMESPACES)
+    containerd, kubelet = Inside("containerd"), Inside("kubelet")
+    configuration, devices = Inside("etc"), Inside("cdi")
     socket = Path("/run/containerd/containerd.sock")
-    """Socket of containerd, in the node's own /run."""
-
-    kubelet = Inside("kubelet")
-    """Folder of the kubelet."""
-
-    configuration = Inside("etc")
-    """Configuration files of all programs."""
-
-    devices = Inside("cdi")
-    """Descriptions (CDI) of the stand-in devices."""
 
     @property
     def folder(self) -> Path:
@@ -86,7 +77,7 @@ class Layout:
 
     @property
     def argument(self) -> str:
-        """This layout as an argument of a program."""
+        """Text of this layout as a program's argument."""
         return json.dumps({"home": str(self.home.root.absolute()), "network": str(self.network)})
 
     @property
@@ -117,5 +108,5 @@ def folder(home: Home) -> Path:
 
 
 def tag(home: Home) -> str:
-    """Return a name of one lab on this machine, in at most 15 characters: an interface's name has no more."""
+    """Return a lab's unique name in at most 15 characters, the limit of an interface's name."""
     return f"berth-{hashlib.sha256(str(home.root.resolve()).encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Life of a real node: it joins a running lab and leaves it again, from whatever state either is in.
+"""Life of a real node: it joins a running lab and leaves it again, from any state.
 
 Simulates nothing: it starts and stops the programs of the real node.
 """
@@ -51,11 +51,7 @@ _AGAIN = "run `make lab-real` again"
 
 
 def programs(progress: Progress) -> Programs:
-    """Return the programs of a node, built or fetched where they are missing.
-
-    Raises:
-        LabError: one cannot be built or fetched.
-    """
+    """Return the programs of a node, built or fetched where they are missing."""
     built = programs_of(REAL_NODE_TOOLS, progress)
     key = hashlib.sha256("\n".join([*PACKAGES, Path("/etc/os-release").read_text()]).encode()).hexdigest()
 
@@ -68,18 +64,14 @@ def programs(progress: Progress) -> Programs:
 
 
 def prepare(home: Home, progress: Progress) -> tuple[Programs, dict[str, Path]]:
-    """Return programs and images, created where they are missing; nothing is started.
-
-    Raises:
-        LabError: this machine cannot have a real node, or something cannot be built or fetched.
-    """
+    """Return programs and images, created where they are missing; nothing is started."""
     requirements.require(home)
     found = programs(progress)
     return found, images.ensure(found.built["pause"], progress)
 
 
 def _layout(home: Home) -> Layout:
-    """Return the node's layout; its network is chosen again whenever nothing of the node is there."""
+    """Return the node's layout; without a running node, its network is chosen again."""
     note = layout.folder(home) / "layout.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         known = Layout(home, IPv4Network(json.loads(note.read_text())["network"]))
@@ -141,7 +133,7 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
 
 
 def _publish_api(node: Layout) -> None:
-    """Point the `kubernetes` service to the relay: the API server itself may not name a loopback address."""
+    """Point the `kubernetes` service to the relay: the API server may not name loopback."""
     manifest = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -196,11 +188,7 @@ def _unready(home: Home, described: Machine) -> str | None:
 
 
 def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
-    """Join the real node to a lab that is up and has a pool for it; return the node's name.
-
-    Raises:
-        LabError: this machine cannot have one, something cannot be created, or a program does not start.
-    """
+    """Join the real node to a lab that is up and has a pool for it; return the node's name."""
     found, archives = prepare(home, progress)
     with exclusive(home.root / _LOCK, lambda: progress.say("waiting for another command that changes the real node")):
         pool = machine.pool_of(home)
@@ -220,7 +208,8 @@ def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
             if machine.joined(home) != described.node:
                 machine.replace(home, pool, described.node, real=True)
             started += _start(supervisor, tuple(process for process in rest if process.name == processes.KUBELET))
-            # The service proxy ends when its node's address changes, so it starts once there is one.
+            # The service proxy ends when its node's address changes, so it starts once there is
+            # one.
             _wait(_addressless, home, described)
             started += _start(supervisor, rest)
             _wait(_unready, home, described)
@@ -278,14 +267,11 @@ def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
 
 
 def down(home: Home) -> list[str]:
-    """End the real node, so that its pool's node is simulated again; return the names of its processes that ran.
-
-    Raises:
-        LabError: something of it remains.
-    """
+    """End the real node and simulate it again; return the names of its processes that ran."""
     node = machine.joined(home)
     if node:
-        # Where the API server does not run any more, the next `up` of the lab creates the simulated node.
+        # Where the API server does not run any more, the next `up` of the lab creates the simulated
+        # node.
         with contextlib.suppress(LabError):
             kubectl(home, "delete", "endpointslice", "--namespace=default", "--ignore-not-found", _SLICE)
             kubectl(home, "delete", "resourceslices", f"--field-selector=spec.nodeName={node}")

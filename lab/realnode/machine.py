@@ -1,4 +1,4 @@
-"""Choice of the lab's real node, and its place in the lab: simulated GKE creates its object, the kubelet adopts it.
+"""Choice of the real node: simulated GKE creates its object, and the kubelet adopts it.
 
 Simulates nothing: it chooses the node that becomes real.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubernetes.utils.quantity import parse_quantity
-
-from berth.lab.devices import gke_device_plugin
+from berth.components.core.types import parse_quantity
+from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.fleet import Fleet
@@ -44,18 +43,14 @@ class Machine:
 
 
 def pool_of(home: Home) -> Record:
-    """Return the pool whose first node is real: the one with the label.
-
-    Raises:
-        LabError: there is none, or it has no node.
-    """
+    """Return the pool whose first node is real: the one with the label."""
     key, value = real_node.LABEL
     for record in Store(home.cloud).list("nodePools"):
         if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
             return record
     raise LabError(
         f"no node pool of the lab is marked as real: none with a node has the label {key}: {value}",
-        "give one that label in stacks/Pulumi.lab.yaml (labels: under the pool) and at least one node, then run it again",
+        "give one that label (labels: under the pool in stacks/Pulumi.lab.yaml) and a node, then run it again",
         code=USAGE,
     )
 
@@ -75,16 +70,12 @@ def describe(pool: Record) -> Machine:
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
         reserved={"cpu": f"{int(reserved('cpu') * 1000)}m", "memory": f"{int(reserved('memory')) // 1024}Ki"},
-        gpus=sum(gke_device_plugin.devices(labels).values()),
+        gpus=sum(gke_devices(labels).values()),
     )
 
 
 def replace(home: Home, pool: Record, node: str, *, real: bool) -> None:
-    """Have simulated GKE create one node again, as a real or as a simulated one; its pods are deleted.
-
-    Raises:
-        LabError: the API server does not answer.
-    """
+    """Have simulated GKE create a node again, real or simulated; its pods are deleted."""
     marker = real_node.file(home.kubeconfig)
     if real:
         marker.write_text(node)

@@ -1,20 +1,22 @@
-"""Stand-in RDMA NICs of the node: their subnets, the `ip` commands that create them, and their attributes.
+"""Stand-in RDMA NICs of the node: subnets, the `ip` commands that create them, attributes.
 
-Each NIC is one end of a pair of virtual interfaces, the other end is its subnet's gateway. The gateways pass packets on
-between the subnets and to nowhere else, as a VPC network does. MTU and addresses are as Google Cloud gives them: a subnet
-for each NIC, and an address without a network of its own, behind a gateway.
+Each NIC is one end of a pair of virtual interfaces, the other end is its subnet's gateway. The
+gateways pass packets on between the subnets and to nowhere else, as a VPC network does. MTU and
+addresses are as Google Cloud gives them: a subnet for each NIC, and an address without a network of
+its own, behind a gateway.
 
-Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a gateway:
-    https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
-Answers to (believed): to DraNet and to pods a pair of virtual interfaces is what an RDMA NIC is, but for RDMA itself,
-    which it has not. An A4 node would settle it.
+Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a
+    gateway: https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
+Answers to (believed): to DraNet and to pods a pair of virtual interfaces is what an RDMA NIC is,
+    but for RDMA itself, which it has not. An A4 node would settle it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.devices import network_devices, topology
+from berth.components.hardware.names import PCIE_ROOT
+from berth.lab.devices.dra_devices import slots
 from berth.lab.realnode.layout import GATEWAY, NICS
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ MTU = 8896
 
 _ROUTER_TABLE = 200
 _FIRST_TABLE = 300
-# The kernel asks rules in this order. A packet that comes from a NIC belongs to the gateways, whatever its target.
+# The kernel asks rules in this order. A packet that comes from a NIC belongs to the gateways,
+# whatever its target.
 _ROUTER_RULE, _SOURCE_RULE, _TARGET_RULE = 100, 1000, 2000
 
 
@@ -49,11 +52,12 @@ def hardware_address(layout: Layout, number: int) -> str:
 
 
 def rules(layout: Layout) -> list[str]:
-    """Return arguments of `ip` that decide by which NIC a packet goes, and isolate the gateways' traffic.
+    """Return arguments of `ip` that choose a packet's NIC, and isolate the gateways' traffic.
 
-    A NIC answers with its own address (rules on the source). A packet without a source leaves by the NIC that is nearest to
-    its target, a different one for each target as far as there are enough: two pods with n NICs each use n pairs. DraNet
-    copies rules with their priorities, but neither metrics of routes nor rules on interfaces, so priorities set the order.
+    A NIC answers with its own address (rules on the source). A packet without a source leaves by
+    the NIC that is nearest to its target, a different one for each target as far as there are
+    enough: two pods with n NICs each use n pairs. DraNet copies rules with their priorities, but
+    neither metrics of routes nor rules on interfaces, so priorities set the order.
     """
     lines = [f"route replace unreachable default table {_ROUTER_TABLE}"]
     for number in range(len(NICS)):
@@ -92,10 +96,10 @@ def configure(layout: Layout, number: int) -> list[str]:
 
 
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
-    """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks; DraNet publishes them with the rest."""
-    slot = topology.slots(len(NICS))[number]
+    """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks."""
+    slot = slots(len(NICS))[number]
     return {
         "dra.net/rdma": {"bool": True},
         "dra.net/numaNode": {"int": slot.numa},
-        network_devices.PCIE_ROOT: {"string": slot.root},
+        PCIE_ROOT: {"string": slot.root},
     }

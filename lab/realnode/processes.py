@@ -1,7 +1,7 @@
 """Table of a real node's processes.
 
-Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3, CoreDNS 1.12.4 and DraNet 1.4.0, built from
-    source (lab/tools).
+Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3, CoreDNS 1.12.4 and DraNet
+    1.4.0, built from source (lab/tools).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ DRANET = "real-dranet"
 GPUS = "real-gpu-plugin"
 
 NODE_MARK = "BERTH_LAB_NODE"
-"""Environment variable of every program in a node's namespaces outside of containers: the node's tag."""
+"""Environment variable of every program in a node's namespaces outside of containers: the node's
+tag."""
 
 _ENTER = """#!/bin/sh
 # Runs a program in the real node's namespaces. Its children outlive it by design, until the node ends.

@@ -1,4 +1,4 @@
-"""`python -m berth.lab.realnode.relay LISTEN TARGET`: forwards TCP connections from the node's network to loopback.
+"""`python -m berth.lab.realnode.relay LISTEN TARGET`: forwards the node's TCP connections.
 
 The lab's API server listens on loopback only, where pods and the kubelet cannot reach it.
 

@@ -26,7 +26,8 @@ _TRIAL_SECONDS = 30
 
 PROGRAMS = ("ip", "mount", "umount", "nsenter", "unshare")
 
-# In 10.0.0.0/8, which is for private use; people's networks and the lab's services are in the lower part.
+# In 10.0.0.0/8, which is for private use; people's networks and the lab's services are in the lower
+# part.
 _CANDIDATES = tuple(IPv4Network(f"10.{number}.0.0/16") for number in range(199, 127, -1))
 
 
@@ -47,7 +48,8 @@ def obstacle() -> str | None:
     return _refusal() or debian.obstacle()
 
 
-# In namespaces of its own, which are removed with it. A locked-up container refuses this to its root.
+# In namespaces of its own, which are removed with it. A locked-up container refuses this to its
+# root.
 _TRIAL = """
 mount -t tmpfs tmpfs "$1" && mkdir "$1/lower" "$1/upper" "$1/work" "$1/merged" &&
 mount -t overlay overlay -o "lowerdir=$1/lower,upperdir=$1/upper,workdir=$1/work" "$1/merged" &&
@@ -75,11 +77,7 @@ def _refusal() -> str | None:
 
 
 def require(home: Home) -> None:
-    """Check that a real node can join a lab on this machine.
-
-    Raises:
-        LabError: it cannot; nothing was changed.
-    """
+    """Check that a real node can join a lab on this machine."""
     problem = obstacle()
     if problem is not None:
         raise LabError(problem, _WITHOUT, code=USAGE)
@@ -93,18 +91,14 @@ def require(home: Home) -> None:
 
 
 def in_use() -> list[IPv4Network]:
-    """Return the IPv4 ranges that this machine has addresses in or routes to, without its default route."""
+    """Return this machine's IPv4 ranges and routes, without its default route."""
     listing = subprocess.run(["ip", "-json", "-4", "route", "show", "table", "all"], capture_output=True, check=True)
     targets = (route["dst"] for route in json.loads(listing.stdout or b"[]"))
     return [IPv4Network(target, strict=False) for target in targets if target != "default"]
 
 
 def free_network(taken: list[IPv4Network]) -> IPv4Network:
-    """Return a /16 that overlaps none of these.
-
-    Raises:
-        LabError: all candidates do.
-    """
+    """Return a /16 that overlaps none of these."""
     for candidate in _CANDIDATES:
         if not any(candidate.overlaps(network) for network in taken):
             return candidate

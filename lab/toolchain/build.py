@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from berth.lab.toolchain.tools import Tool
 
 SPACE = 1 * GIB
-"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool, roughly)."""
+"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool,
+roughly)."""
 
 
 def key(tool: Tool) -> str:
@@ -55,11 +56,7 @@ class Builder:
         )
 
     def require_space(self, tools: list[Tool], cache: Path) -> None:
-        """Check every folder that building these tools fills.
-
-        Raises:
-            LabError: one of them is on a disk without enough room.
-        """
+        """Check every folder that building these tools fills."""
         folders = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
         for folder in {cache, *map(Path, filter(None, folders))}:
             require_space(folder, SPACE * len(tools), f"building {len(tools)} tools")
@@ -76,11 +73,7 @@ class Builder:
         )
 
     def build(self, tool: Tool, folder: Path) -> None:
-        """Fill a folder with the tool's programs and the files beside them.
-
-        Raises:
-            LabError: no network, a full disk, or a build that fails for another reason.
-        """
+        """Fill a folder with the tool's programs and the files beside them."""
         flags = ["-trimpath", "-buildvcs=false", f"-ldflags={tool.linker_flags}"]
         flags += [f"-tags={tool.tags}"] if tool.tags else []
         result = self._run(tool, "build", *flags, "-o", f"{folder}/", *sorted(tool.programs.values()))
@@ -109,7 +102,7 @@ class Builder:
 
 
 def _program_name(package: str) -> str:
-    """Return the name that Go gives a package's program: the last part that is not a major version."""
+    """Return Go's name of a package's program: the last part that is not a major version."""
     parts = package.split("/")
     versioned = parts[-1].startswith("v") and parts[-1][1:].isdigit()
     return parts[-2] if versioned else parts[-1]

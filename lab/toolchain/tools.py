@@ -26,8 +26,10 @@ class Tool:
         packages: program name to Go package in the module; `.` begins one in the tool's own folder.
         seconds: rough time of a cold build on two cores, downloads included.
         folder: folder under `lab/tools` with go.mod and go.sum; by default the tool's name.
-        variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are filled in.
-        copied: files and folders of the module that come along uncompiled, to their names beside the programs.
+        variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are
+            filled in.
+        copied: files and folders of the module that come along uncompiled, to their names beside
+            the programs.
         tags: Go build tags, separated by commas.
     """
 

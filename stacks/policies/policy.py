@@ -1,80 +1,22 @@
-"""What a policy is, the list of them, and what they are applied to and find."""
+"""Types of the policies: a policy, what it judges, and what it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
-PRIVATE_DASHBOARD = "private-dashboard"
-RAY_AUTH = "ray-auth"
-RDMA_WHOLE = "rdma-whole"
-DELETION_PROTECTION = "deletion-protection"
-REQUIRED_LABELS = "required-labels"
-
-
-@dataclass(frozen=True)
-class Policy:
-    """One policy.
-
-    Attributes:
-        name: by which it is waived.
-        asks: what it asks, in a sentence.
-        why: what happens without it.
-        production: it is asked of production environments only.
-    """
-
-    name: str
-    asks: str
-    why: str
-    production: bool = False
-
-
-POLICIES: dict[str, Policy] = {
-    policy.name: policy
-    for policy in (
-        Policy(
-            PRIVATE_DASHBOARD,
-            "No Ray head is reached from outside the VPC: no public load balancer, no node port, no Ingress or Gateway."
-            " An internal load balancer has an address of the VPC and is allowed.",
-            "Ray's dashboard runs whatever code it is sent; a token is then all that stands between it and everyone.",
-        ),
-        Policy(
-            RAY_AUTH,
-            "Every RayCluster asks for its token.",
-            "Without it, whoever reaches the head, each pod of the cluster among them, runs code as its owner.",
-        ),
-        Policy(
-            RDMA_WHOLE,
-            "A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC (`gpuAllocation: dra`), and such"
-            " a pool's GPUs are not shared.",
-            "A node's RDMA NICs go to one pod together with all its GPUs: GPUs that are left over idle at a high price.",
-        ),
-        Policy(
-            DELETION_PROTECTION,
-            "A production environment's cluster has deletion protection.",
-            "One `pulumi destroy`, or an edit that replaces the cluster, would end everything that runs on it.",
-            production=True,
-        ),
-        Policy(
-            REQUIRED_LABELS,
-            "A production environment has the labels of `policies.requiredLabels`.",
-            "A bill, or an alarm at night, could not be brought to anyone.",
-            production=True,
-        ),
-    )
-}
-"""Every policy by name, in the order in which they are shown."""
+from berth.components.core.problems import Path
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A resource as the engine plans it.
+    """A resource that the program registers, or that the engine plans.
 
     Attributes:
         type: Pulumi's type, such as `kubernetes:ray.io/v1:RayCluster`.
         name: Pulumi's name.
-        inputs: plain values with the provider's own keys; what is secret or not known yet is any other value.
+        inputs: plain values under the provider's own keys; a value that is secret or not known yet is any other value.
     """
 
     type: str
@@ -83,14 +25,14 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class House:
-    """What the policies of an environment need to know beside the plan.
+class PolicyContext:
+    """Facts about an environment that policies need beside the resources.
 
     Attributes:
-        production: it is a production environment.
-        required_labels: labels that one has.
-        waived: policies that are switched off, each with the reason.
-        rdma: GPUs of one node, by the name of each pool that has RDMA; those of the plan itself need not be here.
+        production: the environment is a production environment.
+        required_labels: labels that a production environment has.
+        waived: reasons of the policies that are switched off, by the policy's name.
+        rdma: GPUs of one node, by the name of each pool with RDMA; pools of the plan itself need not be here.
     """
 
     production: bool = False
@@ -98,17 +40,74 @@ class House:
     waived: Mapping[str, str] = field(default_factory=dict)
     rdma: Mapping[str, int] = field(default_factory=dict)
 
+    def beside(self, rdma: Mapping[str, int]) -> PolicyContext:
+        """Return the context with further pools that have RDMA."""
+        return replace(self, rdma={**rdma, **self.rdma})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A breach that a judge found in one resource.
+
+    Attributes:
+        problem: what is wrong with the resource.
+        remedy: how to fix it; empty for the policy's own remedy.
+    """
+
+    problem: str
+    remedy: str = ""
+
+
+Judge = Callable[[Planned, PolicyContext], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy that describes itself.
+
+    Attributes:
+        name: name by which the policy is waived.
+        asks: what the policy asks, in a sentence.
+        why: what happens without the policy, in a sentence.
+        remedy: how a breach is fixed: an imperative clause without its full stop.
+        judge: finds the breaches in one resource.
+        applies_to: `raycluster` for the settings of every RayCluster, `environment` for the settings of the environment.
+        setting: setting that a breach is reported at, from those settings on.
+        production: the policy holds for production environments only.
+        inherited: a value of `defaults` is reported there, and once.
+        rests_on: settings of the environment that must be valid before the policy is judged.
+    """
+
+    name: str
+    asks: str
+    why: str
+    remedy: str
+    judge: Judge = field(repr=False, compare=False)
+    applies_to: Literal["raycluster", "environment"]
+    setting: Path
+    production: bool = False
+    inherited: bool = True
+    rests_on: tuple[Path, ...] = ()
+
+    def holds(self, context: PolicyContext) -> bool:
+        """Return whether the environment is held to the policy, waived or not."""
+        return context.production or not self.production
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the policy's description for programs."""
+        return {key: getattr(self, key) for key in ("name", "asks", "why", "production")}
+
 
 @dataclass(frozen=True)
 class Violation:
-    """A resource that is against a policy.
+    """A resource that breaks a policy.
 
     Attributes:
         policy: the policy's name.
         type: the resource's type.
         resource: the resource's name.
-        message: what is wrong, and what it would have to be.
-        waived: the reason for which the policy is switched off, "" where it holds.
+        message: what is wrong, and how to fix it.
+        waived: the reason for which the policy is switched off; empty where the policy holds.
     """
 
     policy: str
@@ -122,18 +121,18 @@ class Violation:
 
 
 def how_to_waive(policy: str) -> str:
-    """What to write in the environment's settings so that a policy does not hold."""
+    """Return the setting of the environment that waives a policy."""
     return f"policies.waived.{policy}: REASON"
 
 
 @dataclass(frozen=True)
 class Waiver:
-    """A policy that is switched off and would else have been broken.
+    """A policy that is switched off and would otherwise be broken.
 
     Attributes:
-        policy: its name.
-        reason: why it is switched off.
-        resources: what is against it.
+        policy: the policy's name.
+        reason: why the policy is switched off.
+        resources: names of the resources that break it.
     """
 
     policy: str
@@ -143,14 +142,15 @@ class Waiver:
     def __str__(self) -> str:
         return f"policy {self.policy} is waived for {', '.join(self.resources)}: {self.reason}"
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the waiver for programs."""
+        return asdict(self)
 
-def waivers(violations: Sequence[Violation]) -> list[Waiver]:
-    """The waivers that were needed, each with what it was needed for."""
-    needed: dict[str, list[Violation]] = {}
+
+def waivers(violations: Iterable[Violation]) -> list[Waiver]:
+    """Return the waivers that were needed, each with the resources that needed it."""
+    needed: dict[tuple[str, str], dict[str, None]] = {}
     for violation in violations:
         if violation.waived:
-            needed.setdefault(violation.policy, []).append(violation)
-    return [
-        Waiver(policy, found[0].waived, tuple(dict.fromkeys(each.resource for each in found)))
-        for policy, found in needed.items()
-    ]
+            needed.setdefault((violation.policy, violation.waived), {})[violation.resource] = None
+    return [Waiver(policy, reason, tuple(resources)) for (policy, reason), resources in needed.items()]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
-from berth.components.plan.fleet import NODE_POOL, fleet_of
+from berth.components.plan.fleet import NODE_POOL, planned_fleet
 from berth.components.plan.plan import Operation, Plan, Property, Step
-from berth.stacks.policies.judges import violations
-from berth.stacks.policies.policy import House, Planned, Violation
+from berth.stacks.policies.policy import Planned, PolicyContext, Violation
+from berth.stacks.policies.registry import violations
 from berth.stacks.preview.cost import GpuHours, Money, gpu_hours, money
 from berth.stacks.preview.effects import effects_of
 from berth.stacks.preview.words import groups_of, titles_of, word_of
@@ -32,9 +32,9 @@ class Known:
         not_asked: why not, "" where there was nothing to ask.
         rates: what a node of a pool costs an hour, by the pool's name.
         currency: of the rates.
-        told: what engineers' stacks are told anew by the environment's outputs: names of its parts.
+        changed_outputs: parts of the environment's outputs that engineers' stacks will read another value of.
         refreshed: the plan begins with a look at what is really there.
-        house: what the policies are applied with; None where it is not known.
+        policies: what the policies are applied with; None where it is not known.
     """
 
     stack: str
@@ -43,9 +43,9 @@ class Known:
     not_asked: str = ""
     rates: Mapping[str, Decimal] | None = None
     currency: str | None = None
-    told: Sequence[str] = ()
+    changed_outputs: Sequence[str] = ()
     refreshed: bool = False
-    house: House | None = None
+    policies: PolicyContext | None = None
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """The plan in a word."""
-        if not self.changes and not self.known.told:
+        if not self.changes and not self.known.changed_outputs:
             return "nothing"
         words: dict[Level, Verdict] = {
             Level.HARMLESS: "harmless",
@@ -199,7 +199,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         plan: the engine's plan.
         known: what is known beside it.
     """
-    fleet = fleet_of(known.stack, plan, known.live)
+    fleet = planned_fleet(known.stack, plan, known.live)
     details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
     parts = [
         Part(
@@ -229,7 +229,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         cost=money(fleet, known.rates or {}, known.currency),
         # The program says of sharing what the effects say too.
         warnings=[line for line in plan.warnings if not line.startswith(tuple(texts))],
-        violations=violations(planned_of(plan), known.house) if known.house else (),
+        violations=violations(planned_of(plan), known.policies) if known.policies else (),
         stays=stays_of(plan.steps),
     )
 

@@ -1,9 +1,9 @@
-"""A Ray pod's container without Kubernetes: its manifest done with namespaces and mounts, in a root that is this machine's with
-podman's Debian packages laid over it.
+"""A Ray pod's container without Kubernetes: its manifest done with namespaces and mounts, in a root
+that is this machine's with podman's Debian packages laid over it.
 
-What a kubelet and containerd would do is done by a script, as far as it matters to podman: the device files are the pod's own, /proc
-and /sys are read-only where theirs are, and the process has the user, the capabilities and the flag against new privileges that the
-manifest says.
+What a kubelet and containerd would do is done by a script, as far as it matters to podman: the
+device files are the pod's own, /proc and /sys are read-only where theirs are, and the process has
+the user, the capabilities and the flag against new privileges that the manifest says.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ _DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "u
 
 
 def packages(folder: Path) -> Path:
-    """Podman's packages as a root file system to lay over a merged one, whose /bin, /lib and /sbin are links."""
+    """Podman's packages as a root file system to lay over a merged one, whose /bin, /lib and /sbin
+    are links.
+    """
     folder.mkdir()
     debian.unpack(PACKAGES, folder)
     for name in ("bin", "lib", "sbin"):
@@ -84,7 +86,8 @@ class Container:
         ray = self.spec["containers"][0]
         context = ray["securityContext"]
         own = {"PATH": PATH, "HOME": HOME} | {item["name"]: item["value"] for item in ray["env"]} | dict(env)
-        # KubeRay's shell (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GetContainerCommand).
+        # KubeRay's shell (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go,
+        # GetContainerCommand).
         shell = ["/bin/bash", "-c", "--", " ".join([*ray["command"], "&&", script])]
         user = context["runAsUser"]
         limits = [f"--reuid={user}", f"--regid={GROUP}", "--clear-groups", "--inh-caps=-all"]
@@ -117,12 +120,14 @@ class Container:
         laid_over = [folder for folder in (self.files / "usr", self.packages / "usr") if folder.is_dir()]
         links = [path for path in map(Path, ("/bin", "/lib", "/lib64", "/sbin")) if path.is_symlink()]
         etc = root / "etc"
+        writable = f"upperdir={root}/.upper,workdir={root}/.work"
         return [
             f"mount -t tmpfs -o mode=755 tmpfs {root}",
-            f"cd {root} && mkdir -p dev etc home/ray opt proc run sys tmp usr var/lib var/tmp .upper .work && chmod 1777 tmp var/tmp",
+            f"cd {root} && mkdir -p dev etc home/ray opt proc run sys tmp usr var/lib var/tmp .upper .work",
+            f"cd {root} && chmod 1777 tmp var/tmp",
             *(f"ln -s {path.readlink()} {root}{path}" for path in links),
             f"mount -t overlay -o lowerdir={':'.join(map(str, [*laid_over, '/usr']))} overlay {root}/usr",
-            f"mount -t overlay -o lowerdir={self.packages}/etc:/etc,upperdir={root}/.upper,workdir={root}/.work overlay {etc}",
+            f"mount -t overlay -o lowerdir={self.packages}/etc:/etc,{writable} overlay {etc}",
             f"echo ray:x:{user}:{GROUP}::{HOME}:/bin/bash >{etc}/passwd && echo users:x:{GROUP}: >{etc}/group",
             f"echo ray:100000:65536 | tee {etc}/subuid >{etc}/subgid",
             f"chown {user}:{GROUP} {root}{HOME}",
@@ -150,12 +155,13 @@ class Container:
             *([f"mount --bind {driver} {proc}/driver"] if driver.is_dir() else []),
             *(
                 # A kernel need not have all of them.
-                f"[ ! -e {proc}/{name} ] || (mount --bind {proc}/{name} {proc}/{name} && mount -o remount,bind,ro {proc}/{name})"
-                for name in _READ_ONLY
+                f"[ ! -e {path} ] || (mount --bind {path} {path} && mount -o remount,bind,ro {path})"
+                for path in (proc / name for name in _READ_ONLY)
             ),
             *(f"[ ! -e {proc}/{name} ] || mount --bind /dev/null {proc}/{name}" for name in _MASKED),
             f"mount -t sysfs -o ro,nosuid,noexec,nodev sysfs {root}/sys",
-            # Version 2, as GKE's nodes have it; of what this machine's version controls nothing is needed.
+            # Version 2, as GKE's nodes have it; of what this machine's version controls nothing is
+            # needed.
             f"mount -t cgroup2 -o ro,nosuid,noexec,nodev cgroup2 {root}/sys/fs/cgroup",
         ]
 

@@ -1,7 +1,9 @@
-"""Build of an image without a container engine: a Dockerfile's instructions, applied to a root file system.
+"""Build of an image without a container engine: a Dockerfile's instructions, applied to a root file
+system.
 
-The instructions are those of the Dockerfiles in images/: ARG, FROM, ENV, USER, WORKDIR, COPY and RUN. A RUN runs as
-written, as the Dockerfile's user, in a root file system that stands for the base image.
+The instructions are those of the Dockerfiles in images/: ARG, FROM, ENV, USER, WORKDIR, COPY and
+RUN. A RUN runs as written, as the Dockerfile's user, in a root file system that stands for the base
+image.
 
 Reference: https://docs.docker.com/reference/dockerfile/
 """
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 USERS = {"root": (0, 0), "0": (0, 0), "1000": (1000, 100)}
-"""User and group ids by the argument of USER; 1000 is user `ray` of Ray's images, whose group is `users`."""
+"""User and group ids by the argument of USER; 1000 is user `ray` of Ray's images, whose group is
+`users`."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
@@ -36,7 +39,9 @@ class Instruction:
 
 @dataclass
 class Built:
-    """Image that was built: its base and user as the Dockerfile names them, environment and working directory."""
+    """Image that was built: its base and user as the Dockerfile names them, environment and working
+    directory.
+    """
 
     base: str = ""
     env: dict[str, str] = field(default_factory=dict)

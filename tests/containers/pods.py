@@ -1,4 +1,6 @@
-"""Ray pods as NVIDIA's and Google's device plugins leave them, as files: what is in /dev, what the driver says, where libraries are."""
+"""Ray pods as NVIDIA's and Google's device plugins leave them, as files: what is in /dev, what the
+driver says, where libraries are.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,13 @@ class Pod:
 
     Attributes:
         gpus: numbers of the device files that it has.
-        node: PCI addresses of the node's GPUs by number of their device files: the driver tells of all of them, to everyone.
+        node: PCI addresses of the node's GPUs by number of their device files: the driver tells of
+            all of them, to everyone.
         files: other files.
         env: its environment.
         capabilities: numbers of MIG's device files that it has.
-        expected: devices of the specification: which files below /dev each gives, beside the control files.
+        expected: devices of the specification: which files below /dev each gives, beside the
+            control files.
     """
 
     gpus: tuple[int, ...]
@@ -79,7 +83,9 @@ class Pod:
             path.write_text(content)
 
     def make_device_files(self, root: Path) -> None:
-        """Make its device files real ones: each is the null device under another name. Needs root."""
+        """Make its device files real ones: each is the null device under another name. Needs
+        root.
+        """
         for name in self.devices:
             path = root / "dev" / name
             path.unlink()
@@ -94,7 +100,9 @@ def _whole(gpus: tuple[int, ...], *, uuids: bool = True) -> dict[str, set[str]]:
 
 
 def _mig() -> Pod:
-    """Two parts of GPU 2 of a node with four, by MIG: a device plugin hands a part out as three files."""
+    """Two parts of GPU 2 of a node with four, by MIG: a device plugin hands a part out as three
+    files.
+    """
     files = dict(TOOLKIT_LIBRARIES)
     numbers = {"gi1": 30, "gi1/ci0": 31, "gi5": 66, "gi5/ci0": 67, "gi6": 75, "gi6/ci0": 76}
     for part, number in numbers.items():
@@ -107,9 +115,7 @@ def _mig() -> Pod:
         gpus=(2,),
         node=_node(4),
         files=files,
-        env={
-            "NVIDIA_VISIBLE_DEVICES": "MIG-11111111-0000-4000-8000-000000000000,MIG-22222222-0000-4000-8000-000000000000"
-        },
+        env={"NVIDIA_VISIBLE_DEVICES": ",".join(f"MIG-{8 * digit}-0000-4000-8000-000000000000" for digit in "12")},
         capabilities=(30, 31, 66, 67),
         expected={"0:0": first, "0:1": second, "all": first | second},
     )

@@ -1,8 +1,10 @@
-"""The images of folder images/, built from their Dockerfiles without a container engine, and what is in them.
+"""The images of folder images/, built from their Dockerfiles without a container engine, and what
+is in them.
 
-Every command of the Dockerfiles runs as it is written. Two things differ from a real build. The base of ray-a4, Ray's own image, cannot be
-had here: ray-podman, which is Debian with Ray's wheels, stands for it. And pip takes the wheels from a folder, into which they were fetched
-by the same pinned hashes.
+Every command of the Dockerfiles runs as it is written. Two things differ from a real build. The
+base of ray-a4, Ray's own image, cannot be had here: ray-podman, which is Debian with Ray's wheels,
+stands for it. And pip takes the wheels from a folder, into which they were fetched by the same
+pinned hashes.
 
 Not checked: CUDA, which needs a GPU, and gIB's own libraries, which come from Google's image.
 """
@@ -32,7 +34,8 @@ pytestmark = pytest.mark.long
 
 SPACE = 20 * GIB
 LIBNL = ("libnl-3.so.200", "libnl-route-3.so.200")
-# What gIB brings of its own is of the same making: RDMA's user space, which loads the library of the NIC's maker.
+# What gIB brings of its own is of the same making: RDMA's user space, which loads the library of
+# the NIC's maker.
 RDMA = ("libibverbs1", "ibverbs-providers", "librdmacm1")
 
 
@@ -65,7 +68,9 @@ def build(name: str, root: Path, base: dockerfile.Built | None = None) -> Image:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that is gone after the tests: the images take 10 GB, and the wheels as much again meanwhile."""
+    """A folder that is gone after the tests: the images take 10 GB, and the wheels as much again
+    meanwhile.
+    """
     obstacle = container.obstacle()
     if obstacle is not None:
         pytest.skip(obstacle)
@@ -115,7 +120,9 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
 
 
 def missing(image: Path, libraries: Path) -> set[str]:
-    """Libraries that RDMA's user space, carried into an image as gIB's folder is, would not find there."""
+    """Libraries that RDMA's user space, carried into an image as gIB's folder is, would not find
+    there.
+    """
     carried = image / "opt" / "rdma"
     shutil.copytree(libraries / "usr/lib/x86_64-linux-gnu", carried, symlinks=True)
     try:
@@ -151,6 +158,7 @@ def test_torch_is_for_the_cuda_of_the_tag_with_code_for_the_b200_and_its_nccl_wh
     assert f"nvidia-nccl-cu12=={'.'.join(nccl)} \\" in pinned
     assert BERTH_IMAGES["ray-a4"].tag.endswith(f"-cu{cuda.replace('.', '')}")
     assert "sm_100" in ray_a4.run("python -c 'import torch; print(torch._C._cuda_getArchFlags())'").split()
-    read = "import ctypes; n = ctypes.c_int(); ctypes.CDLL('/opt/nccl/lib/libnccl.so.2').ncclGetVersion(ctypes.byref(n)); print(n.value)"
+    load = "import ctypes; n = ctypes.c_int(); library = ctypes.CDLL('/opt/nccl/lib/libnccl.so.2')"
+    read = f"{load}; library.ncclGetVersion(ctypes.byref(n)); print(n.value)"
     number = int(ray_a4.run(f'python -c "{read}"'))
     assert [number // 10000, number % 10000 // 100, number % 100] == [int(part) for part in nccl]

@@ -1,4 +1,5 @@
-"""Podman, in a pod's container as berth makes it, as Ray calls it: it sees exactly the devices of its pod.
+"""Podman, in a pod's container as berth makes it, as Ray calls it: it sees exactly the devices of
+its pod.
 
 The device files are harmless: each is the null device under a GPU's name.
 """
@@ -22,12 +23,14 @@ from tests.unit.components.nested.test_nested import pods
 
 IMAGE = "localhost/ray:1"
 
-# As ray 2.60.0 calls it (https://github.com/ray-project/ray, python/ray/_private/runtime_env/image_uri.py): first a look for the
-# worker's program, then the worker, whose command line a shell reads (context.py beside it).
+# As ray 2.60.0 calls it (https://github.com/ray-project/ray,
+# python/ray/_private/runtime_env/image_uri.py): first a look for the worker's program, then the
+# worker, whose command line a shell reads (context.py beside it).
 LOOK = f"podman run --rm -v /tmp/look:/shared:Z {IMAGE} python -c look"
 WORKER = (
     "podman run -v /tmp/ray:/tmp/ray --cgroup-manager=cgroupfs --network=host --pid=host --ipc=host --userns=keep-id"
-    f" --env RAY_RAYLET_PID='17' --env RAY_JOB_ID=$RAY_JOB_ID %s--entrypoint python {IMAGE} /default_worker.py --device=x"
+    " --env RAY_RAYLET_PID='17' --env RAY_JOB_ID=$RAY_JOB_ID"
+    f" %s--entrypoint python {IMAGE} /default_worker.py --device=x"
 )
 
 # What stands for Python in the image: it tells what it sees.
@@ -57,7 +60,9 @@ def image(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nested_image(packages: Path, archive: Path) -> Path:
-    """An image's file system: a shell, and what stands for Python. Files of root's, as images have them."""
+    """An image's file system: a shell, and what stands for Python. Files of root's, as images have
+    them.
+    """
     with tarfile.open(archive, "w") as tar:
         for folder in ("bin", "etc", "tmp", "home", "home/ray"):
             member = tarfile.TarInfo(folder)
@@ -77,7 +82,9 @@ def nested_image(packages: Path, archive: Path) -> Path:
 
 @pytest.fixture
 def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], list[str]]:
-    """Run a script in the container of a berth's worker that has a pod's devices; its output's lines."""
+    """Run a script in the container of a berth's worker that has a pod's devices; its output's
+    lines.
+    """
 
     return lambda pod, script: worker_output(pod, script, image, tmp_path, packages=packages)
 
@@ -85,7 +92,8 @@ def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], 
 def worker_output(
     pod: Pod, script: str, archive: Path, folder: Path, *, packages: Path | None = None, image: Path | None = None
 ) -> list[str]:
-    """The output's lines of a script in the container of a berth's worker, with a nested image imported before.
+    """The output's lines of a script in the container of a berth's worker, with a nested image
+    imported before.
 
     Args:
         pod: the devices of the worker's pod.
@@ -124,7 +132,8 @@ def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
     look, worker, *created = "\n".join(
         inside(
             pod,
-            f"{LOOK} && cat /tmp/look/worker_path.txt && echo === && {WORKER % ''} && echo === && stat -c %u /tmp/ray/made",
+            f"{LOOK} && cat /tmp/look/worker_path.txt && echo === && {WORKER % ''} && "
+            "echo === && stat -c %u /tmp/ray/made",
         )
     ).split("\n===\n")
     assert look.splitlines()[-1] == "/default_worker.py"
@@ -158,10 +167,13 @@ def test_without_the_program_before_it_podman_gives_no_gpu(inside: Callable[[Pod
 
 
 def test_podman_reads_what_is_broken_as_no_device(inside: Callable[[Pod, str], list[str]]) -> None:
-    """The specification that is there is podman's own affair: what it refuses, it refuses here too."""
+    """The specification that is there is podman's own affair: what it refuses, it refuses here
+    too.
+    """
     pod = PODS["no GPU"]
     broken = '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}'
-    script = f"echo '{broken}' >/etc/cdi/nvidia.com-gpu.json; /usr/bin/podman run --device nvidia.com/gpu=all {IMAGE} || echo refused"
+    run = f"/usr/bin/podman run --device nvidia.com/gpu=all {IMAGE}"
+    script = f"echo '{broken}' >/etc/cdi/nvidia.com-gpu.json; {run} || echo refused"
     assert inside(pod, script) == ["refused"]
 
 

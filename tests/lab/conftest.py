@@ -54,7 +54,9 @@ class Lab:
         timeout: float = COMMAND_SECONDS,
         stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as a user would who has evaluated `berth lab env`; a failure shows what it wrote."""
+        """Run a program as a user would who has evaluated `berth lab env`; a failure shows what it
+        wrote.
+        """
         result = subprocess.run(
             list(args),
             cwd=cwd or CLONE,
@@ -101,6 +103,8 @@ def brought_up(folder: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One lab for all tests of the session that share it: up, with no stack yet, its backend empty."""
+    """One lab for all tests of the session that share it: up, with no stack yet, its backend
+    empty.
+    """
     with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
         yield lab

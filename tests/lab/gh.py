@@ -1,6 +1,8 @@
-"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call is recorded.
+"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call
+is recorded.
 
-It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as gh does it by its own.
+It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as
+gh does it by its own.
 """
 
 from __future__ import annotations

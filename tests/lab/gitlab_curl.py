@@ -1,4 +1,6 @@
-"""`curl` as the shipped GitLab jobs call it, with GitLab's API played from a file: notes of a merge request, and issues."""
+"""`curl` as the shipped GitLab jobs call it, with GitLab's API played from a file: notes of a merge
+request, and issues.
+"""
 
 from __future__ import annotations
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,32 @@ if TYPE_CHECKING:
 CLONE = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 60
 
+CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "dranet", "gpuDra": "dra-driver-nvidia-gpu"}
+"""Charts of the lab by the operator's name in the settings."""
+
+HEAD = {"cpu": 1, "memory": "2Gi"}
+SMALL = {"head": HEAD, "worker": {"cpu": 1, "memory": "4Gi"}}
+"""Pods that fit on small nodes."""
+
 Settings = dict[str, Any]
 Done = subprocess.CompletedProcess[str]
+
+
+def environment_settings(
+    lab: Lab, pools: Settings, *operators: str, defaults: Settings | None = None, **settings: Any
+) -> Settings:
+    """An environment with KubeRay and some operators from the lab's charts, and a CPU pool of one
+    node beside the others.
+    """
+    return {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "cluster": {"deletionProtection": False},
+        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
+        "operators": {name: {"chart": str(lab.home.charts / CHARTS[name])} for name in ("kuberay", *operators)},
+        "defaults": {"wait": {"timeout": "2m"}} | (defaults or {}),
+        **settings,
+    }
 
 
 @dataclass(frozen=True)
@@ -64,6 +89,12 @@ class Project:
         """`pulumi destroy` without questions."""
         return self.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview")
 
+    def status(self, stack: str) -> dict[str, Any]:
+        """`berth status --json`, whatever it says of the health."""
+        done = self.run("berth", "status", "-s", stack, "--json", check=False)
+        assert done.stdout, done.stderr
+        return dict(json.loads(done.stdout))
+
     def preview(self, stack: str) -> dict[str, str]:
         """What `pulumi preview` would do: operation by `type::name`, unchanged ones left out."""
         steps = json.loads(self.run("pulumi", "preview", "-s", stack, "--json").stdout)["steps"]
@@ -80,7 +111,7 @@ class Project:
 
     def get(self, *what: str) -> list[dict[str, Any]]:
         """Objects of the cluster, by kubectl: `get("pods", "-n", "berth-bob")`."""
-        return list(json.loads(self.run("kubectl", "get", *what, "-o", "json").stdout)["items"])
+        return list(self.lab.get(*what)["items"])
 
     def versions(self) -> dict[str, str]:
         """resourceVersion of every berth's namespace, RayCluster and pods."""
@@ -97,6 +128,34 @@ class Project:
         """Worker pods of a berth or a named cluster that are not going away."""
         pods = self.get("pods", "-n", namespace_of(owner), "-l", "ray.io/node-type=worker")
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+@contextlib.contextmanager
+def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Iterator[Project]:
+    """A project with one environment that is up, and destroyed afterwards."""
+    project = Project.make(folder / "project", lab)
+    project.write(stack, environment=environment)
+    project.up(stack)
+    yield project
+    project.destroy(stack)
+
+
+@contextlib.contextmanager
+def started(project: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that runs in the project's folder meanwhile."""
+    with subprocess.Popen(
+        command,
+        cwd=project.folder,
+        env=project.lab.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _short(urn: str) -> str:

@@ -1,20 +1,20 @@
-"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls `pulumi up` itself."""
+"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls
+`pulumi up` itself.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
 
 pytestmark = pytest.mark.lab
 
@@ -22,27 +22,19 @@ CANARY = "canary-5b1f9e"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-48", "nodes": 1},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {
-            "head": {"cpu": 1, "memory": "2Gi"},
-            "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"},
-            "wait": {"timeout": "2m"},
-        },
-        "engineers": {"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
-    }
+    return environment_settings(
+        lab,
+        {"dev": {"machineType": "g2-standard-48", "nodes": 1}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's own commands."""
+    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's
+    own commands.
+    """
     project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
     project.write("day", environment=environment(lab))
     project.run("pulumi", "stack", "init", "day", "--no-select")
@@ -72,30 +64,14 @@ def berth(project: Project, *arguments: str, code: int = 0) -> Done:
     return done
 
 
-@contextmanager
-def started(day: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that runs beside the test, and no longer than it."""
-    with subprocess.Popen(
-        command,
-        cwd=day.folder,
-        env=day.lab.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def pods(day: Project, name: str) -> list[dict[str, Any]]:
     return day.get("pods", "-n", f"berth-{name}")
 
 
 def test_an_engineer_comes_and_goes(day: Project) -> None:
-    """She comes while there is no room for her, so that the update waits, is watched, and is interrupted."""
+    """She comes while there is no room for her, so that the update waits, is watched, and is
+    interrupted.
+    """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
     before, text = day.versions(), file.read_text()
     nodes = [node["metadata"]["name"] for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")]
@@ -136,7 +112,8 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert "simulated" in report.stderr
     assert pods(day, "bob") == []
     assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
-    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it asleep.
+    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it
+    # asleep.
     day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
     day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")

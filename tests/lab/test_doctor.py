@@ -1,4 +1,6 @@
-"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's APIs."""
+"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's
+APIs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from berth.lab.google_api.addresses import PATHS, credential_file
 from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
 from berth.stacks import stack_file
 from tests.lab.conftest import Lab
-from tests.lab.project import Project
+from tests.lab.project import Project, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -27,7 +29,9 @@ MEMBER = '--member="user:$(gcloud config get account)"'
 
 @pytest.fixture
 def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
-    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an engineer on it."""
+    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an
+    engineer on it.
+    """
     project = Project.make(tmp_path / "project", lab)
     project.write("shop", environment=SETTINGS)
     project.write(ENGINEER, engineer={"environment": "shop"})
@@ -212,14 +216,12 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
 
 
 def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
-    settings = {
-        "project": NAME,
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 2}},
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"worker": {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "1Gi"}},
-    }
+    settings = environment_settings(
+        lab,
+        {"cpu": {"machineType": "n2-standard-16", "nodes": 2}},
+        project=NAME,
+        defaults={"worker": {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "1Gi"}},
+    )
     project.write("shop", environment=settings)
     code, report = doctor(project, ENGINEER)
     assert code == 1

@@ -1,4 +1,6 @@
-"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler → what `berth status` says."""
+"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler →
+what `berth status` says.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -17,49 +19,42 @@ ROOT = "resource.kubernetes.io/pcieRoot"
 KINDS = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 
 
-def environment(lab: Lab, pool: Settings, cluster: Settings, **operators: str) -> Settings:
-    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are refused in one environment."""
-    charts = {"kuberay": "kuberay-operator"} | operators
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "train": {"machineType": "a4-highgpu-8g"} | pool,
-        },
-        "operators": {name: {"chart": str(lab.home.charts / chart)} for name, chart in charts.items()},
-        "policies": {"waived": {"rdma-whole": "the tests have smaller workers too"}},
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "clusters": {"train": cluster | {"worker": {"pool": "train"} | cluster.get("worker", {})}},
-    }
+def environment(lab: Lab, pool: Settings, cluster: Settings, *operators: str) -> Settings:
+    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are
+    refused in one environment.
+    """
+    return environment_settings(
+        lab,
+        {"train": {"machineType": "a4-highgpu-8g"} | pool},
+        *operators,
+        policies={"waived": {"rdma-whole": "the tests have smaller workers too"}},
+        defaults={"head": HEAD},
+        clusters={"train": cluster | {"worker": {"pool": "train"} | cluster.get("worker", {})}},
+    )
 
 
 def production(lab: Lab) -> Settings:
-    return environment(lab, {"nodes": 2, "rdma": "networks"}, {"workers": 2}, dranet="dranet")
+    return environment(lab, {"nodes": 2, "rdma": "networks"}, {"workers": 2}, "dranet")
 
 
 def pairs(lab: Lab) -> Settings:
     """GKE's own DRANET, and workers smaller than the node."""
     pool = {"nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}
     cluster = {"workers": 3, "worker": {"gpus": 2, "cpu": 8, "memory": "64Gi"}}
-    return environment(lab, pool, cluster, gpuDra="dra-driver-nvidia-gpu")
+    return environment(lab, pool, cluster, "gpuDra")
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment that is up, named `fabric`; each test but the last two leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("fabric") / "project", lab)
-    project.write("fabric", environment=production(lab))
-    project.up("fabric")
-    yield project
-    project.destroy("fabric")
+    """An environment that is up, named `fabric`; each test but the last two leaves it as it found
+    it.
+    """
+    with brought_up(tmp_path_factory.mktemp("fabric"), lab, "fabric", production(lab)) as project:
+        yield project
 
 
 def status(fleet: Project, stack: str = "fabric") -> dict[str, Any]:
-    report = fleet.run("berth", "status", "-s", stack, "--json", check=False)
-    assert report.stdout, report.stderr
-    return dict(json.loads(report.stdout))
+    return fleet.status(stack)
 
 
 def named(listed: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -147,8 +142,8 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
         lambda: len(results(fleet, "train")) == len(fleet.get("resourceclaims", "-n", "berth-train")) == 2,
         "its claim goes",
     )
-    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are missing. The settings would refuse that
-    # many NICs at the start.
+    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are
+    # missing. The settings would refuse that many NICs at the start.
     worker = {"pool": "train", "gpus": 0, "nics": 8, "cpu": 1, "memory": "2Gi"}
     second = {"environment": "fabric", "workers": {"min": 0, "max": 1}, "worker": worker, "wait": {"timeout": "5s"}}
     fleet.write("second", engineer=second)
@@ -168,7 +163,9 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
 
 
 def test_without_dranet_status_says_where_to_look(fleet: Project) -> None:
-    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays held."""
+    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays
+    held.
+    """
 
     def keep_to(pool: str | None) -> None:
         selector = {"spec": {"template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}}}

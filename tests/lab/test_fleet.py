@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -24,30 +24,24 @@ BERTH = "berth:index:Berth"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"worker": {"pool": "dev"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 2}, "carol": {}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
-    }
+        defaults={"worker": {"pool": "dev"}},
+        engineers={"bob": {"workers": 2}, "carol": {}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `env`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("fleet") / "project", lab)
-    project.write("env", environment=environment(lab))
-    project.up("env")
-    yield project
-    project.destroy("env")
+    with brought_up(tmp_path_factory.mktemp("fleet"), lab, "env", environment(lab)) as project:
+        yield project
 
 
 @pytest.fixture
@@ -197,7 +191,8 @@ def test_two_stacks_cannot_share_a_berth(fleet: Project) -> None:
 
 
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half of the only one.
+    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half
+    # of the only one.
     fleet.write(
         "alice",
         engineer={

@@ -1,4 +1,5 @@
-"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's autoscaler is left alone.
+"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's
+autoscaler is left alone.
 
 `prod` is one of them; tests/lab/test_prod.py brings it up.
 """
@@ -94,7 +95,8 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
     before = running(gallery, "me")
     gallery.run("pulumi", "preview", "-s", "solo", "--expect-no-changes")
 
-    # The API server has the list of groups owned as a whole, by whoever wrote it last: an edit beside the number meets it.
+    # The API server has the list of groups owned as a whole, by whoever wrote it last: an edit
+    # beside the number meets it.
     changed = settings(gallery, "solo")
     changed["engineers"]["me"]["workers"]["max"] = 1
     gallery.write("solo", environment=changed)
@@ -119,7 +121,8 @@ def test_serve_is_ready_without_a_gpu_and_gets_one_with_a_request(gallery: Proje
     assert nodes(gallery, "gpu") == []
     gallery.up("serve", "--expect-no-changes")
 
-    # How node and worker go again: tests/lab/test_workloads.py, with less than a quarter of an hour to wait.
+    # How node and worker go again: tests/lab/test_workloads.py, with less than a quarter of an hour
+    # to wait.
     path = f"/api/v1/namespaces/{namespace}/services/stable-diffusion-serve-svc:8000/proxy/imagine?prompt=ship"
     gallery.run("kubectl", "get", "--raw", path, check=False)
     eventually(lambda: len(nodes(gallery, "gpu")) == 1, "a request brings a node")

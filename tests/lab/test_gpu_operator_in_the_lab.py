@@ -1,4 +1,6 @@
-"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings and sources of the real one have it."""
+"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings
+and sources of the real one have it.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class Operated:
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
 
     def remove_nodes(self, *names: str) -> None:
-        """Delete nodes with their pods, which would stay for a while and hold a DaemonSet's rollout back."""
+        """Delete nodes with their pods, which would stay for a while and hold a DaemonSet's rollout
+        back.
+        """
         self.kubectl("delete", "nodes", *names)
         for name in names:
             self.kubectl("delete", "pods", "-A", "--field-selector", f"spec.nodeName={name}", "--force")
@@ -82,8 +86,9 @@ class Operated:
     def cut(self, layout: str) -> None:
         """Ask for a MIG layout of node `gpus`, once the operator has set its default there.
 
-        The operator patches labels without a resource version (v26.7.0, controllers/nodelabeling_controller.go), so that its
-        default can overwrite a label that somebody sets at the same moment.
+        The operator patches labels without a resource version (v26.7.0,
+        controllers/nodelabeling_controller.go), so that its default can overwrite a label that
+        somebody sets at the same moment.
         """
         eventually(lambda: MIG in self.labels(), "the operator has set the default MIG layout")
         self.label("gpus", f"{MIG}={layout}")
@@ -92,7 +97,9 @@ class Operated:
         self.kubectl("label", "node", node, "--overwrite", *labels)
 
     def install(self, name: str, data: dict[str, str] | None = None, **values: Any) -> None:
-        """Install or upgrade the chart with a device plugin ConfigMap of this name; its default entry is `any`."""
+        """Install or upgrade the chart with a device plugin ConfigMap of this name; its default
+        entry is `any`.
+        """
         config = {"create": True, "name": name, "default": "any", "data": data or FOUR}
         file = self.folder / f"{name}.yaml"
         file.write_text(yaml.safe_dump({"driver": {"enabled": False}, "devicePlugin": {"config": config}} | values))
@@ -119,7 +126,9 @@ class Operated:
         return dict(found[0]) if found[0] == found[1] else {}
 
     def shows(self, devices: dict[str, str], name: str = "gpus", **labels: str | None) -> None:
-        """Wait until a node advertises these devices and has these labels, given without `nvidia.com/gpu.`."""
+        """Wait until a node advertises these devices and has these labels, given without
+        `nvidia.com/gpu.`.
+        """
 
         def same() -> bool:
             now = self.labels(name)
@@ -227,7 +236,8 @@ def test_another_config_map_reaches_the_node_and_its_labels(again: Operated) -> 
 
 def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) -> None:
     again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": {"any": sliced(8)}}))
-    # A change that reaches the node meanwhile shows that it was looked at again, with what was read before.
+    # A change that reaches the node meanwhile shows that it was looked at again, with what was read
+    # before.
     again.label("gpus", "nvidia.com/gpu.replicas=none")
     again.sliced(32, 4)
     again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
@@ -423,7 +433,8 @@ def test_the_api_server_refuses_what_the_published_definition_refuses(
     rendered = operated.lab.run(["helm", "template", "x", chart, "--set", value]).stdout
     policy = next(item for item in yaml.safe_load_all(rendered) if item and item["kind"] == "ClusterPolicy")
     policy["metadata"]["name"] = "another"
-    # A POST drops a null that has no default before the server looks at types; applied by the server, it is refused.
+    # A POST drops a null that has no default before the server looks at types; applied by the
+    # server, it is refused.
     command = ["kubectl", "apply", "--server-side", "--dry-run=server", "--validate=ignore", "-f", "-"]
     refused = operated.lab.run(command, stdin=json.dumps(policy), check=False)
     assert refused.returncode != 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, environment_settings, eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -18,26 +18,17 @@ UPDATE_SECONDS = 1200
 
 
 def environment(lab: Lab, engineers: list[str]) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "sharing": {"any": {"kind": "time-slicing", "replicas": 16}},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-128", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any"},
         },
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": {
-            "head": {"cpu": 1, "memory": "2Gi"},
-            "worker": {"cpu": 1, "memory": "4Gi"},
-            "wait": {"timeout": "10m"},
-        },
-        "engineers": {name: {} for name in engineers},
-    }
+        "gpu",
+        sharing={"any": {"kind": "time-slicing", "replicas": 16}},
+        defaults=SMALL | {"wait": {"timeout": "10m"}},
+        engineers={name: {} for name in engineers},
+    )
 
 
 def up(project: Project) -> str:

@@ -1,4 +1,5 @@
-"""A lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and loads a plugin of that shape.
+"""A lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and
+loads a plugin of that shape.
 
 The program in it is the stand-in, which writes down that it was started from there.
 """

@@ -1,6 +1,8 @@
-"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas, traffic, rank, tokens.
+"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas,
+traffic, rank, tokens.
 
-Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay. Nothing in the lab enforces
+Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay.
+    Nothing in the lab enforces
 NetworkPolicies on its nodes: cyclonus judges them as the API server has them.
 """
 
@@ -27,7 +29,7 @@ from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -39,28 +41,21 @@ Object = dict[str, Any]
 
 
 def environment(lab: Lab) -> Settings:
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": small | {"workers": {"min": 0, "max": 1}, "wait": {"timeout": "2m"}},
-        "engineers": {name: {"access": {"users": [user(name)]}} for name in OWNERS},
-    }
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
+        engineers={name: {"access": {"users": [user(name)]}} for name in OWNERS},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    project = Project.make(tmp_path_factory.mktemp("isolation") / "project", lab)
-    project.write(STACK, environment=environment(lab))
-    project.up(STACK)
-    yield project
-    project.destroy(STACK)
+    with brought_up(tmp_path_factory.mktemp("isolation"), lab, STACK, environment(lab)) as project:
+        yield project
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +127,9 @@ NOBODYS = [
 
 
 def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
-    """What the API server says of `user may in namespace`, each (user, owner of the namespace, right); "" for all namespaces."""
+    """What the API server says of `user may in namespace`, each (user, owner of the namespace,
+    right); "" for all namespaces.
+    """
     reviews = [
         {
             "apiVersion": "authorization.k8s.io/v1",
@@ -183,7 +180,9 @@ def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet:
 
 
 def refusals(fleet: Project, where: str, *manifests: Object) -> dict[str, str]:
-    """What the API server says against each manifest, by its name; nothing is made. Good ones are not among them."""
+    """What the API server says against each manifest, by its name; nothing is made. Good ones are
+    not among them.
+    """
     command = ["kubectl", "create", "--dry-run=server", "-n", where, "-f", "-"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     done = fleet.lab.run(command, stdin=text, check=False)
@@ -415,7 +414,8 @@ def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_
     assert before["spec"]["priority"] == -1
     heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
     settings = environment(fleet.lab)
-    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none, and is not waited for.
+    # All eight GPUs of the only node, of which an engineer's worker has one; that will have none,
+    # and is not waited for.
     worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
     settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
     settings["defaults"]["wait"]["until"] = "submitted"
@@ -501,7 +501,8 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
     watched("berth", "status", "-s", STACK, "--json")
     assert seen == set()
     assert not any(word.decode() in text for text in output for word in words)
-    # The database of the API server is where the Secret is; that it is found there shows that the search finds it.
+    # The database of the API server is where the Secret is; that it is found there shows that the
+    # search finds it.
     places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
     assert places == {"kwok"}
     assert files_with(fleet.folder, words) == set()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -19,9 +18,10 @@ import yaml
 from berth.lab.home import CLONE, Home
 from berth.lab.processes import MARK, Supervisor
 from tests.lab.conftest import Lab, brought_up
+from tests.lab.project import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.lab
@@ -68,13 +68,6 @@ def _name(process: psutil.Process) -> str:
         return process.name()
     except psutil.NoSuchProcess:
         return ""
-
-
-def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def _apply(lab: Lab, *manifests: dict[str, Any]) -> None:
@@ -152,7 +145,7 @@ def test_what_was_killed_is_repaired_and_the_data_is_there(own: Lab, victims: li
     before = own.pids()
     for victim in victims:
         os.kill(before[victim], signal.SIGKILL)
-    _until(lambda: not any(map(_alive, (before[victim] for victim in victims))))
+    eventually(lambda: not any(map(_alive, (before[victim] for victim in victims))), "the victims are dead")
     own.up()
     after = own.pids()
     assert all(after[victim] != before[victim] for victim in victims)
@@ -191,7 +184,7 @@ def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signal
             text=True,
             start_new_session=True,
         )
-        _until(lambda: any(_name(process) == "etcd" for process in _marked(broken)), seconds=3600)
+        eventually(lambda: any(_name(process) == "etcd" for process in _marked(broken)), "etcd runs", seconds=3600)
         os.killpg(process.pid, signalled)
         _, output = process.communicate(timeout=60)
         if signalled == signal.SIGINT:
@@ -238,7 +231,8 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     own.up()
-    script = f'eval "$({sys.executable} -m berth.cli lab env --home {own.home.root})" && kubectl get namespaces && command -v pulumi'
+    env = f"{sys.executable} -m berth.cli lab env --home {own.home.root}"
+    script = f'eval "$({env})" && kubectl get namespaces && command -v pulumi'
     plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
     result = subprocess.run(
         ["/bin/sh", "-c", script], cwd=CLONE, env=plain, capture_output=True, text=True, check=False
@@ -292,7 +286,7 @@ def _ready(node: dict[str, Any]) -> bool:
 def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:
     own.up()
     _apply(own, _node("fake", {"kwok.x-k8s.io/node": "fake"}), _node("foreign", {}))
-    _until(lambda: _ready(own.get("node", "fake")))
+    eventually(lambda: _ready(own.get("node", "fake")), "KWOK plays its node")
     own.berth("down")
     own.up()  # what follows has no old lease to wait for
     container = {"name": "main", "image": "busybox", "command": ["true"]}

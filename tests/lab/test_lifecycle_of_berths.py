@@ -1,8 +1,10 @@
-"""The life of berths, end to end: the keeper's own program with its own rights, against a real API server and operator.
+"""The life of berths, end to end: the keeper's own program with its own rights, against a real API
+server and operator.
 
-Simulated nodes run no containers, so the keeper's pod and Ray's dashboards don't run here: the program is started as a process of the test,
-with the files of its ConfigMap and a token of its ServiceAccount, and asks a dashboard of the test's that answers as Ray's does. On a real
-node it is real: tests/real/test_lifecycle.py.
+Simulated nodes run no containers, so the keeper's pod and Ray's dashboards don't run here: the
+program is started as a process of the test, with the files of its ConfigMap and a token of its
+ServiceAccount, and asks a dashboard of the test's that answers as Ray's does. On a real node it is
+real: tests/real/test_lifecycle.py.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings, eventually
+from tests.lab.project import Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -39,22 +41,19 @@ def clock(moment: datetime) -> str:
 def environment(lab: Lab, now: datetime) -> Settings:
     # Outside of its hours from an hour ago until in three hours, whatever the time is.
     hours = {"days": "mon-sun", "from": clock(now + timedelta(hours=3)), "to": clock(now - timedelta(hours=1))}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"lifecycle": {"idle": "2h"}, "wait": {"timeout": "2m"}},
-        "engineers": {
+        defaults={"lifecycle": {"idle": "2h"}},
+        engineers={
             "bob": {"lifecycle": {"hours": hours}},
             "carol": {"lifecycle": {"idle": "never", "expires": "30d", "deleteAfter": "10d"}},
         },
-        "clusters": {"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
-    }
+        clusters={"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
+    )
 
 
 class Dashboards(ThreadingHTTPServer):
@@ -98,7 +97,9 @@ class Keeper:
         self.project, self.dashboards, self.now, self._folder = project, dashboards, now, folder
 
     def install(self) -> None:
-        """The files of the ConfigMap, and a kubeconfig with a token of the ServiceAccount and nothing else."""
+        """The files of the ConfigMap, and a kubeconfig with a token of the ServiceAccount and
+        nothing else.
+        """
         lab = self.project.lab
         (cron_job,) = self.project.get("cronjobs", "-n", "berth-keeper")
         (config_map,) = [
@@ -140,7 +141,9 @@ class Keeper:
             self.dashboards.tokens[name] = secret.stdout
 
     def look(self, after: timedelta, *options: str, dashboard: str = "") -> dict[str, dict[str, Any]]:
-        """One look, so long after the test began; what it said of each berth, which is all that it may do."""
+        """One look, so long after the test began; what it said of each berth, which is all that it
+        may do.
+        """
         moment = (self.now + after).isoformat()
         command = [sys.executable, "-E", "-S", *self._command, "--at", moment, *options]
         done = subprocess.run(

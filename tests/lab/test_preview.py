@@ -1,4 +1,6 @@
-"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not yet."""
+"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not
+yet.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Done, Project, Settings
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -18,27 +20,24 @@ DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverV
 
 
 def environment(lab: Lab) -> Settings:
-    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has her own stack."""
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"pool": "dev", "cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "currency": "USD",
-        "cluster": {"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
-        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
-        "pools": {
+    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has
+    her own stack.
+    """
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 1, "maxPodsPerNode": 64, "labels": {"team": "research"}},
             "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": small | {"wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 2}, "carol": {}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "train"}}},
-    }
+        "gpu",
+        currency="USD",
+        cluster={"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
+        sharing={"any": {"kind": "time-slicing", "replicas": 4}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={"bob": {"workers": 2}, "carol": {}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,9 @@ def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
 
 
 def changed(fleet: Project, **changes: Any) -> None:
-    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None takes out."""
+    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None
+    takes out.
+    """
     settings = copy.deepcopy(environment(fleet.lab))
     for path, value in changes.items():
         *way, last = path.split("__")

@@ -1,4 +1,6 @@
-"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone without a trace."""
+"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone
+without a trace.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def prod(project: Project) -> Project:
-    """The same, up. The last test takes it down; should it not come to that, it ends with its lab."""
+    """The same, up. The last test takes it down; should it not come to that, it ends with its
+    lab.
+    """
     project.up(STACK)
     return project
 
@@ -71,7 +75,8 @@ def berth_preview(project: Project, *options: str) -> tuple[int, dict[str, Any]]
 def test_preview_needs_no_network_and_no_credentials(project: Project) -> None:
     command = ["pulumi", "preview", "-s", STACK, "--non-interactive"]
     if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):
-        # A network namespace with nothing in it but loopback, which the engine needs to speak to its plugins.
+        # A network namespace with nothing in it but loopback, which the engine needs to speak to
+        # its plugins.
         command = ["unshare", "--net", "sh", "-c", f"ip link set lo up && exec {' '.join(command)}"]
     done = project.run(*command)
     assert "error" not in done.stderr

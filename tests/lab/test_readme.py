@@ -18,7 +18,8 @@ from berth.lab.home import CLONE
 README = (CLONE / "README.md").read_text(encoding="utf-8")
 
 NOT_RUN = {"make test": "it is what runs this test"}
-"""Commands that this test leaves out, with the reason. Blocks marked `console` need a Google Cloud account."""
+"""Commands that this test leaves out, with the reason. Blocks marked `console` need a Google Cloud
+account."""
 
 BUILD_SECONDS = 3000
 _OF_A_LAB = ("BERTH_", "GOOGLE_", "HELM_", "KUBECONFIG", "PULUMI_", "PYTHONPATH", "VIRTUAL_ENV")

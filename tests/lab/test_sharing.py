@@ -1,4 +1,6 @@
-"""Sharing GPUs, end to end: settings → GPU Operator's values → what nodes advertise → what pods get."""
+"""Sharing GPUs, end to end: settings → GPU Operator's values → what nodes advertise → what pods
+get.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -20,36 +22,27 @@ ENGINEERS = [f"eng-{number}" for number in range(8)]
 
 
 def environment(lab: Lab) -> Settings:
-    small = {"head": {"cpu": 1, "memory": "2Gi"}, "worker": {"cpu": 1, "memory": "4Gi"}}
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             # The chart's own tolerations do not cover this taint.
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1, "sharing": "any", "taints": [TAINT]},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
+        "gpu",
+        sharing={"any": {"kind": "time-slicing", "replicas": 4}},
         # So that one more worker than the settings give can be forced, past the quota.
-        "isolation": {"quotas": False},
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": {**small, "worker": small["worker"] | {"pool": "dev"}, "wait": {"timeout": "2m"}},
-        "engineers": {name: {"workers": 4} for name in ENGINEERS},
-    }
+        isolation={"quotas": False},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+        engineers={name: {"workers": 4} for name in ENGINEERS},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    project = Project.make(tmp_path_factory.mktemp("sharing") / "project", lab)
-    project.write("shared", environment=environment(lab))
-    project.up("shared")
-    yield project
-    project.destroy("shared")
+    with brought_up(tmp_path_factory.mktemp("sharing"), lab, "shared", environment(lab)) as project:
+        yield project
 
 
 def node_of(fleet: Project, pool: str) -> dict[str, Any]:
@@ -145,7 +138,7 @@ def test_the_33rd_that_is_forced_waits_and_status_says_why(fleet: Project) -> No
     fleet.run("kubectl", "patch", "raycluster", "eng-0", "-n", "berth-eng-0", "--type=json", "-p", json.dumps(patch))
 
     def status() -> dict[str, Any]:
-        berths = json.loads(fleet.run("berth", "status", "-s", "shared", "--json", check=False).stdout)["berths"]
+        berths = fleet.status("shared")["berths"]
         return dict(next(berth for berth in berths if berth["name"] == "eng-0"))
 
     eventually(lambda: "Insufficient nvidia.com/gpu" in " ".join(status()["reasons"]), "status says why the 33rd waits")

@@ -1,4 +1,6 @@
-"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it mends itself."""
+"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it
+mends itself.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ POOL = "cloud.google.com/gke-nodepool"
 
 
 def settings(cpu: int = 1, wait: dict[str, str] | None = None, **pools: Any) -> dict[str, Any]:
-    """A CPU pool, a pool by flex-start for dev berths, one berth; GKE runs KubeRay by its add-on."""
+    """A CPU pool, a pool by flex-start for dev berths, one berth; GKE runs KubeRay by its
+    add-on.
+    """
     return {
         "project": PROJECT,
         "zone": ZONE,

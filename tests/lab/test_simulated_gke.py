@@ -48,7 +48,9 @@ class Google:
         return done
 
     def at(self, **values: Any) -> None:
-        """Have the stack at these settings, as a test's start; an update takes seconds, and is left out if it can."""
+        """Have the stack at these settings, as a test's start; an update takes seconds, and is left
+        out if it can.
+        """
         if self.there != values:
             self.up(**values)
 

@@ -1,9 +1,11 @@
-"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not notice.
+"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not
+notice.
 
-The charts of the version before are the lab's own charts with an older version, and with CRDs that lack what the newer version
-brought. KubeRay 1.6 brought RayClusters' `authOptions.secretName` and `upgradeStrategy`, and the kind RayCronJob
-(https://github.com/ray-project/kuberay, ray-operator/config/crd/bases, v1.5.1 and v1.6.2). `upgradeStrategy` stays in the older
-CRD here: berth writes it, and server-side apply refuses a field that no definition declares.
+The charts of the version before are the lab's own charts with an older version, and with CRDs that
+lack what the newer version brought. KubeRay 1.6 brought RayClusters' `authOptions.secretName` and
+`upgradeStrategy`, and the kind RayCronJob (https://github.com/ray-project/kuberay,
+ray-operator/config/crd/bases, v1.5.1 and v1.6.2). `upgradeStrategy` stays in the older CRD here:
+berth writes it, and server-side apply refuses a field that no definition declares.
 """
 
 from __future__ import annotations
@@ -162,9 +164,11 @@ def daemon_images(project: Project, name: str, namespace: str = "kube-system") -
 
 
 def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
-    """Have the head look as an operator of another version made it, with a hash of its own; the real one takes it over.
+    """Have the head look as an operator of another version made it, with a hash of its own; the
+    real one takes it over.
 
-    KubeRay v1.6.2, shouldRecreatePodsForUpgrade in ray-operator/controllers/ray/raycluster_controller.go.
+    KubeRay v1.6.2, shouldRecreatePodsForUpgrade in
+    ray-operator/controllers/ray/raycluster_controller.go.
     """
     selector = ["-n", f"berth-{cluster}", "-l", "ray.io/node-type=head"]
     foreign = [f"{MADE_BY}=v1.5.1", "ray.io/upgrade-strategy-recreate-hash=of-another-version"]
@@ -187,7 +191,9 @@ def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not_know(
     own_lab: Lab, tmp_path: Path
 ) -> None:
-    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields itself, it changes nothing."""
+    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields
+    itself, it changes nothing.
+    """
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -217,7 +223,8 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
 def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", own_lab)
     older = {chart: older_chart(own_lab, tmp_path / "charts", chart) for chart in BEFORE}
-    # KubeRay's from its repository, which the lab plays: its CRDs come by the provider's own rendering.
+    # KubeRay's from its repository, which the lab plays: its CRDs come by the provider's own
+    # rendering.
     newer = {chart: own_lab.home.charts / chart for chart in NOW if chart != "kuberay-operator"}
     project.write(STACK, environment=settings(older, BEFORE, OLD_GIB))
     try:

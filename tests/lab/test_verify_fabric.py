@@ -1,4 +1,6 @@
-"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are real and proven, the rest is said."""
+"""`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are
+real and proven, the rest is said.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -17,42 +19,23 @@ NOT_RUN = {"locked memory", "sums", "transport", "NICs used", "traffic", "algori
 
 
 def environment(lab: Lab) -> Settings:
-    charts = lab.home.charts
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "pairs": {
-                "machineType": "a4-highgpu-8g",
-                "nodes": 2,
-                "rdma": "networks",
-                "gpuAllocation": "dra",
-            },
-            "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"},
-        },
-        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
-        "operators": {
-            "kuberay": {"chart": str(charts / "kuberay-operator")},
-            "gpu": {"chart": str(charts / "gpu-operator")},
-            "dranet": {"chart": str(charts / "dranet")},
-            "gpuDra": {"chart": str(charts / "dra-driver-nvidia-gpu")},
-        },
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
-        "clusters": {"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
-    }
+    whole = {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "gpuAllocation": "dra"}
+    return environment_settings(
+        lab,
+        {"pairs": whole, "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"}},
+        *("gpu", "dranet", "gpuDra"),
+        sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
+        defaults={"head": HEAD},
+        engineers={"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
+        clusters={"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `reduced`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("verify-fabric") / "project", lab)
-    project.write("reduced", environment=environment(lab))
-    project.up("reduced")
-    yield project
-    project.destroy("reduced")
+    with brought_up(tmp_path_factory.mktemp("verify-fabric"), lab, "reduced", environment(lab)) as project:
+        yield project
 
 
 def verify(fleet: Project, *options: str, stack: str = "reduced") -> tuple[int, dict[str, Any], str]:

@@ -1,4 +1,6 @@
-"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller; simulated containers."""
+"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller;
+simulated containers.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -21,36 +23,27 @@ OFF = "gke-no-default-nvidia-gpu-device-plugin"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "sharing": {"slices": {"kind": "time-slicing", "replicas": 4}},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+    return environment_settings(
+        lab,
+        {
             "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
             "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
             "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices"},
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
-        "operators": {
-            "kuberay": {"chart": str(lab.home.charts / "kuberay-operator")},
-            "gpu": {"chart": str(lab.home.charts / "gpu-operator")},
-        },
-        "defaults": {"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {}},
-        "clusters": {"train": {"worker": {"pool": "train"}}},
-    }
+        "gpu",
+        sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
+        defaults={"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}},
+        engineers={"bob": {}},
+        clusters={"train": {"worker": {"pool": "train"}}},
+    )
 
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An environment that is up, named `proved`; each test leaves it as it found it."""
-    project = Project.make(tmp_path_factory.mktemp("verify") / "project", lab)
-    project.write("proved", environment=environment(lab))
-    project.up("proved")
-    yield project
-    project.destroy("proved")
+    with brought_up(tmp_path_factory.mktemp("verify"), lab, "proved", environment(lab)) as project:
+        yield project
 
 
 def verify(fleet: Project, *options: str, stack: str = "proved") -> tuple[int, dict[str, Any]]:

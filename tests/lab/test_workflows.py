@@ -1,4 +1,6 @@
-"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub itself is played."""
+"""The shipped workflow's own scripts, run as GitHub's runner runs them, against a lab. Only GitHub
+itself is played.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import Project, Settings, environment_settings, eventually
 
 pytestmark = [
     pytest.mark.lab,
@@ -29,18 +31,8 @@ COMMIT = "c0ffee"
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-ci",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            "dev": {"machineType": "g2-standard-24", "nodes": 2},
-        },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "engineers": {"ines": {"workers": 2}},
-        "defaults": {"wait": {"timeout": "2m"}},
-    }
+    pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
+    return environment_settings(lab, pools, project="berth-ci", engineers={"ines": {"workers": 2}})
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,9 @@ class Runner:
         (self.folder / "state.json").write_text(json.dumps(self.github | state))
 
     def step(self, name: str, **expressions: str) -> Done:
-        """Run a step's script; what its environment takes from GitHub's expressions is given by name."""
+        """Run a step's script; what its environment takes from GitHub's expressions is given by
+        name.
+        """
         (script,) = (script for script in workflows.github_scripts() if script.name == name)
         known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"

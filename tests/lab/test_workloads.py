@@ -1,4 +1,6 @@
-"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no code runs, so that no job ends."""
+"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no
+code runs, so that no job ends.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import yaml
 from berth.components.ray.workloads import CLUSTER_CONFIG
 from berth.lab.devices.ray_serve import NOT_RUN
 from tests.lab.conftest import Lab
-from tests.lab.project import CLONE, Project, Settings, eventually
+from tests.lab.project import CLONE, HEAD, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -28,36 +30,34 @@ SUBMITTED = {"until": "submitted"}
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
+    return environment_settings(
+        lab,
+        {
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "gpu": {"machineType": "g2-standard-8", "nodes": 3},
         },
-        "operators": {"kuberay": {"chart": str(lab.home.charts / "kuberay-operator")}},
-        "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
-        "engineers": {"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
-        "jobs": {
+        defaults={"head": HEAD},
+        engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
+        jobs={
             "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'", "wait": SUBMITTED},
             "nightly": {
                 "entrypoint": "python -m nightly",
                 "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
                 "workers": 1,
-                # The simulated containers end at once and without a job, after which its cluster would go.
+                # The simulated containers end at once and without a job, after which its cluster
+                # would go.
                 "shutdownAfterJobFinishes": False,
                 "wait": SUBMITTED,
             },
         },
-        "services": {
+        services={
             "chat": {
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
             }
         },
-    }
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,9 @@ def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
 
 
 def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
-    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into each object."""
+    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into
+    each object.
+    """
     work.up(STACK, "--expect-no-changes")
     work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
     assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
@@ -256,7 +258,9 @@ def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
 
 
 def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
-    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the pool's autoscaler."""
+    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the
+    pool's autoscaler.
+    """
     text = (CLONE / SHIPPED).read_text(encoding="utf-8")
     settings = yaml.safe_load(text)["config"]["berth:environment"]
     service = settings["services"]["stable-diffusion"]

@@ -101,7 +101,9 @@ def wrong(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> lis
 
 
 def between(berths: Iterable[BerthPods]) -> Iterator[Case]:
-    """Every ordered pair of berths, each pod of the one to each of the other, on each of Ray's ports: denied by both sides."""
+    """Every ordered pair of berths, each pod of the one to each of the other, on each of Ray's
+    ports: denied by both sides.
+    """
     given = list(berths)
     for one in given:
         for other in given:
@@ -126,7 +128,8 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
     def system(name: str, app: str) -> Peer:
         return Peer(name, "10.4.9.9", "kube-system", tuple(kube_system.items()), (("k8s-app", app),))
 
-    # Workers choose their ports among 10002 to 19999 (https://docs.ray.io/en/latest/ray-core/configure.html#ports-configurations).
+    # Workers choose their ports among 10002 to 19999
+    # (https://docs.ray.io/en/latest/ray-core/configure.html#ports-configurations).
     for port in (*RAY_PORTS, 10245, 52365):
         yield Case(worker, head, port, ALLOWED)
         yield Case(head, worker, port, ALLOWED)

@@ -20,28 +20,24 @@ from tests.lab.project import Project, Settings
 
 POOL = "bench"
 NAMESPACE = "real-test"
-CHARTS = {"kuberay": "kuberay-operator", "dranet": "dranet"}
 DEADLINE_SECONDS = 240
 
 Object = dict[str, Any]
 
 
 def environment(lab: Lab) -> Settings:
-    return {
-        "project": "berth-test",
-        "zone": "us-central1-b",
-        "cluster": {"deletionProtection": False},
-        "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-            POOL: {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "labels": {"lab-node": "real"}},
-        },
-        "operators": {
-            **{name: {"chart": str(lab.home.charts / chart)} for name, chart in CHARTS.items()},
-            # Its image can't be had on a real node, and what it would write there is this machine's.
-            "gib": {"source": "present"},
-        },
-        "policies": {"waived": {"rdma-whole": "all pods share the one real node, and its NICs"}},
-    }
+    labels = {"lab-node": "real"}
+    pool = {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "labels": labels}
+    settings = project.environment_settings(
+        lab,
+        {POOL: pool},
+        "dranet",
+        defaults={"wait": {}},
+        policies={"waived": {"rdma-whole": "all pods share the one real node, and its NICs"}},
+    )
+    # Its image does not exist on a real node, and it would write to this machine.
+    settings["operators"]["gib"] = {"source": "present"}
+    return settings
 
 
 def berth(**shape: Any) -> Settings:
@@ -110,7 +106,9 @@ class RealNode:
         return self.lab.run([str(layout.folder(self.lab.home) / "enter"), *command]).stdout
 
     def heads(self, owner: str) -> set[str]:
-        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet to make the next one."""
+        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet
+        to make the next one.
+        """
         pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}")
         return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
@@ -155,7 +153,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         project.up("env")
         lab.run(["berth", "lab", "real", "prepare"], timeout=BUILD_SECONDS)
         node = RealNode(lab, project, machine_state())
-        # Only the first of the pool's two nodes is real: pods that must be on it shall find no other.
+        # Only the first of the pool's two nodes is real: pods that must be on it shall find no
+        # other.
         node.command("up", "--no-berth")
         simulated = [
             item["metadata"]["name"]

@@ -1,4 +1,6 @@
-"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs that would be lost."""
+"""`berth connect`, `logs` and `suspend` where containers run: forwarded ports, Ray's token, jobs
+that would be lost.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.project import started
 from tests.real.conftest import RealNode, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -25,21 +28,11 @@ _ANSWER_SECONDS = 10
 @pytest.fixture
 def connected(real: RealNode, alice: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """`berth connect` as it runs, and what it printed."""
-    with subprocess.Popen(
-        ["berth", "connect", alice, "--json"],
-        cwd=real.project.folder,
-        env=real.lab.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process, _document(process)
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                process.wait(timeout=60)
+    with started(real.project, "berth", "connect", alice, "--json") as process:
+        yield process, _document(process)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
 
 
 def _document(process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""`berth verify fabric` on containers that run: what it says of the traffic is held against the node's own counters."""
+"""`berth verify fabric` on containers that run: what it says of the traffic is held against the
+node's own counters.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def dana(real: RealNode) -> Iterator[RealNode]:
 
 
 def received(real: RealNode) -> dict[str, int]:
-    """Bytes that the node got of each of its pods' interfaces: NICs by their gateways, pods' own networks by their pairs."""
+    """Bytes that the node got of each of its pods' interfaces: NICs by their gateways, pods' own
+    networks by their pairs.
+    """
     links = json.loads(real.inside("ip", "-json", "-statistics", "link"))
     pods = {link["ifname"] for link in links if link["ifname"].startswith("veth")}
     return {link["ifname"]: link["stats64"]["rx"]["bytes"] for link in links if link["ifname"] in GATEWAYS | pods}
@@ -60,7 +64,9 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def swept(proof: dict[str, Any]) -> int:
-    """Bytes that each of two workers must have sent, however they sum: half of each tensor, twice."""
+    """Bytes that each of two workers must have sent, however they sum: half of each tensor,
+    twice.
+    """
     evidence = proof["evidence"]
     return int(sum(point["bytes"] * evidence["operations"][str(point["bytes"])] for point in evidence["sweep"]))
 
@@ -73,7 +79,8 @@ def test_the_all_reduce_takes_the_claimed_nics(dana: RealNode) -> None:
         assert found[name][0] == "pass", found
     assert proof["evidence"]["seed"] == {"want": 3.0, "got": [[3.0] * 4] * 2}
     assert found["claims"][1] == f"{EACH} NICs of class dranet in each of 2 workers"
-    # One worker has the first half of the NICs, and sent all its tensors by them; each carried its part, in both directions.
+    # One worker has the first half of the NICs, and sent all its tensors by them; each carried its
+    # part, in both directions.
     over_nics = [moved[GATEWAY.format(number)] for number in range(len(NICS))]
     assert min(sum(over_nics[:EACH]), sum(over_nics[EACH:])) >= swept(proof)
     assert min(over_nics) > sum(over_nics) / len(NICS) / 2

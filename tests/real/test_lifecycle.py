@@ -1,4 +1,6 @@
-"""The keeper's real pod asks real Ray: a job keeps a berth awake, idleness suspends it, and a wake brings it back."""
+"""The keeper's real pod asks real Ray: a job keeps a berth awake, idleness suspends it, and a wake
+brings it back.
+"""
 
 from __future__ import annotations
 

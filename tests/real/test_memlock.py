@@ -1,4 +1,5 @@
-"""The limit of locked memory, within which RDMA registers memory: containers take it over from containerd, and IPC_LOCK does not lift it.
+"""The limit of locked memory, within which RDMA registers memory: containers take it over from
+containerd, and IPC_LOCK does not lift it.
 
 docs/decisions.md rests on it, and docs/fabric.md says how to raise it.
 """

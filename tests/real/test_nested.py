@@ -1,6 +1,8 @@
-"""Containers inside a Ray pod's container, on a real kubelet and containerd: they see the GPUs of their pod, and nothing else.
+"""Containers inside a Ray pod's container, on a real kubelet and containerd: they see the GPUs of
+their pod, and nothing else.
 
-The pods' image is images/ray-podman, built from its Dockerfile under the name that the gallery's stack has for it.
+The pods' image is images/ray-podman, built from its Dockerfile under the name that the gallery's
+stack has for it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ OWNER = "carol"
 NAMESPACE = f"berth-{OWNER}"
 IMAGE = "localhost/nested:1"
 
-# Ray and its Python are in the image by the time that a worker starts: `container` may pass podman more options, Ray's first look
-# at the image may not, and finds this.
+# Ray and its Python are in the image by the time that a worker starts: `container` may pass podman
+# more options, Ray's first look at the image may not, and finds this.
 LOOK = """#!/bin/busybox sh
 echo /home/ray/anaconda3/lib/python3.11/site-packages/ray/_private/workers/default_worker.py >/shared/worker_path.txt
 """

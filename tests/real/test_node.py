@@ -1,4 +1,6 @@
-"""The real node beside simulated ones: a kubelet that adopted what simulated GKE made, and containers that run."""
+"""The real node beside simulated ones: a kubelet that adopted what simulated GKE made, and
+containers that run.
+"""
 
 from __future__ import annotations
 

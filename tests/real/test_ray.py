@@ -1,4 +1,6 @@
-"""The operator and Ray for real: jobs in both modes, tokens, services, the autoscaler, suspending."""
+"""The operator and Ray for real: jobs in both modes, tokens, services, the autoscaler,
+suspending.
+"""
 
 from __future__ import annotations
 

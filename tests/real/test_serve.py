@@ -1,4 +1,6 @@
-"""The gallery's application on containers that run: its code from the pods, a model only while somebody asks, on a worker."""
+"""The gallery's application on containers that run: its code from the pods, a model only while
+somebody asks, on a worker.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ SIZE = 64
 
 
 def service() -> dict[str, Any]:
-    """The shipped service with the toy in the place of Stable Diffusion, as small as Ray can be, and quicker to go."""
+    """The shipped service with the toy in the place of Stable Diffusion, as small as Ray can be,
+    and quicker to go.
+    """
     text = (CLONE / "stacks/gallery/Pulumi.serve.yaml").read_text(encoding="utf-8")
     shape = copy.deepcopy(yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"])
     (application,) = shape["serveConfig"]["applications"]
@@ -74,7 +78,9 @@ def status(env: RealNode) -> dict[str, Any]:
 
 
 def ask(env: RealNode, prompt: str) -> bytes:
-    """The answer to one request: by the Service, from a pod of the namespace; it waits as long as the model takes to come."""
+    """The answer to one request: by the Service, from a pod of the namespace; it waits as long as
+    the model takes to come.
+    """
     address = status(env)["address"].replace(f"{NAMESPACE}:", f"{NAMESPACE}.svc.cluster.local:")
     asked = f"curl -sS --fail --max-time 240 '{address}/imagine?prompt={prompt}&size={SIZE}' | base64 -w0"
     return base64.b64decode(on_head(env, asked))

@@ -1,4 +1,6 @@
-"""Jobs and services of an environment, on containers that run: a job to its end, one that fails, an application that answers."""
+"""Jobs and services of an environment, on containers that run: a job to its end, one that fails, an
+application that answers.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def job(entrypoint: str, **more: Any) -> dict[str, Any]:
 
 
 def service(greeting: str, timeout: str) -> dict[str, Any]:
-    """A head alone, on which the application's code is to be: none that a pod could fetch is at hand."""
+    """A head alone, on which the application's code is to be: none that a pod could fetch is at
+    hand.
+    """
     application = {"name": "greet", "import_path": "greeter:build", "args": {"greeting": greeting}}
     return {
         "serveConfig": {"applications": [application]},
@@ -155,7 +159,8 @@ def test_a_service_answers_and_one_that_cannot_says_why(env: RealNode) -> None:
     edited["env"]["EDITED"] = "yes"
     with ThreadPoolExecutor() as pool:
         update = pool.submit(set_up, env, services={"greet": edited})
-        # The new head's code has to be there before KubeRay asks Ray Serve for the application, which it does when the head is ready.
+        # The new head's code has to be there before KubeRay asks Ray Serve for the application,
+        # which it does when the head is ready.
         eventually(lambda: len(heads(env)) == 2, "the second cluster's head runs beside the first")
         (second,) = heads(env).keys() - {cluster}
         bring_code(env, heads(env)[second])

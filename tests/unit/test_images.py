@@ -118,7 +118,7 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
         "pools": {"cpu": CPU, "train": BY_NETWORKS},
         "clusters": readme_clusters(),
     }
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = resolved.clusters

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
-from berth.stacks.policies.policy import POLICIES
+from berth.stacks.policies.registry import POLICIES
 
 ENVIRONMENT: dict[str, Any] = {
     "project": "berth-lab",

@@ -26,7 +26,7 @@ def settings(**pools: dict[str, Any]) -> EnvironmentSettings:
         "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
     }
-    loaded = load("test", {"environment": given}, None)
+    loaded = load("test", {"environment": given}, None).settings
     assert isinstance(loaded, EnvironmentSettings)
     return loaded
 

@@ -14,9 +14,8 @@ from berth.cli.doctor.google import BASES
 from berth.cli.main import app
 from berth.stacks import stack_file
 from berth.stacks.environment import environment
-from berth.stacks.load import load
-from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cli.recorded_google import only_missing, states
+from tests.unit.loaded import environment_of
 from tests.unit.recording import run
 
 SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
@@ -192,9 +191,7 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
         "access": {"users": ["bob@example.com"]},
         "lifecycle": {"idle": "2h"},
     }
-    settings = load("prod", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    recorded = run(lambda: environment("prod", settings), "prod")
+    recorded = run(lambda: environment(environment_of("prod", values)), "prod")
     types = {each.type for each in recorded.registrations}
     assert {each for each in types if each.startswith("gcp:")} == set(permissions.OF_TYPE)
     assert {permissions.role_of(each) for each in permissions.needed(networks=True, node_account=False)} <= set(

@@ -192,7 +192,7 @@ def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: C
 
 def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster: Cluster) -> None:
     values = environment(project, FULL)
-    settings = load("shop", {"environment": values}, None)
+    settings = load("shop", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     contract = contract_of(settings, "shop", resolve_environment(settings))
     outputs = {

@@ -167,7 +167,9 @@ class Empty:
 @pytest.fixture
 def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment is up, and nobody's berth is."""
-    settings = load("env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None)
+    settings = load(
+        "env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None
+    ).settings
     assert isinstance(settings, EnvironmentSettings)
     contract = contract_of(settings, "env", resolve_environment(settings))
     monkeypatch.setattr(berths, "brought_up", lambda _stack: Environment("env", contract, ""))

@@ -14,7 +14,7 @@ from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import Options, exit_code
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.plan import Plan, State, Step
-from berth.stacks.policies.policy import House
+from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
 
 SERVICE = {
@@ -32,8 +32,8 @@ def made(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
     )
 
 
-def report(house: House | None, *steps: Step) -> Report:
-    return report_of(Plan(steps), Known("env", "environment", house=house))
+def report(context: PolicyContext | None, *steps: Step) -> Report:
+    return report_of(Plan(steps), Known("env", "environment", policies=context))
 
 
 def in_a_terminal(shown: Report) -> str:
@@ -48,7 +48,7 @@ WORDS = "policy private-dashboard: Service ui is a load balancer with a public a
 
 
 def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -> None:
-    shown = report(House(), PUBLIC)
+    shown = report(PolicyContext(), PUBLIC)
     assert WORDS in in_a_terminal(shown)
     assert "policies.waived.private-dashboard: REASON" in in_a_terminal(shown)
     assert "## 🛑 berth preview" in markdown(shown)
@@ -64,7 +64,7 @@ def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -
 
 
 def test_a_waived_policy_is_told_with_its_reason() -> None:
-    shown = report(House(waived={"private-dashboard": "a demo for a day"}), PUBLIC)
+    shown = report(PolicyContext(waived={"private-dashboard": "a demo for a day"}), PUBLIC)
     words = "policy private-dashboard is waived for ui: a demo for a day"
     assert words in in_a_terminal(shown)
     assert f"- {words}" in markdown(shown)
@@ -74,9 +74,9 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     assert exit_code(shown, Options()) == 0
 
 
-@pytest.mark.parametrize("house", [House(), None])
-def test_a_plan_that_keeps_the_policies_says_nothing_of_them(house: House | None) -> None:
-    shown = report(house, made("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
+@pytest.mark.parametrize("context", [PolicyContext(), None])
+def test_a_plan_that_keeps_the_policies_says_nothing_of_them(context: PolicyContext | None) -> None:
+    shown = report(context, made("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
     assert "polic" not in in_a_terminal(shown)
     assert "olic" not in markdown(shown)
     assert exit_code(shown, Options()) == 0
@@ -84,4 +84,4 @@ def test_a_plan_that_keeps_the_policies_says_nothing_of_them(house: House | None
 
 def test_what_goes_is_not_judged() -> None:
     gone = Step("delete", PUBLIC.urn, PUBLIC.type, "ui", custom=True, old=State(SERVICE, {}, ""), new=None)
-    assert report(House(), gone).violations == []
+    assert report(PolicyContext(), gone).violations == []

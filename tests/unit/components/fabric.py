@@ -30,7 +30,7 @@ def environment(pool: dict[str, Any], kind: str, shape: dict[str, Any], name: st
         "policies": {"waived": WAIVED},
         kind: {name: shape},
     }
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return settings
 

@@ -19,7 +19,7 @@ def environment_of(pools: dict[str, Any] | None = None, **values: Any) -> Enviro
     whole: dict[str, Any] = {"project": "some-project", "pools": {"cpu": CPU, **(pools or {})}} | values
     if "region" not in whole and "existing" not in whole.get("cluster", {}):
         whole.setdefault("zone", "us-central1-b")
-    settings = load("some", {"environment": whole}, None)
+    settings = load("some", {"environment": whole}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return settings
 

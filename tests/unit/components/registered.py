@@ -78,6 +78,6 @@ def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
         yield "some", environment_of({"it": pool}, **rest)
     for stack in stack_file.stack_names():
         file = stack_file.read(stack_file.stack_path(stack))
-        settings = load(stack, file.settings, file)
+        settings = load(stack, file.settings, file).settings
         if isinstance(settings, EnvironmentSettings) and not settings.cluster.existing:
             yield stack, settings

@@ -24,7 +24,7 @@ def resolved(pools: dict[str, Any], cluster: dict[str, Any] | None = None) -> tu
     place = {"project": "berth-lab", "zone": "us-central1-b"} if cluster is None else {"cluster": cluster}
     cpu = {"machineType": "n2-standard-16", "nodes": 1}
     given = {**place, "sharing": PROFILES, "pools": {"cpu": cpu, **pools}}
-    settings = load("test", {"environment": given}, None)
+    settings = load("test", {"environment": given}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     found = [f"{each.where}: {each.message}" for each in resolve_environment(settings).warnings]
     return settings, [text for text in found if "label" in text]

@@ -12,8 +12,8 @@ import yaml
 from berth.components.cluster import resource_api
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.stacks.environment import environment
-from berth.stacks.load import SettingsError, load
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.load import Environment, SettingsError
+from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
@@ -26,7 +26,7 @@ DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 INSTALLER, GIB = "nvidia-driver-installer", "nccl-rdma-installer"
 
 
-def settings_of(operators: dict[str, Any] | None = None, **pools: Any) -> EnvironmentSettings:
+def settings_of(operators: dict[str, Any] | None = None, **pools: Any) -> Environment:
     cpu = {"machineType": "n2-standard-16", "nodes": 1}
     values = {
         "project": "berth-lab",
@@ -34,9 +34,7 @@ def settings_of(operators: dict[str, Any] | None = None, **pools: Any) -> Enviro
         "pools": {"cpu": cpu, **pools},
         "operators": operators or {},
     }
-    settings = load("some", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+    return environment_of("some", values)
 
 
 def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -> list[ClusterApi]:
@@ -59,9 +57,9 @@ def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -
 def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Names of releases, DaemonSets and device classes that an environment registers."""
 
-    def names(settings: EnvironmentSettings, api: str = "v1") -> dict[str, set[str]]:
+    def names(settings: Environment, api: str = "v1") -> dict[str, set[str]]:
         serves(monkeypatch, api)
-        recorder = run(lambda: environment("some", settings), "some")
+        recorder = run(lambda: environment(settings), "some")
         return {
             "releases": {each.inputs["name"] for each in recorder.of_type(RELEASE)} - {"kuberay-operator"},
             "daemons": {each.inputs["metadata"]["name"] for each in recorder.of_type(DAEMON_SET)},
@@ -122,7 +120,7 @@ def test_what_pools_need_is_installed_once(
 )
 def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: tuple[Any, ...]) -> None:
     serves(monkeypatch, "v1")
-    recorder = run(lambda: environment("some", settings_of({"dranet": given}, train=NETWORKS)), "some")
+    recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
     (release,) = (each.inputs for each in recorder.of_type(RELEASE) if each.name == "dranet")
     repository = (release.get("repositoryOpts") or {}).get("repo")
     assert (release["chart"], release.get("version"), repository, release["namespace"]) == registered
@@ -143,7 +141,7 @@ spec:
 """
 
 
-def by_manifest(path: Path) -> EnvironmentSettings:
+def by_manifest(path: Path) -> Environment:
     return settings_of({"dranet": {"source": "manifest", "manifest": str(path)}}, train=NETWORKS)
 
 
@@ -151,7 +149,7 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     serves(monkeypatch, "v1")
     path = tmp_path / "install.yaml"
     path.write_text(MANIFEST)
-    recorder = run(lambda: environment("some", by_manifest(path)), "some")
+    recorder = run(lambda: environment(by_manifest(path)), "some")
     assert "dranet" not in {each.name for each in recorder.of_type(RELEASE)}
     assert "kube-system/dranet" in {each.name for each in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
     (daemons,) = (each.inputs for each in recorder.of_type(DAEMON_SET) if each.name == "kube-system/dranet")
@@ -167,7 +165,7 @@ def test_a_manifest_with_the_class_in_it_brings_its_own(monkeypatch: pytest.Monk
     path = tmp_path / "install.yaml"
     its_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "dranet"}, "spec": {}}
     path.write_text(f"{MANIFEST}---\n{yaml.safe_dump(its_class)}")
-    (found,) = run(lambda: environment("some", by_manifest(path)), "some").of_type(CLASS)
+    (found,) = run(lambda: environment(by_manifest(path)), "some").of_type(CLASS)
     assert found.inputs["spec"] == {}
 
 
@@ -178,7 +176,7 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
 
     async def program() -> None:
         try:
-            await environment("some", by_manifest(path))
+            await environment(by_manifest(path))
         except SettingsError as error:
             recorded.append(error.lines[0])
 
@@ -187,13 +185,13 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
     assert "install.yaml:2: this is no YAML" in recorded[0]
 
 
-def told(settings: EnvironmentSettings) -> tuple[Recorder, list[str]]:
+def told(settings: Environment) -> tuple[Recorder, list[str]]:
     """What a program registered, and the error that it ended with."""
     recorded: list[str] = []
 
     async def program() -> None:
         try:
-            await environment("some", settings)
+            await environment(settings)
         except pulumi.RunError as error:
             recorded.append(str(error))
 

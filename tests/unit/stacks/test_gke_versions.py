@@ -17,7 +17,7 @@ FLEX = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity
 
 
 def environment(**pools: Any) -> EnvironmentSettings:
-    settings = load("test", {"environment": BASE | {"pools": {"cpu": CPU} | pools}}, None)
+    settings = load("test", {"environment": BASE | {"pools": {"cpu": CPU} | pools}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return settings
 

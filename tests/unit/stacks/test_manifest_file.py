@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from berth.stacks.manifest_file import ManifestError, read
+from berth.components.core.errors import BadInputError
+from berth.stacks.manifest_file import read
 
 GOOD = """\
 ---
@@ -67,13 +68,13 @@ def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ManifestError) as caught:
+    with pytest.raises(BadInputError) as caught:
         read(written(tmp_path, text))
     assert message in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"there is no file .*; paths count from the project's folder"):
+    with pytest.raises(BadInputError, match=r"there is no file .*; paths count from the project's folder"):
         read(tmp_path / "install.yaml")
-    with pytest.raises(ManifestError, match="cannot be read"):
+    with pytest.raises(BadInputError, match="cannot be read"):
         read(tmp_path)

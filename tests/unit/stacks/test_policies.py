@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, berth_on, load
-from berth.stacks.policies.policy import POLICIES
-from berth.stacks.policies.settings import Judged, judge_engineer, judge_environment
-from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.load import SettingsError, load
+from berth.stacks.policies.registry import POLICIES
+from berth.stacks.policies.settings import Judgement
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract, contract_of, resolve_engineer, resolve_environment
+from berth.stacks.settings.resolve import EnvironmentContract
+from tests.unit.loaded import engineer_of, environment_of
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",
@@ -34,15 +34,14 @@ def problems(environment: dict[str, Any], stack: str = "dev") -> list[str]:
     return caught.value.lines
 
 
-def loaded(environment: dict[str, Any], stack: str = "dev") -> EnvironmentSettings:
-    settings = load(stack, {"environment": environment}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+def judged(environment: dict[str, Any], stack: str = "dev") -> Judgement:
+    return environment_of(stack, environment).judgement
 
 
-def judged(environment: dict[str, Any], stack: str = "dev") -> Judged:
-    settings = loaded(environment, stack)
-    return judge_environment(stack, settings, resolve_environment(settings))
+def kept(found: Judgement) -> list[str]:
+    """The policies that hold, where nothing is against any."""
+    assert [*found.problems, *found.warnings, *found.waivers] == []
+    return found.held
 
 
 def waiving(environment: dict[str, Any], **waived: str) -> dict[str, Any]:
@@ -72,7 +71,7 @@ CASES = {
     "no tokens by the back door": (
         alice(env={"RAY_AUTH_MODE": "disabled"}),
         (
-            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has RAY_AUTH_MODE=disabled in `env`, which outdoes"
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has RAY_AUTH_MODE=disabled in `env`, which overrides"
             " `auth: token`; take it out"
         ),
     ),
@@ -163,11 +162,11 @@ def test_which_environments_are_production(stack: str, production: bool | None, 
     ],
 )
 def test_settings_that_keep_every_policy(environment: dict[str, Any]) -> None:
-    assert judged(environment) == Judged(held=["private-dashboard", "ray-auth", "rdma-whole"])
+    assert kept(judged(environment)) == ["private-dashboard", "ray-auth", "rdma-whole"]
 
 
 def test_production_is_held_to_every_policy() -> None:
-    assert judged(LABELLED, "prod") == Judged(held=list(POLICIES))
+    assert kept(judged(LABELLED, "prod")) == list(POLICIES)
 
 
 def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
@@ -204,7 +203,7 @@ def test_an_unknown_policy_is_not_waived() -> None:
 def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
     told = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
     assert [f"{warning.where}: {warning.message}" for warning in told.warnings] == [
-        "environment.policies.waived.deletion-protection: nothing here is against policy deletion-protection; take the waiver out",
+        "environment.policies.waived.deletion-protection: nothing here breaks policy deletion-protection; take the waiver out",
     ]
 
 
@@ -245,17 +244,12 @@ config:
 
 
 def contract(environment: dict[str, Any], stack: str = "dev") -> EnvironmentContract:
-    settings = loaded(environment, stack)
-    return contract_of(settings, stack, resolve_environment(settings))
-
-
-def engineer(**shape: Any) -> EngineerSettings:
-    return EngineerSettings.model_validate({"environment": "dev"} | shape)
+    return environment_of(stack, environment).contract()
 
 
 def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
     with pytest.raises(SettingsError) as caught:
-        berth_on("alice", engineer(auth="none", dashboard="public"), contract(GOOD), None)
+        engineer_of("alice", auth="none", dashboard="public").on(contract(GOOD))
     assert caught.value.lines == [
         (
             "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head runs code as its"
@@ -271,14 +265,14 @@ def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
 
 def test_part_of_a_node_with_rdma_in_an_engineers_own_stack() -> None:
     with pytest.raises(SettingsError, match=r"engineer\.worker\.gpus: policy rdma-whole: a worker of alice takes 1 of"):
-        berth_on("alice", engineer(worker={"pool": "train"}), contract(GOOD), None)
+        engineer_of("alice", worker={"pool": "train"}).on(contract(GOOD))
 
 
 def test_the_environments_waivers_hold_for_engineers_stacks() -> None:
     waived = contract(waiving(GOOD, ray_auth="an appliance that knows no tokens"))
-    settings = engineer(auth="none")
-    assert berth_on("alice", settings, waived, None).berths[0].auth == "none"
-    told = judge_engineer(waived, resolve_engineer(settings, "alice", waived))
+    found = engineer_of("alice", auth="none").on(waived)
+    assert found.berth.settings.auth == "none"
+    told = found.judgement
     assert [str(waiver) for waiver in told.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
@@ -293,11 +287,10 @@ def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -
 
 def test_an_existing_cluster_is_not_held_to_what_only_its_makers_can_set() -> None:
     environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]}
-    settings = EnvironmentSettings.model_validate(environment)
-    assert judge_environment("prod", settings, resolve_environment(settings)).problems == []
+    assert judged(environment, "prod").problems == []
 
 
 def test_the_docs_have_every_policy_in_its_own_words() -> None:
     docs = (Path(__file__).parents[3] / "docs" / "policies.md").read_text(encoding="utf-8")
-    for policy in POLICIES.values():
-        assert f"| `{policy.name}` | {policy.asks} | {policy.why} |" in docs
+    rows = [line for line in docs.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{policy.name}` | {policy.asks} | {policy.why} |" for policy in POLICIES.values()]

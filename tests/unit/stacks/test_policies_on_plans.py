@@ -8,18 +8,16 @@ from typing import Any
 import pulumi
 import pytest
 
-from berth.components.berth import Berth, BerthInputs
+from berth.components.berth import Berth
 from berth.components.cluster.provider import kubernetes_provider
-from berth.components.ray.manifest import ray_cluster
-from berth.stacks.load import load
-from berth.stacks.policies import policy
-from berth.stacks.policies.judges import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, SERVICE, violations
-from berth.stacks.policies.policy import POLICIES, House, Planned, Violation, waivers
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER
+from berth.stacks.policies.policy import Planned, PolicyContext, Violation, waivers
+from berth.stacks.policies.registry import POLICIES, violations
 from tests.unit import recording
+from tests.unit.loaded import environment_of
 
-SETTINGS = {
+SERVICE = "kubernetes:core/v1:Service"
+SETTINGS: dict[str, Any] = {
     "project": "berth-lab",
     "zone": "us-central1-b",
     "pools": {
@@ -28,14 +26,13 @@ SETTINGS = {
     },
     "clusters": {"train": {}},
 }
-HOUSE = House(production=True, required_labels=["owner"], rdma={"train": 8})
+CONTEXT = PolicyContext(production=True, required_labels=["owner"], rdma={"train": 8})
 
 
 def ray() -> dict[str, Any]:
-    settings = load("test", {"environment": SETTINGS}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    resolved = resolve_environment(settings)
-    return ray_cluster(resolved.clusters[0], resolved.pools, "berth-train", {})
+    manifests = environment_of("test", SETTINGS).berths[0].manifests
+    assert manifests
+    return manifests.ray
 
 
 def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str, Any]:
@@ -50,8 +47,8 @@ def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str,
     return manifest
 
 
-def found(resource_type: str, inputs: dict[str, Any], house: House = HOUSE) -> list[tuple[str, str]]:
-    told = violations([Planned(resource_type, "it", inputs)], house)
+def found(resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT) -> list[tuple[str, str]]:
+    told = violations([Planned(resource_type, "it", inputs)], context)
     assert all((each.type, each.resource, each.waived) == (resource_type, "it", "") for each in told)
     return [(each.policy, each.message) for each in told]
 
@@ -68,11 +65,11 @@ def test_what_berth_makes_keeps_every_policy() -> None:
 
 @pytest.mark.parametrize("mode", ["disabled", "", "(known later)", "[secret]", None])
 def test_a_ray_cluster_that_does_not_surely_ask_for_a_token(mode: str | None) -> None:
-    one(RAY_CLUSTER, changed(ray(), mode, "spec", "authOptions", "mode"), policy.RAY_AUTH, "use `auth: token`")
+    one(RAY_CLUSTER, changed(ray(), mode, "spec", "authOptions", "mode"), "ray-auth", "use `auth: token`")
 
 
 def test_a_ray_cluster_without_auth_options() -> None:
-    one(RAY_CLUSTER, changed(ray(), None, "spec", "authOptions"), policy.RAY_AUTH, "does not ask for a token")
+    one(RAY_CLUSTER, changed(ray(), None, "spec", "authOptions"), "ray-auth", "does not ask for a token")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +85,7 @@ def test_the_ray_cluster_inside_another_kind(resource_type: str, path: tuple[str
     spec = ray()["spec"]
     assert found(resource_type, changed({}, spec, *path)) == []
     without = {key: value for key, value in spec.items() if key != "authOptions"}
-    one(resource_type, changed({}, without, *path), policy.RAY_AUTH, "does not ask for a token")
+    one(resource_type, changed({}, without, *path), "ray-auth", "does not ask for a token")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_the_ray_cluster_inside_another_kind(resource_type: str, path: tuple[str
     ],
 )
 def test_a_ray_cluster_that_is_reached_from_outside(value: object, path: tuple[str, ...], words: str) -> None:
-    one(RAY_CLUSTER, changed(ray(), value, "spec", *path), policy.PRIVATE_DASHBOARD, words)
+    one(RAY_CLUSTER, changed(ray(), value, "spec", *path), "private-dashboard", words)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +125,7 @@ def test_an_internal_load_balancer_of_a_head_is_allowed(where: tuple[str, ...]) 
 def test_services(spec: dict[str, str], annotations: dict[str, str], words: str) -> None:
     inputs = {"metadata": {"name": "ui", "annotations": annotations}, "spec": spec}
     if words:
-        one(SERVICE, inputs, policy.PRIVATE_DASHBOARD, words)
+        one(SERVICE, inputs, "private-dashboard", words)
     else:
         assert found(SERVICE, inputs) == []
 
@@ -144,7 +141,7 @@ def test_services(spec: dict[str, str], annotations: dict[str, str], words: str)
 )
 def test_what_lets_requests_in(resource_type: str) -> None:
     kind = resource_type.rsplit(":", 1)[-1]
-    one(resource_type, {"metadata": {"name": "ui"}}, policy.PRIVATE_DASHBOARD, f"{kind} ui lets requests in")
+    one(resource_type, {"metadata": {"name": "ui"}}, "private-dashboard", f"{kind} ui lets requests in")
 
 
 GPUS = ("spec", "workerGroupSpecs", 0, "template", "spec", "containers", 0, "resources", "limits", "nvidia.com/gpu")
@@ -153,7 +150,7 @@ GPUS = ("spec", "workerGroupSpecs", 0, "template", "spec", "containers", 0, "res
 @pytest.mark.parametrize("count", ["4", None])
 def test_part_of_a_node_with_rdma(count: str | None) -> None:
     words = f"a worker of train takes {count or 0} of the 8 GPUs of a node of pool 'train'"
-    one(RAY_CLUSTER, changed(ray(), count, *GPUS), policy.RDMA_WHOLE, words)
+    one(RAY_CLUSTER, changed(ray(), count, *GPUS), "rdma-whole", words)
 
 
 NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
@@ -167,14 +164,14 @@ NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
 def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any]) -> None:
     pool = {"name": "train", "nodeConfig": {"machineType": "a4-highgpu-8g"}, "networkConfig": network}
     told = violations(
-        [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS))], House()
+        [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS))], PolicyContext()
     )
-    assert [(each.policy, each.resource) for each in told] == [(policy.RDMA_WHOLE, "train")]
+    assert [(each.policy, each.resource) for each in told] == [("rdma-whole", "train")]
     without = [
         Planned(NODE_POOL, "train", pool | {"networkConfig": {}}),
         Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS)),
     ]
-    assert violations(without, House()) == []
+    assert violations(without, PolicyContext()) == []
 
 
 @pytest.mark.parametrize(
@@ -188,7 +185,7 @@ def test_a_pool_with_rdma_that_shares_its_gpus(config: dict[str, Any]) -> None:
     one(
         NODE_POOL,
         {"name": "train", "nodeConfig": config},
-        policy.RDMA_WHOLE,
+        "rdma-whole",
         "pool 'train' has RDMA and shares its GPUs",
     )
 
@@ -199,18 +196,18 @@ CLUSTER = {"name": "prod", "deletionProtection": True, "resourceLabels": {"owner
 def test_a_production_cluster() -> None:
     assert found(GKE_CLUSTER, CLUSTER) == []
     assert found(GKE_CLUSTER, {key: value for key, value in CLUSTER.items() if key != "deletionProtection"}) == []
-    one(GKE_CLUSTER, CLUSTER | {"deletionProtection": False}, policy.DELETION_PROTECTION, "cluster prod")
-    one(GKE_CLUSTER, CLUSTER | {"resourceLabels": {"team": "x"}}, policy.REQUIRED_LABELS, "lacks label owner")
+    one(GKE_CLUSTER, CLUSTER | {"deletionProtection": False}, "deletion-protection", "cluster prod")
+    one(GKE_CLUSTER, CLUSTER | {"resourceLabels": {"team": "x"}}, "required-labels", "lacks label owner")
 
 
 def test_another_cluster_is_not_asked() -> None:
-    assert found(GKE_CLUSTER, {"deletionProtection": False}, House(required_labels=["owner"])) == []
+    assert found(GKE_CLUSTER, {"deletionProtection": False}, PolicyContext(required_labels=["owner"])) == []
 
 
 def test_a_waived_policy_is_still_told_with_its_reason() -> None:
-    house = House(waived={policy.RAY_AUTH: "a test"})
+    context = PolicyContext(waived={"ray-auth": "a test"})
     resources = [Planned(RAY_CLUSTER, name, changed(ray(), None, "spec", "authOptions")) for name in ("a", "b")]
-    told = violations(resources, house)
+    told = violations(resources, context)
     assert [(each.resource, each.waived) for each in told] == [("a", "a test"), ("b", "a test")]
     assert [str(each) for each in waivers(told)] == ["policy ray-auth is waived for a, b: a test"]
 
@@ -222,7 +219,7 @@ def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
         {"spec": {"workerGroupSpecs": [None, "x"], "authOptions": 1}},
     ):
         for resource_type in (RAY_CLUSTER, SERVICE, NODE_POOL, "aws:s3:Bucket"):
-            told = violations([Planned(resource_type, "it", inputs)], HOUSE)
+            told = violations([Planned(resource_type, "it", inputs)], CONTEXT)
             assert all(isinstance(each, Violation) for each in told)
 
 
@@ -235,23 +232,20 @@ def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: st
         "clusters": {"train": {"dashboard": dashboard}},
         "policies": {"waived": waived},
     }
-    settings = load("test", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    resolved = resolve_environment(settings)
+    (inputs,) = environment_of("test", values).berths
 
     async def program() -> None:
         provider = kubernetes_provider("{}", "cluster")
-        inputs = BerthInputs(resolved.clusters[0], resolved.pools, "test", "test", "cluster")
         Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
 
     recorder = recording.run(program, "test")
     planned = [Planned(each.type, each.name, each.inputs) for each in recorder.registrations]
-    told = violations(planned, House(rdma={"train": 8}))
+    told = violations(planned, PolicyContext(rdma={"train": 8}))
     assert [each.policy for each in told] == (["private-dashboard"] if dashboard == "public" else [])
 
 
-def test_every_policy_has_a_judge_and_a_sentence() -> None:
-    assert list(POLICIES) == [each.name for each in POLICIES.values()]
-    for each in POLICIES.values():
-        assert each.asks.endswith(".")
-        assert each.why.endswith(".")
+def test_every_policy_describes_itself() -> None:
+    for name, policy in POLICIES.items():
+        assert name == policy.name
+        assert policy.asks.endswith(".")
+        assert policy.why.endswith(".")

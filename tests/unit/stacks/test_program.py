@@ -13,10 +13,8 @@ import yaml
 from berth.stacks import stack_file
 from berth.stacks.engineer import engineer
 from berth.stacks.environment import environment
-from berth.stacks.load import SettingsError, load
-from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import contract_of, resolve_environment
+from berth.stacks.load import Environment, SettingsError, load_stack
+from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
@@ -31,39 +29,29 @@ APART = [
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
-def shipped(stack: str) -> Any:
-    file = stack_file.read(stack_file.stack_path(stack))
-    return load(stack, file.settings, file)
+def values_of_lab() -> dict[str, Any]:
+    values: dict[str, Any] = stack_file.find("lab").settings["environment"]
+    return values
 
 
-def lab_settings() -> EnvironmentSettings:
-    settings = shipped("lab")
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+def shipped(stack: str) -> Environment:
+    loaded = load_stack(stack)
+    assert isinstance(loaded, Environment)
+    return loaded
 
 
-def lab_with_managed_rdma() -> EnvironmentSettings:
+def lab_with_managed_rdma() -> Environment:
     """The lab, but its NICs are GKE's to hand out."""
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values = values_of_lab()
     for pool in ("train", "bench"):
         values["pools"][pool]["rdma"] = "managed"
     del values["operators"]["dranet"]
-    settings = load("lab", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
-
-
-def engineer_settings(**values: Any) -> EngineerSettings:
-    settings = load("alice", {"engineer": {"environment": "lab"} | values}, None)
-    assert isinstance(settings, EngineerSettings)
-    return settings
+    return environment_of("lab", values)
 
 
 def lab_outputs() -> dict[str, Any]:
-    settings = lab_settings()
-    contract = contract_of(settings, "lab", resolve_environment(settings))
     return {
-        "environment": contract.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "environment": shipped("lab").contract().model_dump(mode="json", by_alias=True, exclude_none=True),
         "kubeconfig": "{}",
         "clusterId": "projects/berth-lab/locations/us-central1-b/clusters/lab",
     }
@@ -81,7 +69,7 @@ def test_the_recording_fails_when_an_assertion_in_an_apply_fails() -> None:
 
 
 def test_an_environment_registers_all_its_parts() -> None:
-    recorder = run(lambda: environment("lab", lab_settings()), "lab")
+    recorder = run(lambda: environment(shipped("lab")), "lab")
     assert {each.name for each in recorder.of_type(NODE_POOL)} == {"bench", "cpu", "dev", "train"}
     assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
     assert {each.inputs["metadata"]["name"] for each in recorder.of_type(NAMESPACE)} == {
@@ -104,7 +92,7 @@ def test_an_environment_registers_all_its_parts() -> None:
 
 
 def test_a_gpu_pool_asks_for_the_machines_gpus_and_gkes_driver() -> None:
-    recorder = run(lambda: environment("lab", lab_settings()), "lab")
+    recorder = run(lambda: environment(shipped("lab")), "lab")
     config = {each.name: each.inputs["nodeConfig"] for each in recorder.of_type(NODE_POOL)}
     assert config["train"]["guestAccelerators"] == [
         {"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
@@ -114,7 +102,7 @@ def test_a_gpu_pool_asks_for_the_machines_gpus_and_gkes_driver() -> None:
 
 def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> None:
     recorder = run(
-        lambda: engineer("alice", engineer_settings(workers=2), None),
+        lambda: engineer(engineer_of("alice", workers=2)),
         "alice",
         {"organization/berth/lab": lab_outputs()},
     )
@@ -151,7 +139,7 @@ def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
 
     async def program() -> None:
         try:
-            await engineer("alice", engineer_settings(**values), None)
+            await engineer(engineer_of("alice", **values))
         except SettingsError as error:
             recorded.append(str(error))
 
@@ -165,7 +153,7 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
 
     async def program() -> None:
         try:
-            await engineer("alice", engineer_settings(), None)
+            await engineer(engineer_of("alice"))
         except pulumi.RunError as error:
             recorded.append(str(error))
 
@@ -186,9 +174,9 @@ def kubeconfig(tmp_path: Path) -> Path:
     return path
 
 
-def on_existing(kubeconfig: Path, **kuberay: str) -> EnvironmentSettings:
+def on_existing(kubeconfig: Path, **kuberay: str) -> Environment:
     """The lab's environment on a cluster that is there already."""
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values = values_of_lab()
     for key in ("project", "zone"):
         del values[key]
     values["cluster"] = {"existing": {"kubeconfig": str(kubeconfig)}}
@@ -197,13 +185,11 @@ def on_existing(kubeconfig: Path, **kuberay: str) -> EnvironmentSettings:
     del values["sharing"], values["pools"]["dev"]["sharing"]
     for pool in values["pools"].values():
         pool.pop("capacity", None)  # that is of nodes which berth makes
-    settings = load("lab", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+    return environment_of("lab", values)
 
 
 def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kubeconfig: Path) -> None:
-    recorder = run(lambda: environment("lab", on_existing(kubeconfig)), "lab")
+    recorder = run(lambda: environment(on_existing(kubeconfig)), "lab")
     assert [each.type for each in recorder.registrations if "gcp" in each.type or "gke" in each.type] == []
     assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
@@ -213,11 +199,9 @@ def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kub
 
 @pytest.mark.parametrize("source", ["present", "addon"])
 def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values = values_of_lab()
     values["operators"]["kuberay"] = {"source": source}
-    settings = load("lab", {"environment": values}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    recorder = run(lambda: environment("lab", settings), "lab")
+    recorder = run(lambda: environment(environment_of("lab", values)), "lab")
     assert "kuberay-operator" not in {each.name for each in recorder.registrations}
     assert {each.name for each in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
 
@@ -228,20 +212,20 @@ def test_an_environment_on_an_existing_cluster_imports_no_pulumi_gcp() -> None:
 
 @pytest.mark.parametrize("stack", ["dev", "prod"])
 def test_the_shipped_environments_register_their_pools(stack: str) -> None:
-    settings = shipped(stack)
-    recorder = run(lambda: environment(stack, settings), stack)
-    assert {each.name for each in recorder.of_type(NODE_POOL)} == set(settings.pools)
+    loaded = shipped(stack)
+    recorder = run(lambda: environment(loaded), stack)
+    assert {each.name for each in recorder.of_type(NODE_POOL)} == set(loaded.settings.pools)
     (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
-    assert cluster.inputs["resourceLabels"] == settings.labels
+    assert cluster.inputs["resourceLabels"] == loaded.settings.labels
 
 
 def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_any_pool() -> None:
-    settings = lab_with_managed_rdma()
+    loaded = lab_with_managed_rdma()
     recorded: list[str] = []
 
     async def program() -> None:
         try:
-            await environment("lab", settings)
+            await environment(loaded)
         except pulumi.RunError as error:
             recorded.append(str(error))
 
@@ -275,7 +259,7 @@ def imported_by(statement: str) -> str:
 
 
 def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
-    recorder = run(lambda: environment("lab", lab_with_managed_rdma()), "lab")
+    recorder = run(lambda: environment(lab_with_managed_rdma()), "lab")
     pool = next(each.inputs for each in recorder.of_type(NODE_POOL) if each.name == "bench")
     assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto", "enablePrivateNodes": True}
     assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
@@ -295,11 +279,9 @@ def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
 def test_a_chart_comes_from_a_repository_an_oci_reference_or_a_folder(
     settings: dict[str, Any], registered: dict[str, Any]
 ) -> None:
-    values = stack_file.read(stack_file.stack_path("lab")).settings["environment"]
+    values = values_of_lab()
     values["operators"]["kuberay"] = settings
-    loaded = load("lab", {"environment": values}, None)
-    assert isinstance(loaded, EnvironmentSettings)
-    recorder = run(lambda: environment("lab", loaded), "lab")
+    recorder = run(lambda: environment(environment_of("lab", values)), "lab")
     release = next(
         each.inputs
         for each in recorder.registrations

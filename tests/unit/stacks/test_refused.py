@@ -39,7 +39,7 @@ def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def accepted(given: dict[str, Any]) -> EnvironmentSettings:
-    settings = load("test", {"environment": over(BASE, given)}, None)
+    settings = load("test", {"environment": over(BASE, given)}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return settings
 

@@ -119,6 +119,6 @@ def test_shipped_environments_have_pools_that_scale(file: Path) -> None:
     config = yaml.safe_load(file.read_text(encoding="utf-8"))["config"]
     if "berth:environment" not in config:
         pytest.skip("the stack of an engineer has no pools")
-    settings = load("shipped", {"environment": config["berth:environment"]}, None)
+    settings = load("shipped", {"environment": config["berth:environment"]}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     assert [*scaling.problems(settings), *scaling.warnings(settings)] == []

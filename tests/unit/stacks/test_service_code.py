@@ -14,9 +14,8 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, told_apart
 from berth.lab.home import CLONE
 from berth.stacks.load import SettingsError, load
-from berth.stacks.service_code import LIMIT_BYTES, complete, read
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.service_code import LIMIT_BYTES, read
+from tests.unit.loaded import environment_of
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"
 RECORDED = json.loads((CLONE / "tests/unit/lab/devices/ray_serve.json").read_text(encoding="utf-8"))["cases"]
@@ -43,10 +42,8 @@ def values(import_path: str = "main:build", path: str | None = "app", **applicat
 
 
 def manifest(**given: Any) -> dict[str, Any]:
-    settings = load("test", {"environment": values(**given)}, None)
-    assert isinstance(settings, EnvironmentSettings)
-    resolved = resolve_environment(settings)
-    service = complete(resolved.services[0])
+    resolved = environment_of("test", values(**given)).resolved
+    (service,) = resolved.services
     cluster = ray_cluster(service.cluster, resolved.pools, "berth-chat", {"berth/service": "chat"})
     return as_kuberay_writes_it(told_apart(ray_service(service, cluster)))
 

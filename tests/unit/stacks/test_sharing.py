@@ -34,7 +34,7 @@ def problems(values: dict[str, Any]) -> list[str]:
 
 
 def resolved(values: dict[str, Any]) -> Resolved:
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     return resolve_environment(settings)
 

@@ -41,7 +41,7 @@ def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str
         "policies": {"waived": WAIVED},
         "defaults": {"head": {"pool": "cpu"}},
     }
-    settings = load("test", {"environment": values | environment | {kind: {"x": shape}}}, None)
+    settings = load("test", {"environment": values | environment | {kind: {"x": shape}}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = [*resolved.berths, *resolved.clusters]

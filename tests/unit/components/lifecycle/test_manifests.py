@@ -13,10 +13,11 @@ import pytest
 
 from berth.components.lifecycle import keeper_access, manifests, with_lifecycle
 from berth.stacks.environment import environment
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load import Environment, SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
+from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 
 BASE: dict[str, Any] = {
@@ -38,15 +39,17 @@ LIFECYCLE = {
 TRAIN = {"worker": {"pool": "dev"}}
 
 
+def loaded(**given: Any) -> Environment:
+    return environment_of("lab", BASE | given)
+
+
 def settings(**given: Any) -> EnvironmentSettings:
-    loaded = load("lab", {"environment": BASE | given}, None)
-    assert isinstance(loaded, EnvironmentSettings)
-    return loaded
+    return loaded(**given).settings
 
 
 def registered(**given: Any) -> Recorder:
     async def program() -> None:
-        await environment("lab", settings(**given))
+        await environment(loaded(**given))
 
     return run(program, "lab")
 
@@ -135,7 +138,7 @@ def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -
 
 
 def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
-    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None)
+    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None).settings
     assert isinstance(own, EngineerSettings)
     told = {}
     environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
@@ -181,7 +184,7 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
         (
             {"hours": {"from": "08:00", "to": "08:00"}},
             [
-                "hours: begin and end at 08:00, so that there is no night between them; give another time, or `hours: always`",
+                "hours: begin and end at 08:00, which leaves no time outside of them; give another time, or `hours: always`",
             ],
         ),
         ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
@@ -190,11 +193,11 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
             {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},
             [
                 (
-                    "deleteAfter: counts from when the berth expires, and it never does; give it `expires`, for example 30d, or take"
+                    "deleteAfter: counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
                     " deleteAfter out"
                 ),
                 (
-                    "grace: is for `expires` and `hours`, and the berth has neither: by `idle` only what runs nothing is suspended;"
+                    "grace: is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing;"
                     " take grace out"
                 ),
             ],
@@ -209,7 +212,7 @@ def test_refused_word_for_word(lifecycle: dict[str, Any], refused: list[str]) ->
 
 @pytest.mark.parametrize("every", ["7m", "90s", "1h"])
 def test_a_schedule_that_a_cron_job_can_not_write_is_refused(every: str) -> None:
-    with pytest.raises(SettingsError, match="whole minutes that divide an hour"):
+    with pytest.raises(SettingsError, match="whole minutes that divides an hour"):
         settings(keeper={"every": every})
 
 

@@ -20,7 +20,9 @@ OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}
 
 def resolved(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> Resolved:
     values = {"project": "berth-lab", "zone": "us-central1-b", "pools": pools}
-    settings = load("test", {"environment": {**values, "engineers": {"x": {"nestedContainers": way, **shape}}}}, None)
+    settings = load(
+        "test", {"environment": {**values, "engineers": {"x": {"nestedContainers": way, **shape}}}}, None
+    ).settings
     assert isinstance(settings, EnvironmentSettings)
     return resolve_environment(settings)
 

@@ -27,7 +27,7 @@ WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
 
 def complete(kind: str, shape: dict[str, Any]) -> tuple[RayClusterSettings, Pools]:
     values = {"project": "berth-lab", "zone": "us-central1-b", "pools": POOLS, kind: {"x": shape}}
-    settings = load("test", {"environment": values | {"policies": {"waived": WAIVED}}}, None)
+    settings = load("test", {"environment": values | {"policies": {"waived": WAIVED}}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = [*resolved.berths, *resolved.clusters]
@@ -167,7 +167,7 @@ def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> No
         "defaults": {"worker": {"cpu": 4, "cpuLimit": 8, "nics": 1}},
         "clusters": {"x": {}},
     }
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     (cluster,) = resolve_environment(settings).clusters
     assert (cluster.worker.cpu, cluster.worker.cpu_limit, cluster.worker.nics) == ("201", "201", 8)
@@ -205,7 +205,7 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
         "engineers": {"x": {}},
         "clusters": {"y": {}},
     }
-    settings = load("test", {"environment": values}, None)
+    settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     counted = {

@@ -17,11 +17,11 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
-from berth.stacks.environment import environment, every
-from berth.stacks.load import load
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import Resolved, contract_of, resolve_environment
-from berth.stacks.waiting import waited_of
+from berth.stacks.environment import environment
+from berth.stacks.load import Environment
+from berth.stacks.settings.resolve import Resolved
+from berth.stacks.waiting import awaited_of
+from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, run
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
@@ -40,14 +40,12 @@ def values(**parts: Any) -> dict[str, Any]:
     return {"project": "berth-lab", "zone": "us-central1-b", "pools": pools, **parts}
 
 
-def settings(**parts: Any) -> EnvironmentSettings:
-    loaded = load("test", {"environment": values(**parts)}, None)
-    assert isinstance(loaded, EnvironmentSettings)
-    return loaded
+def loaded(**parts: Any) -> Environment:
+    return environment_of("test", values(**parts))
 
 
 def resolved(**parts: Any) -> Resolved:
-    return resolve_environment(settings(**parts))
+    return loaded(**parts).resolved
 
 
 def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
@@ -255,7 +253,7 @@ BOTH: dict[str, Any] = {
 
 
 def test_an_environment_registers_jobs_and_services() -> None:
-    recorder = run(lambda: environment("test", settings(**BOTH)), "test")
+    recorder = run(lambda: environment(loaded(**BOTH)), "test")
     jobs = {each.name: each.inputs["metadata"] for each in recorder.of_type(RAY_JOB)}
     assert {name: each["namespace"] for name, each in jobs.items()} == {
         "look": "berth-alice",
@@ -276,7 +274,7 @@ def test_an_environment_registers_jobs_and_services() -> None:
 
 def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
     def memory(**parts: Any) -> str:
-        recorder = run(lambda: environment("test", settings(**parts)), "test")
+        recorder = run(lambda: environment(loaded(**parts)), "test")
         (found,) = [each for each in recorder.of_type(QUOTA) if each.name == "alice-berth"]
         return str(found.inputs["spec"]["hard"]["limits.memory"])
 
@@ -285,23 +283,21 @@ def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
 
 
 def test_each_is_waited_for_as_its_settings_say() -> None:
-    found = resolved(**BOTH)
-    waited: list[tuple[str, str, str]] = []
+    awaited: list[tuple[str, str, str, str]] = []
 
     async def program() -> None:
-        for kind, cluster, workload in every(found):
-            jobs = [job for job in found.jobs if not job.own_cluster] if kind == "engineer" else []
-            made = BerthInputs(
-                cluster, found.pools, environment="test", stack="test", kind=kind, workload=workload, jobs=jobs
+        for inputs in loaded(**BOTH).berths:
+            awaited.extend(
+                (found.kind, found.until, found.key[0], found.timeout)
+                for found in awaited_of(Berth(inputs.settings.name, inputs))
             )
-            waited.extend((each.what, each.key[0], each.timeout) for each in waited_of(Berth(cluster.name, made)))
 
     run(program, "test")
-    assert sorted(waited) == [
-        ("RayCluster", "berth-alice", "3m"),
-        ("RayService", "berth-chat", "10m"),
-        ("ended RayJob", "berth-nightly", "2h"),
-        ("running RayJob", "berth-alice", "3m"),
+    assert sorted(awaited) == [
+        ("RayCluster", "ready", "berth-alice", "3m"),
+        ("RayJob", "running", "berth-alice", "3m"),
+        ("RayJob", "succeeded", "berth-nightly", "2h"),
+        ("RayService", "ready", "berth-chat", "10m"),
     ]
 
 
@@ -345,7 +341,7 @@ def test_a_job_that_has_ended_takes_no_room_from_others() -> None:
     found = resolved(jobs=shapes, services={"chat": CHAT | {"upgradeStrategy": "Recreate", "workers": 4}})
     assert found.problems == []
     assert {demand.owner for demand in found.demands} == {"chat"}
-    assert contract_of(settings(jobs=shapes), "test", found).namespaces["berth-job-0"] == "jobs.job-0"
+    assert loaded(jobs=shapes).contract().namespaces["berth-job-0"] == "jobs.job-0"
 
 
 def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:

@@ -1,0 +1,87 @@
+"""Readers of planned resources, which every judge uses.
+
+Ray's policies judge a RayCluster and the RayCluster that a RayJob or RayService would make. A value that a plan does not know
+yet, or keeps secret, cannot be shown to be right, so it counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from berth.components.hardware.machines import MACHINES
+from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
+from berth.stacks.policies.policy import Planned
+
+# Where each kind has the RayCluster's spec (kuberay v1.6.2, ray-operator/apis/ray/v1).
+_RAY = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
+}
+_RAY_GROUP = "ray.io"
+
+
+def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
+    """Return a GKE cluster as the engine plans it, from the arguments with which it is registered."""
+    return Planned(GKE_CLUSTER, name, {"name": name, **{to_camel(key): value for key, value in arguments.items()}})
+
+
+def ray_specs(resource: Planned) -> Iterator[Mapping[str, Any]]:
+    """Yield the RayCluster's spec that a resource has, if it has one."""
+    group, kind = group_and_kind(resource)
+    if group == _RAY_GROUP:
+        spec = at(resource.inputs, *_RAY.get(kind, ("",)))
+        if isinstance(spec, Mapping):
+            yield spec
+
+
+def rdma_pools(planned: Iterable[Planned]) -> dict[str, int]:
+    """Return the GPUs of one node, by name of each planned node pool whose nodes have RDMA NICs."""
+    found = {}
+    for pool in planned:
+        machine = MACHINES.get(str(at(pool.inputs, "nodeConfig", "machineType")))
+        if pool.type == NODE_POOL and machine and machine.rdma and at(pool.inputs, "networkConfig"):
+            further = as_list(at(pool.inputs, "networkConfig", "additionalNodeNetworkConfigs"))
+            profile = at(pool.inputs, "networkConfig", "acceleratorNetworkProfile")
+            if profile or len(further) >= machine.gpus:
+                found[google_name(pool)] = machine.gpus
+    return found
+
+
+def group_and_kind(resource: Planned) -> tuple[str, str]:
+    """Return API group and kind: `ray.io` and `RayCluster` of `kubernetes:ray.io/v1:RayCluster`."""
+    module, _, kind = resource.type.removeprefix("kubernetes:").partition(":")
+    return module.partition("/")[0], kind
+
+
+def object_name(resource: Planned) -> str:
+    """Return the name of a Kubernetes object."""
+    return str(at(resource.inputs, "metadata", "name") or resource.name)
+
+
+def google_name(resource: Planned) -> str:
+    """Return the name of a resource of Google Cloud."""
+    return str(resource.inputs.get("name") or resource.name)
+
+
+def at(value: Any, *path: str) -> Any:
+    """Return the value at a path of keys; None where there is none."""
+    for part in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a value that is a mapping; an empty one for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value that is a list; an empty one for any other."""
+    return value if isinstance(value, list) else []

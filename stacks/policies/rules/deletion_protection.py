@@ -1,0 +1,27 @@
+"""Policy `deletion-protection`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from berth.components.plan.fleet import GKE_CLUSTER
+from berth.stacks.policies.planned import at, google_name
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+
+
+def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    # pulumi-gcp's default is on, so a cluster without the property is protected.
+    if resource.type == GKE_CLUSTER and at(resource.inputs, "deletionProtection") not in (None, True):
+        yield Finding(f"cluster {google_name(resource)} of a production environment has no deletion protection")
+
+
+POLICY = Policy(
+    name="deletion-protection",
+    asks="A production environment's cluster has deletion protection.",
+    why="One `pulumi destroy`, or an edit that replaces the cluster, would end everything that runs on it.",
+    remedy="take `cluster.deletionProtection` out, or set it to true",
+    judge=_judge,
+    applies_to="environment",
+    setting=("cluster", "deletionProtection"),
+    production=True,
+)

@@ -1,0 +1,42 @@
+"""Policy `ray-auth`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+
+
+def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    for spec in ray_specs(resource):
+        name, mode = object_name(resource), at(spec, "authOptions", "mode")
+        if mode != "token":
+            found = "does not ask for a token" if mode in (None, "", "disabled") else f"has authOptions.mode {mode}"
+            yield Finding(f"Ray of {name} {found}, so whoever reaches its head runs code as its owner")
+        elif others := sorted({value for value in _auth_modes(spec) if value != "token"}):
+            # KubeRay leaves the variable alone where a container has it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
+            modes = ", ".join(others)
+            yield Finding(
+                f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`", "take it out"
+            )
+
+
+def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
+    for group in [at(spec, "headGroupSpec"), *as_list(at(spec, "workerGroupSpecs"))]:
+        for container in as_list(at(group, "template", "spec", "containers")):
+            for variable in as_list(at(container, "env")):
+                if at(variable, "name") == "RAY_AUTH_MODE":
+                    yield str(at(variable, "value"))
+
+
+POLICY = Policy(
+    name="ray-auth",
+    asks="Every RayCluster asks for its token.",
+    why="Without a token, whoever reaches the head, including every pod of the cluster, runs code as its owner.",
+    remedy="use `auth: token`",
+    judge=_judge,
+    applies_to="raycluster",
+    setting=("auth",),
+)

@@ -1,0 +1,56 @@
+"""Policy `rdma-whole`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from berth.components.hardware.names import CLAIMED_GPUS, CONFIG_LABEL, GPU_RESOURCE, POOL_LABEL, WHOLE_KEY
+from berth.components.plan.fleet import NODE_POOL
+from berth.stacks.policies.planned import as_list, at, google_name, object_name, ray_specs
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+
+
+def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+    for spec in ray_specs(resource):
+        for group in as_list(at(spec, "workerGroupSpecs")):
+            pod = at(group, "template", "spec")
+            pool = at(pod, "nodeSelector", POOL_LABEL)
+            if not isinstance(pool, str) or pool not in context.rdma:
+                continue
+            if at(group, "template", "metadata", "annotations", CLAIMED_GPUS):
+                continue  # Every claimed GPU comes with its own NIC, and the others keep theirs.
+            gpus, whole = _gpus(pod), context.rdma[pool]
+            if gpus != whole:
+                yield Finding(
+                    f"a worker of {object_name(resource)} takes {gpus} of the {whole} GPUs of a node of pool {pool!r}, whose"
+                    " RDMA NICs go to one pod with all of them",
+                    f"take {whole}, or another pool",
+                )
+    if resource.type == NODE_POOL and (name := google_name(resource)) in context.rdma:
+        config = at(resource.inputs, "nodeConfig")
+        shared = any(at(accelerator, "gpuSharingConfig") for accelerator in as_list(at(config, "guestAccelerators")))
+        if shared or at(config, "labels", CONFIG_LABEL) not in (None, WHOLE_KEY):
+            yield Finding(
+                f"pool {name!r} has RDMA and shares its GPUs, though a pod takes all GPUs and all NICs of a node",
+                "share the GPUs of another pool",
+            )
+
+
+def _gpus(pod: Any) -> int:
+    """Return the number of whole GPUs that a pod asks for; shares of GPUs and MIG instances do not count."""
+    counts = [str(at(part, "resources", "limits", GPU_RESOURCE) or 0) for part in as_list(at(pod, "containers"))]
+    return sum(int(count) for count in counts if count.isdecimal())
+
+
+POLICY = Policy(
+    name="rdma-whole",
+    asks="A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC (`gpuAllocation: dra`), and"
+    " such a pool's GPUs are not shared.",
+    why="A node's RDMA NICs go to one pod together with all its GPUs: GPUs that are left over idle at a high price.",
+    remedy="take all GPUs of a node, or another pool",
+    judge=_judge,
+    applies_to="raycluster",
+    setting=("worker", "gpus"),
+    inherited=False,
+)

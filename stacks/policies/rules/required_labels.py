@@ -1,0 +1,35 @@
+"""Policy `required-labels`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from berth.components.plan.fleet import GKE_CLUSTER
+from berth.stacks.policies.planned import as_mapping, at, google_name
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+
+
+def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+    if resource.type != GKE_CLUSTER:
+        return
+    labels = as_mapping(at(resource.inputs, "resourceLabels"))
+    if missing := [label for label in context.required_labels if not labels.get(label)]:
+        several = len(missing) > 1
+        yield Finding(
+            f"cluster {google_name(resource)} of a production environment lacks label{'s' if several else ''}"
+            f" {', '.join(missing)}",
+            f"add {'them' if several else 'it'} to `labels`",
+        )
+
+
+POLICY = Policy(
+    name="required-labels",
+    asks="A production environment has the labels of `policies.requiredLabels`.",
+    why="Nobody knows whom to send a bill or an alarm at night to.",
+    remedy="add the labels to `labels`",
+    judge=_judge,
+    applies_to="environment",
+    setting=("labels",),
+    production=True,
+    rests_on=(("policies", "requiredLabels"), ("labels",)),
+)

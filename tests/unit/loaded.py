@@ -1,0 +1,19 @@
+"""Stacks loaded from values, for tests of what is derived from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from berth.stacks.load import EngineerStack, Environment, load
+
+
+def environment_of(stack: str, values: dict[str, Any]) -> Environment:
+    loaded = load(stack, {"environment": values}, None)
+    assert isinstance(loaded, Environment)
+    return loaded
+
+
+def engineer_of(stack: str, **values: Any) -> EngineerStack:
+    loaded = load(stack, {"engineer": {"environment": "lab"} | values}, None)
+    assert isinstance(loaded, EngineerStack)
+    return loaded
