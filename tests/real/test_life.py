@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 def test_a_second_up_starts_nothing(real: RealNode) -> None:
     before = real.lab.pids()
-    assert "all works" in real.command("up", "--no-berth")
+    assert "all processes work" in real.command("up", "--no-berth")
     assert real.lab.pids() == before
 
 

@@ -103,7 +103,7 @@ def test_without_root_it_says_so_in_one_line(real: RealNode) -> None:
     assert len(done.stdout.strip().splitlines()) == 1
 
 
-_ASK = "from lab.realnode.requirements import obstacle; print(obstacle())"
+_ASK = "from berth.lab.realnode.requirements import obstacle; print(obstacle())"
 
 
 def test_the_nodes_processes_are_in_the_labs_table(real: RealNode) -> None:
