@@ -1,4 +1,4 @@
-"""The stand-in kubernetes plugin held to what the real one does.
+"""Stand-in kubernetes plugin, compared with recordings of the real one.
 
 `programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it
 planned, recorded and said is here as expected values. Where the recordings themselves are beside
@@ -120,8 +120,8 @@ def make_project(lab: Lab, folder: Path, stack: str) -> Project:
 
 @pytest.fixture(scope="module")
 def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab with what the program stands on: RayClusters, and a node that may be labelled and
-    takes no pods.
+    """Lab with the program's prerequisites: RayClusters, and a node that can be labelled and takes
+    no pods.
     """
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "spec": {"unschedulable": True}}
     needed = tmp_path_factory.mktemp("needed") / "node.json"
@@ -142,7 +142,7 @@ def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
 
 @pytest.fixture(scope="module")
 def replay(cluster: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The recorded sequence, run once: what each step planned, said and left behind."""
+    """Recorded sequence, run once: plan, output and state of each step."""
     project = make_project(cluster, tmp_path_factory.mktemp("replay") / "project", STACK)
     seen: dict[str, Any] = {"project": project}
     try:
@@ -198,7 +198,7 @@ def operations(plan: dict[str, Any]) -> dict[str, str]:
 
 
 def comparable(value: Any) -> Any:
-    """A state's value without what differs from run to run."""
+    """Value of a state without the parts that differ from run to run."""
     if isinstance(value, dict):
         return {
             key: comparable(item)
@@ -325,7 +325,7 @@ def test_refresh_finds_drift(replay: dict[str, Any]) -> None:
     assert "    ~ 2 to update\n    - 1 to delete\n    3 changes." in replay["refresh"]
 
 
-def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str, Any]) -> None:
+def test_the_next_update_undoes_drift_and_takes_kubectls_fields(replay: dict[str, Any]) -> None:
     assert replay["label after drift"] == "b"
     assert "Secret sec created" in replay["up after drift"]
     managers = {one["manager"] for one in replay["managers after drift"] if not one.get("subresource")}
@@ -333,14 +333,14 @@ def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str,
 
 
 def failed(output: str, name: str) -> str:
-    """What the diagnostics say of one resource."""
+    """Text of the diagnostics about one resource."""
     text = output.partition("Diagnostics:\n")[2]
     found = re.search(rf"\({name}\):\n(.*?)(?=\n  \S+ \(|\nResources:)", text, re.DOTALL)
     assert found, f"nothing of {name} in:\n{output}"
     return found.group(1)
 
 
-def test_an_object_that_is_there_already(replay: dict[str, Any]) -> None:
+def test_an_existing_object(replay: dict[str, Any]) -> None:
     urn = f"urn:pulumi:{STACK}::contract::kubernetes:core/v1:Namespace::dup"
     output = failed(replay["errors"], "dup")
     assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in output
@@ -358,7 +358,7 @@ def test_an_object_that_the_server_refuses(replay: dict[str, Any]) -> None:
     ("name", "reason"),
     [("nocrd", 'no matches for kind "Thing" in version "nope.io/v1"'), ("nons", 'namespaces "absent" not found')],
 )
-def test_what_may_still_come_is_retried(replay: dict[str, Any], name: str, reason: str) -> None:
+def test_a_missing_prerequisite_is_retried(replay: dict[str, Any], name: str, reason: str) -> None:
     for attempt in range(6):
         assert f"Retry #{attempt}; creation failed: {reason}" in replay["errors"]
     assert "Retry #6" not in replay["errors"]
@@ -413,7 +413,7 @@ def test_plans_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
 
 
 def recorded(file: str) -> str:
-    """A recorded text with our names in the place of the recorded ones."""
+    """Recorded text with the test's names in place of the recorded ones."""
     text = (RECORDINGS / file).read_text()
     return text.replace("lab::rec::", f"{STACK}::contract::").replace("rec-lab", f"contract-{STACK}")
 
@@ -426,7 +426,7 @@ def diagnostics(text: str) -> dict[str, str]:
 
 
 def differences(text: str) -> dict[str, list[str]]:
-    """The lines of a `--diff` by the type of the resource, without what differs from run to run."""
+    """Lines of a `--diff` by the resource's type, without the parts that differ from run to run."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.partition("\n    [urn=")[2].partition("\nResources:")[0].splitlines()[1:]:
@@ -498,7 +498,7 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
+    """State of the test with the real plugin's recorded inputs and outputs, under the test's
     names.
     """
     theirs = resources(recorded)

@@ -1,5 +1,5 @@
-"""What the stand-in kubernetes plugin does where no recording shows it: conflicts, imports,
-interrupts, bad clusters.
+"""Stand-in kubernetes plugin where there is no recording: conflicts, imports, interrupts, bad
+clusters.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_a_conflict_names_the_field_and_its_owner(make: Callable[[str], Stack]) 
     assert stack.get("deployment", "deployment")["spec"]["replicas"] == 3
 
 
-def test_what_is_there_can_be_imported(make: Callable[[str], Stack]) -> None:
+def test_existing_objects_can_be_imported(make: Callable[[str], Stack]) -> None:
     stack = make("import")
     stack.up()
     stack.run("kubectl", "create", "configmap", "there", "-n", "import", "--from-literal", "a=b")
@@ -188,7 +188,7 @@ def test_a_server_that_is_down_is_one_clear_error(make: Callable[[str], Stack]) 
     assert "Retry" not in output
 
 
-def test_a_release_that_fails_can_be_mended(make: Callable[[str], Stack]) -> None:
+def test_a_failed_release_can_be_repaired(make: Callable[[str], Stack]) -> None:
     stack = make("mended")
     stack.config(release="1")
     output = stack.up(check=False)
@@ -220,7 +220,7 @@ def test_a_release_whose_helm_was_killed_is_repaired(make: Callable[[str], Stack
     assert "deployed" in stack.releases()
 
 
-def test_a_killed_update_of_a_release_is_taken_up_again(make: Callable[[str], Stack]) -> None:
+def test_a_killed_update_of_a_release_is_resumed(make: Callable[[str], Stack]) -> None:
     stack = make("again")
     stack.config(release="1", timeout="120")
     running = stack.start_up()
@@ -235,7 +235,7 @@ def test_a_killed_update_of_a_release_is_taken_up_again(make: Callable[[str], St
     assert stack.resources()["release"]["outputs"]["status"]["status"] == "deployed"
 
 
-def test_an_interrupt_ends_waits_and_keeps_what_was_made(make: Callable[[str], Stack]) -> None:
+def test_an_interrupt_ends_waits_and_keeps_created_objects(make: Callable[[str], Stack]) -> None:
     stack = make("interrupt")
     stack.config(replicas="1")
     running = stack.start_up()
