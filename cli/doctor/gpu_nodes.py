@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
+from berth.components.cluster.scheduling import untolerated
 from berth.components.gke import tolerations
 from berth.components.hardware.names import DEPLOYED_LABEL, POOL_LABEL
 from berth.components.sharing import Pool, label_command, offered, serving_labels
@@ -63,7 +64,7 @@ def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
     """Taints that the settings do not name: neither workers nor the GPU Operator's daemons run on such nodes."""
     tolerated = tolerations(pool.settings)
     for taint in _taints(nodes):
-        if not any(_tolerates(toleration, taint) for toleration in tolerated):
+        if untolerated([taint], tolerated):
             key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
             yield CLUSTER.missing(
                 f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no worker runs on"
@@ -82,11 +83,6 @@ def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:
             if lasting and same not in found:
                 found.append(same)
     return found
-
-
-def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
-    same = toleration["operator"] == "Exists" or toleration.get("value", "") == taint["value"]
-    return same and (toleration["key"], toleration["effect"]) == (taint["key"], taint["effect"])
 
 
 def _labels(node: Object) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from berth.components.plan.fleet import Fleet, NodePool, Occupant, Usage
+from berth.components.plan.fleet import Occupant, PlannedFleet, PlannedPool, Usage
 
 
 class Level(IntEnum):
@@ -80,7 +80,7 @@ class Effect:
     gpus: Sequence[GpusAway] = ()
 
 
-def sitting_on(fleet: Fleet, pools: Sequence[str]) -> list[Sitting]:
+def sitting_on(fleet: PlannedFleet, pools: Sequence[str]) -> list[Sitting]:
     """The RayClusters with pods on some pools."""
     found = []
     for occupant in fleet.on(pools):
@@ -89,24 +89,24 @@ def sitting_on(fleet: Fleet, pools: Sequence[str]) -> list[Sitting]:
     return found
 
 
-def sitting_whole(fleet: Fleet, occupant: Occupant) -> Sitting:
+def sitting_whole(fleet: PlannedFleet, occupant: Occupant) -> Sitting:
     """A RayCluster with all that it has."""
     return _sitting(fleet, occupant, occupant.on)
 
 
-def _sitting(fleet: Fleet, occupant: Occupant, on: Mapping[str, Usage]) -> Sitting:
+def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -> Sitting:
     shares = any(
         usage.shares or (pool in fleet.before and fleet.before[pool].shared) for pool, usage in on.items() if usage.gpus
     )
     return Sitting(occupant, sum(usage.pods for usage in on.values()), sum(usage.gpus for usage in on.values()), shares)
 
 
-def where_somebody_works(fleet: Fleet, sitting: Sequence[Sitting]) -> Level:
+def where_somebody_works(fleet: PlannedFleet, sitting: Sequence[Sitting]) -> Level:
     """The level of what ends the work on some nodes: nobody's, where it is known that nobody is there."""
     return Level.DESTROYS if sitting or not fleet.asked else Level.DISTURBS
 
 
-def gpus_away(pool: NodePool, nodes: tuple[int, int], *, back: bool) -> list[GpusAway]:
+def gpus_away(pool: PlannedPool, nodes: tuple[int, int], *, back: bool) -> list[GpusAway]:
     """The GPUs of some of a pool's nodes; none where they have none."""
     if not nodes[1] or not pool.gpus_per_node:
         return []

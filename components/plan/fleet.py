@@ -20,7 +20,7 @@ RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 
 
 @dataclass(frozen=True)
-class NodePool:
+class PlannedPool:
     """A node pool of a state.
 
     Attributes:
@@ -107,7 +107,7 @@ class Occupant:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class PlannedFleet:
     """Pools and RayClusters before and after.
 
     Attributes:
@@ -119,8 +119,8 @@ class Fleet:
     """
 
     stack: str
-    before: Mapping[str, NodePool]
-    after: Mapping[str, NodePool]
+    before: Mapping[str, PlannedPool]
+    after: Mapping[str, PlannedPool]
     occupants: Sequence[Occupant] = ()
     asked: bool = False
     cluster: State | None = field(default=None, repr=False)
@@ -136,7 +136,7 @@ class Fleet:
         return list(self.before) or sorted({pool for each in self.occupants for pool in each.on})
 
 
-def fleet_of(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> Fleet:
+def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
     """The fleet that a plan is about.
 
     Args:
@@ -153,17 +153,21 @@ def fleet_of(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -
         occupant = occupant_of(manifest)
         known[occupant.namespace, occupant.ray_cluster] = occupant
     old, new = ([state for step in clusters if (state := getattr(step, side))] for side in ("old", "new"))
-    return Fleet(
+    return PlannedFleet(
         stack=stack,
-        before={pool.name: pool for step in pools if step.old and (pool := node_pool(step.old, next(iter(old), None)))},
-        after={pool.name: pool for step in pools if step.new and (pool := node_pool(step.new, next(iter(new), None)))},
+        before={
+            pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, next(iter(old), None)))
+        },
+        after={
+            pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, next(iter(new), None)))
+        },
         occupants=sorted(known.values(), key=lambda each: (each.kind != "cluster", each.name)),
         asked=live is not None,
         cluster=next(iter(old), None),
     )
 
 
-def node_pool(state: State, cluster: State | None) -> NodePool:
+def planned_pool(state: State, cluster: State | None) -> PlannedPool:
     """A node pool's resource as a pool.
 
     Args:
@@ -178,7 +182,7 @@ def node_pool(state: State, cluster: State | None) -> NodePool:
     gpus = machine.gpus if machine else sum(int(each.get("count") or 0) for each in accelerators)
     product = machine.gpu.product if machine else ", ".join(str(each.get("type")) for each in accelerators)
     nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
-    return NodePool(
+    return PlannedPool(
         name=str(inputs.get("name") or ""),
         machine_type=machine_type,
         nodes=nodes,

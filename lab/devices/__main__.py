@@ -1,4 +1,4 @@
-"""`python -m berth.lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is told to end.
+"""`python -m berth.lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is ended.
 
 Simulates nothing: it starts the controller.
 """
@@ -18,18 +18,18 @@ from berth.lab.sources import believed
 
 
 def main() -> int:
-    """Run the controller of the lab that `BERTH_LAB` names; the exit status."""
+    """Run the controller of the lab that `BERTH_LAB` names; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m berth.lab.devices", description=__doc__)
     parser.add_argument("--liveness", required=True, help="address of the health endpoint, on loopback")
     options = parser.parse_args()
     if urlsplit(options.liveness).hostname not in {"127.0.0.1", "localhost", "::1"}:
         parser.error(f"--liveness={options.liveness}: the lab listens on loopback only")
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # kopf tells of every change that it sees.
+    # kopf logs every change that it sees.
     for name in ("kopf", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for module, belief in believed("lab"):
-        logging.getLogger("lab.believed").info("not known, but believed by %s: %s", module, belief)
+        logging.getLogger("lab.believed").info("believed, not known, by %s: %s", module, belief)
     home = Home.current()
     if not home.kubeconfig.is_file():
         sys.stderr.write(f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts it\n")

@@ -1,7 +1,6 @@
-"""The cluster autoscaler, as far as the lab needs it: which pools grow for pods that fit nowhere, which nodes go.
+"""Rules of the cluster autoscaler: which pools grow for pods that fit no node, and which nodes go.
 
-Pure functions of objects as the API server gives them; claimed devices are amounts here (`claimed.py`). Left out: affinity between
-pods, spreading, volumes.
+Pure functions of the API server's objects; claimed devices are amounts here (`node_templates.py`).
 
 Answers to (read): kube-scheduler v1.36.3 for what fits a node, pkg/scheduler/framework/plugins (noderesources,
     nodeaffinity, tainttoleration):
@@ -17,41 +16,36 @@ Answers to (believed): a node goes only when nothing but pods of DaemonSets is l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
 
-from kubernetes.utils.quantity import parse_quantity
+from berth.components.cluster.pods import finds_no_node, has_a_node
+from berth.components.cluster.scheduling import Amounts, Object, amounts, requests, selected, untolerated
+from berth.lab.devices.node_templates import DRIVERS
 
-from berth.lab.devices.claimed import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-Object = dict[str, Any]
-Amounts = dict[str, Decimal]
-
-_FINISHED = {"Succeeded", "Failed"}
+_NONE = Decimal(0)
 
 
 @dataclass
 class Room:
-    """How many more nodes there may be; shared by the places that count together."""
+    """Number of nodes that may still be added; places that count together share one."""
 
     left: int
 
 
 @dataclass
 class Place:
-    """Where pods can go: a node, or what a further node of a pool would be.
+    """A node, or the node that a pool would add, as pods see it.
 
     Attributes:
-        name: the node's name, or the pool's path.
-        labels: of the node.
-        taints: of the node, as in its spec.
-        free: what is left for pods, by resource.
-        zone: of a further node; empty for one that is there.
-        rooms: what a further node uses up.
+        name: node's name, or the pool's path.
+        labels: node's labels.
+        taints: node's taints, as in its spec.
+        free: resources that are left for pods.
+        zone: zone of a node to add; empty for one that is there.
+        rooms: counters that a node to add uses up.
     """
 
     name: str
@@ -61,111 +55,48 @@ class Place:
     zone: str = ""
     rooms: list[Room] = field(default_factory=list)
 
+    @property
+    def open(self) -> bool:
+        """Whether one more node may be added."""
+        return all(room.left > 0 for room in self.rooms)
 
-def amounts(resources: Mapping[str, Any] | None) -> Amounts:
-    """Quantities as numbers."""
-    return {name: parse_quantity(value) for name, value in (resources or {}).items()}
-
-
-def requests(pod: Object) -> Amounts:
-    """What a pod takes of a node, itself included."""
-    total: Amounts = {"pods": Decimal(1)}
-    for container in pod["spec"].get("containers") or []:
-        for name, amount in amounts((container.get("resources") or {}).get("requests")).items():
-            total[name] = total.get(name, Decimal(0)) + amount
-    for container in pod["spec"].get("initContainers") or []:
-        for name, amount in amounts((container.get("resources") or {}).get("requests")).items():
-            total[name] = max(total.get(name, Decimal(0)), amount)
-    for name, amount in amounts(pod["spec"].get("overhead")).items():
-        total[name] = total.get(name, Decimal(0)) + amount
-    return total
+    def take(self, pod: Object) -> None:
+        """Count a pod's resources as used."""
+        for name, amount in requests(pod["spec"]).items():
+            self.free[name] = self.free.get(name, _NONE) - amount
 
 
 def fits(pod: Object, place: Place) -> bool:
     """Whether the scheduler could put the pod there."""
+    return not obstacle(pod, place)
+
+
+def obstacle(pod: Object, place: Place) -> str:
+    """Return why a node does not help a pod, in the autoscaler's words; empty if it would."""
     spec = pod["spec"]
-    return (
-        selected(spec, place.labels)
-        and all(_tolerated(taint, spec.get("tolerations") or []) for taint in place.taints)
-        and all(place.free.get(name, Decimal(0)) >= amount for name, amount in requests(pod).items())
-    )
+    if taint := untolerated(place.taints, spec.get("tolerations") or []):
+        return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+    if not selected(spec, place.labels):
+        return "node(s) didn't match Pod's node affinity/selector"
+    for name, amount in requests(spec).items():
+        if place.free.get(name, _NONE) < amount:
+            return "cannot allocate all claims" if name in DRIVERS else f"Insufficient {name}"
+    return ""
 
 
 def why_not(pod: Object, place: Place) -> str:
-    """Why a further node does not help a pod, in the autoscaler's words; empty if it would."""
-    spec = pod["spec"]
-    for taint in place.taints:
-        if not _tolerated(taint, spec.get("tolerations") or []):
-            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
-    if not selected(spec, place.labels):
-        return "node(s) didn't match Pod's node affinity/selector"
-    for name, amount in requests(pod).items():
-        if place.free.get(name, Decimal(0)) < amount:
-            return "cannot allocate all claims" if name in KINDS else f"Insufficient {name}"
-    return "" if all(room.left > 0 for room in place.rooms) else "max node group size reached"
-
-
-def selected(spec: Object, labels: Mapping[str, str]) -> bool:
-    """Whether a pod with this spec may be on a node with these labels."""
-    wanted = spec.get("nodeSelector") or {}
-    return all(labels.get(key) == value for key, value in wanted.items()) and _affine(spec, labels)
-
-
-def _affine(spec: Object, labels: Mapping[str, str]) -> bool:
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if not required:
-        return True
-    return any(
-        not term.get("matchFields") and all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
-        for term in required["nodeSelectorTerms"]
-    )
-
-
-def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
-    there, values = labels.get(rule["key"]), rule.get("values") or []
-    operator = rule["operator"]
-    if operator in {"Gt", "Lt"}:
-        if there is None or not there.isdecimal():
-            return False
-        return int(there) > int(values[0]) if operator == "Gt" else int(there) < int(values[0])
-    answers = {
-        "In": there in values,
-        "NotIn": there not in values,
-        "Exists": there is not None,
-        "DoesNotExist": there is None,
-    }
-    return answers[operator]
-
-
-def tolerated(taints: Iterable[Mapping[str, str]], spec: Object) -> bool:
-    """Whether a pod with this spec may be on a node with these taints."""
-    return all(_tolerated(taint, spec.get("tolerations") or []) for taint in taints)
-
-
-def _tolerated(taint: Mapping[str, str], tolerations: list[Object]) -> bool:
-    if taint.get("effect") == "PreferNoSchedule":
-        return True
-    return any(
-        toleration.get("effect") in (None, "", taint.get("effect"))
-        and toleration.get("key") in (None, "", taint["key"])
-        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""))
-        for toleration in tolerations
-    )
+    """Return why one more node does not come for a pod, in the autoscaler's words; empty if it would."""
+    return obstacle(pod, place) or ("" if place.open else "max node group size reached")
 
 
 def unschedulable(pod: Object) -> bool:
     """Whether the scheduler has tried the pod and found no node, and a new node could help."""
-    if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
-        return False
-    return any(
-        condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"
-        for condition in (pod.get("status") or {}).get("conditions") or []
-    )
+    leaves = pod["metadata"].get("deletionTimestamp")
+    return not pod["spec"].get("nodeName") and not leaves and finds_no_node(pod)
 
 
 def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
-    """The open nodes, with what their pods leave free."""
+    """Open nodes, with the resources that their pods leave free."""
     found = {
         node["metadata"]["name"]: Place(
             node["metadata"]["name"],
@@ -177,21 +108,20 @@ def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
         if not node["spec"].get("unschedulable")
     }
     for pod in pods:
-        place = found.get(pod["spec"].get("nodeName") or "")
-        if place is not None and (pod.get("status") or {}).get("phase") not in _FINISHED:
-            _take(place, pod)
+        if has_a_node(pod) and pod["spec"]["nodeName"] in found:
+            found[pod["spec"]["nodeName"]].take(pod)
     return list(found.values())
 
 
 @dataclass
 class Growth:
-    """What pending pods need.
+    """Nodes that pending pods need.
 
     Attributes:
-        added: further nodes, by the pool's path and the zone.
+        added: number of nodes to add, by the pool's path and the zone.
         awaited: nodes that are there, and that a pending pod can go to by now.
-        triggers: the pods that a pool and zone grows for.
-        unplaced: the pods that no further node would help.
+        triggers: pods that a pool and zone grows for.
+        unplaced: pods that no further node would help.
     """
 
     added: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -200,51 +130,57 @@ class Growth:
     unplaced: list[Object] = field(default_factory=list)
 
 
-def growth(pending: Iterable[Object], there: list[Place], further: list[Place]) -> Growth:
-    """Which nodes to add for pods.
+def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) -> Growth:
+    """Return the nodes to add for pods.
 
     Args:
         pending: pods that the scheduler found no node for.
-        there: the open nodes; a pod that fits one of them by now needs no new one.
-        further: what one more node would be, for each pool and zone, in the order of preference.
+        nodes: the open nodes; a pod that fits one of them by now needs no new one.
+        further: one more node of each pool and zone, in the order of preference.
     """
-    result = Growth()
-    places_now = list(there)
+    result, known = Growth(), list(nodes)
     for pod in pending:
-        found = next((place for place in places_now if fits(pod, place)), None)
-        if found is not None and (found.name, found.zone) in result.triggers:
-            result.triggers[found.name, found.zone].append(pod)
-        elif found is not None:
-            result.awaited.add(found.name)
-        else:
-            model = next(
-                (place for place in further if all(room.left > 0 for room in place.rooms) and fits(pod, place)), None
-            )
+        place = next((place for place in known if fits(pod, place)), None)
+        if place is None:
+            model = next((place for place in further if place.open and fits(pod, place)), None)
             if model is None:
                 result.unplaced.append(pod)
                 continue
             for room in model.rooms:
                 room.left -= 1
-            found = Place(model.name, model.labels, model.taints, dict(model.free), model.zone)
-            places_now.append(found)
-            key = (model.name, model.zone)
-            result.added[key] = result.added.get(key, 0) + 1
-            result.triggers.setdefault(key, []).append(pod)
-        _take(found, pod)
+            place = replace(model, free=dict(model.free), rooms=[])
+            known.append(place)
+            result.added[place.name, place.zone] = result.added.get((place.name, place.zone), 0) + 1
+        if (place.name, place.zone) in result.added:
+            result.triggers.setdefault((place.name, place.zone), []).append(pod)
+        else:
+            result.awaited.add(place.name)
+        place.take(pod)
     return result
 
 
-def _take(place: Place, pod: Object) -> None:
-    for name, amount in requests(pod).items():
-        place.free[name] = place.free.get(name, Decimal(0)) - amount
-
-
 def idle(nodes: Iterable[str], pods: Iterable[Object]) -> set[str]:
-    """The nodes on which nothing runs but what runs on every node."""
+    """Nodes on which only pods of DaemonSets run."""
     busy = {
-        pod["spec"].get("nodeName")
+        pod["spec"]["nodeName"]
         for pod in pods
-        if (pod.get("status") or {}).get("phase") not in _FINISHED
+        if has_a_node(pod)
         and not any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
     }
-    return {name for name in nodes if name not in busy}
+    return set(nodes) - busy
+
+
+class IdleClock:
+    """Names of what is idle, with the time since when."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def update(self, idle_now: Iterable[str]) -> None:
+        """Take note of everything that is idle now."""
+        time_now = time.monotonic()
+        self._since = {name: self._since.get(name, time_now) for name in idle_now}
+
+    def longer_than(self, seconds: float) -> set[str]:
+        """Names that have been idle for at least so many seconds."""
+        return {name for name, since in self._since.items() if time.monotonic() - since >= seconds}

@@ -1,4 +1,4 @@
-"""The DRA drivers of all KWOK nodes: publishes what DraNet and NVIDIA's driver would where a pod of theirs runs.
+"""DRA drivers of all KWOK nodes: publishes what DraNet and NVIDIA's driver would where a pod of theirs runs.
 
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/driver/driver.go and pkg/inventory/db.go:
     https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
@@ -14,55 +14,43 @@ Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from berth.components.cluster.api import ClusterApi, ConflictError, NotFoundError
-from berth.lab.devices import gpu_devices, network_devices, operands
-from berth.lab.devices.autoscaler import selected
-from berth.lab.devices.cluster_events import warn
-from berth.lab.devices.gke_device_plugin import DRIVER as GKE_DRIVER
-from berth.lab.devices.resource_slices import PATH, changes, resource_slice
+from berth.components.cluster.api import NODES, PODS
+from berth.components.cluster.devices import GPU_PODS, NETWORK_PODS
+from berth.components.hardware.names import DRANET_DRIVER, MANAGED_DRANET_LABEL, POOL_LABEL
+from berth.components.hardware.names import GPU as GPU_DRIVER
+from berth.lab.devices import dra_devices
+from berth.lab.devices.api import DAEMONSETS, SLICES, Api
+from berth.lab.devices.dra_devices import changes, resource_slice
+from berth.lab.devices.gpu_cluster import is_fake, runs, runs_installer
+from berth.lab.devices.gpus import DRIVER, SYSTEM, Labels, preinstalled
 from berth.lab.plugins.gcp.interfaces import interfaces
-from berth.lab.plugins.gcp.nodes import POOL_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Store
 
 Object = dict[str, Any]
 
-_KWOK_ANNOTATION = "kwok.x-k8s.io/node"
-_INSTALLER = "nvidia-driver-installer"
 # Google's installer puts the driver there on Container-Optimized OS, and elsewhere on Ubuntu ("Set up dynamic resource
 # allocation in GKE").
 _DRIVER_FOLDERS = {"cos": "/home/kubernetes/bin/nvidia", "ubuntu": "/opt/nvidia"}
-_OS = "cloud.google.com/gke-os-distribution"
+_ROOT_VARIABLE = "NVIDIA_DRIVER_ROOT"
 _AGAIN_SECONDS = 0.5
 
 _log = logging.getLogger("berth.lab.devices.dra")
 
 
 class DraNodes:
-    """Plays the DRA drivers of one lab.
+    """DRA drivers of one lab.
 
     Args:
-        kubeconfig: the administrator's kubeconfig of the lab.
+        api: the lab's API server.
         store: the simulated cloud's records: which network cards a pool's machines have.
     """
 
-    def __init__(self, kubeconfig: Path, store: Store) -> None:
-        self._kubeconfig = kubeconfig
+    def __init__(self, api: Api, store: Store) -> None:
+        self._api = api
         self._store = store
-        self._connected: ClusterApi | None = None
-        self._said: dict[str, str] = {}
-
-    @property
-    def _cluster(self) -> ClusterApi:
-        if self._connected is None:
-            self._connected = ClusterApi(self._kubeconfig.read_text())
-        return self._connected
+        self._problems: dict[str, str] = {}
 
     def step(self) -> float | None:
         """Look once, and act.
@@ -73,112 +61,69 @@ class DraNodes:
         Raises:
             ClusterError: the API server does not answer, or refuses.
         """
-        nodes = [node for node in self._listed("/api/v1/nodes") if _kwok(node)]
-        network_pods = self._pods(network_devices.DAEMONSET)
-        gpu_pods = self._pods(gpu_devices.DAEMONSET)
+        network_pods, gpu_pods = self._pods(NETWORK_PODS), self._pods(GPU_PODS)
         pools = {pool.name: pool for pool in self._store.list("nodePools")}
-        installers = self._installers() if gpu_pods else []
-        wanted = []
-        for node in nodes:
+        daemonsets = self._api.list(DAEMONSETS) if gpu_pods else []
+        target = []
+        for node in filter(is_fake, self._api.list(NODES)):
             name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
-            if name in network_pods or network_devices.managed(labels):
-                found = self._network_devices(node, pools.get(labels.get(POOL_LABEL, "")))
+            pool = pools.get(labels.get(POOL_LABEL, ""))
+            # GKE's managed DraNet has no DaemonSet in the lab.
+            if pool is not None and (name in network_pods or labels.get(MANAGED_DRANET_LABEL) == "true"):
+                devices = dra_devices.nics(name, labels, interfaces(self._store, pool))
                 # DraNet publishes nothing while it has seen no device.
-                wanted += [resource_slice(node, network_devices.DRIVER, found)] if found else []
-            if name in gpu_pods and self._driver_is_there(gpu_pods[name], labels, installers):
-                wanted.append(resource_slice(node, gpu_devices.DRIVER, gpu_devices.devices(name, labels)))
-        settled = self._apply(wanted)
+                target += [resource_slice(node, DRANET_DRIVER, devices)] if devices else []
+            if name in gpu_pods and self._has_driver(gpu_pods[name], labels, daemonsets):
+                target.append(resource_slice(node, GPU_DRIVER, dra_devices.gpus(name, labels)))
         uids = {pod["metadata"]["uid"] for pod in gpu_pods.values()}
-        self._said = {uid: said for uid, said in self._said.items() if uid in uids}
-        return None if settled else _AGAIN_SECONDS
+        self._problems = {uid: problem for uid, problem in self._problems.items() if uid in uids}
+        return None if self._apply(target) else _AGAIN_SECONDS
 
-    def _network_devices(self, node: Object, pool: Record | None) -> list[Object]:
-        if pool is None:
-            return []
-        metadata = node["metadata"]
-        return network_devices.devices(metadata["name"], metadata.get("labels") or {}, interfaces(self._store, pool))
-
-    def _driver_is_there(self, pod: Object, labels: Mapping[str, str], installers: list[Object]) -> bool:
+    def _has_driver(self, pod: Object, labels: Labels, daemonsets: list[Object]) -> bool:
         """Whether the plugin gets beyond its init container, which waits for NVIDIA's driver; an event says why not."""
-        problem = driver_problem(pod, labels, installed=_installed(labels, installers))
+        problem = driver_problem(pod, labels, installed=DRIVER in labels or runs_installer(daemonsets, labels))
         uid = pod["metadata"]["uid"]
-        if problem and self._said.get(uid) != problem:
+        if problem and self._problems.get(uid) != problem:
             _log.warning("pod %s: %s", pod["metadata"]["name"], problem)
-            warn(self._cluster, pod, "Pod", "dra-driver-nvidia-gpu (simulated)", "DriverNotFound", problem)
-        self._said[uid] = problem
+            self._api.event(pod, "dra-driver-nvidia-gpu (simulated)", "Warning", "DriverNotFound", problem)
+        self._problems[uid] = problem
         return not problem
 
-    def _apply(self, wanted: list[Object]) -> bool:
-        """Bring the slices to what is wanted; False where somebody else was faster."""
-        new, changed, gone = changes(wanted, self._listed(PATH))
-        try:
-            for name in gone:
-                self._cluster.request("DELETE", f"{PATH}/{name}")
-                _log.info("ResourceSlice %s is gone", name)
-            for each in new:
-                self._cluster.request("POST", PATH, each)
-                _log.info("ResourceSlice %s: %d devices", each["metadata"]["name"], len(each["spec"]["devices"]))
-            for each in changed:
-                self._cluster.request("PUT", f"{PATH}/{each['metadata']['name']}", each)
-                _log.info(
-                    "ResourceSlice %s: generation %d", each["metadata"]["name"], each["spec"]["pool"]["generation"]
-                )
-        except (NotFoundError, ConflictError):
-            return False
-        return True
+    def _apply(self, target: list[Object]) -> bool:
+        """Bring the slices to the target; False where somebody else was faster."""
+        new, changed, gone = changes(target, self._api.list(SLICES))
+        done = [self._api.delete(f"{SLICES}/{name}") for name in gone]
+        done += [self._api.create(SLICES, entry) for entry in new]
+        done += [self._api.replace(f"{SLICES}/{entry['metadata']['name']}", entry) for entry in changed]
+        for entry in (*new, *changed):
+            generation, count = entry["spec"]["pool"]["generation"], len(entry["spec"]["devices"])
+            _log.info("ResourceSlice %s: generation %d, %d devices", entry["metadata"]["name"], generation, count)
+        return all(done)
 
-    def _pods(self, label: tuple[str, str]) -> dict[str, Object]:
-        """The pods of a driver's DaemonSet that run, by node."""
-        key, value = label
-        found = self._listed("/api/v1/pods", labelSelector=f"{key}={value}")
-        return {pod["spec"]["nodeName"]: pod for pod in found if _of_daemonset(pod) and _runs(pod)}
-
-    def _installers(self) -> list[Object]:
-        found = self._listed("/apis/apps/v1/daemonsets")
-        return [each for each in found if each["metadata"]["name"].startswith(_INSTALLER)]
-
-    def _listed(self, path: str, **query: str) -> list[Object]:
-        return self._cluster.list(path, **query)[0]
+    def _pods(self, selector: str) -> dict[str, Object]:
+        """Running pods of a driver's DaemonSet, by node."""
+        pods = [pod for pod in self._api.list(PODS, labelSelector=selector) if runs(pod)]
+        owners = ((pod, pod["metadata"].get("ownerReferences") or []) for pod in pods)
+        return {pod["spec"]["nodeName"]: pod for pod, refs in owners if any(ref["kind"] == "DaemonSet" for ref in refs)}
 
 
-def driver_problem(pod: Object, labels: Mapping[str, str], *, installed: bool) -> str:
-    """Why a pod of the driver's DaemonSet finds no NVIDIA driver on its node; empty if it does.
+def driver_problem(pod: Object, labels: Labels, *, installed: bool) -> str:
+    """Return why a pod of the driver's DaemonSet finds no NVIDIA driver on its node; empty if it does.
 
     Args:
         pod: the pod.
         labels: the node's.
-        installed: a driver is on the node.
+        installed: whether GKE or Google's installer has put a driver on the node.
     """
+    if preinstalled(labels):
+        return ""
     if not installed:
         return "no NVIDIA driver on the node: GKE installs none there, and Google's nvidia-driver-installer does not run on it"
-    if labels.get(operands.PREINSTALLED) == "preinstalled":
-        return ""
-    folder = _DRIVER_FOLDERS.get(labels.get(_OS, ""), "")
+    folder = _DRIVER_FOLDERS.get(labels.get(SYSTEM, ""), "")
+    containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
+    variables = [variable for container in containers for variable in container.get("env") or []]
     roots = {
-        str(variable.get("value") or "").rstrip("/")
-        for container in [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
-        for variable in container.get("env") or []
-        if variable["name"] == gpu_devices.ROOT_VARIABLE
+        str(variable.get("value") or "").rstrip("/") for variable in variables if variable["name"] == _ROOT_VARIABLE
     }
     wrong = sorted(roots - {folder})
     return f"no NVIDIA driver in {wrong[0] or '/'}: Google's is in {folder} (nvidiaDriverRoot)" if wrong else ""
-
-
-def _installed(labels: Mapping[str, str], installers: list[Object]) -> bool:
-    if GKE_DRIVER in labels or labels.get(operands.PREINSTALLED) == "preinstalled":
-        return True
-    return any(selected(each["spec"]["template"]["spec"], labels) for each in installers)
-
-
-def _kwok(node: Object) -> bool:
-    metadata = node["metadata"]
-    return (metadata.get("annotations") or {}).get(_KWOK_ANNOTATION) == "fake" and not metadata.get("deletionTimestamp")
-
-
-def _of_daemonset(pod: Object) -> bool:
-    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
-
-
-def _runs(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase == "Running" and bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")

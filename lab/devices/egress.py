@@ -1,8 +1,9 @@
-"""The way from the API server to pods: it asks here for every connection to a pod or kubelet, as GKE's asks konnectivity.
+"""Connections from the API server to pods: it asks here for each of them, as GKE's asks konnectivity.
 
-A connection to a simulated head of Ray is answered by the simulation; one to this machine, the real node or a pod on it is passed on; all
-others are refused, as no simulated pod listens. So services, endpoints and the API
-server's proxy are the real ones, and KubeRay's operator asks a simulated dashboard in its own way.
+A connection to a simulated head of Ray is answered by the simulation; a connection to this machine,
+the real node or a pod on it is passed on; all others are refused, as no simulated pod listens. So
+services, endpoints and the API server's proxy are the real ones, and KubeRay's operator asks a
+simulated dashboard in its own way.
 
 Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect over a Unix socket
     (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/)
@@ -44,7 +45,7 @@ class RayHeads:
         self._real: dict[str, str] = {}
 
     def see(self, uid: str, node: RayNode | None) -> None:
-        """A pod is there, has changed, or (None) is gone."""
+        """Take note of a pod of Ray; None when it is gone."""
         if node is None:
             self.nodes.pop(uid, None)
             self._serves.pop(uid, None)
@@ -52,7 +53,7 @@ class RayHeads:
             self.nodes[uid] = node
 
     def loads(self) -> list[tuple[tuple[str, str], list[RayNode], Load]]:
-        """Namespace and name of each RayCluster in which Serve runs, its nodes, and what replicas ask of them."""
+        """Return each RayCluster in which Serve runs, its nodes, and the demand of replicas for them."""
         found = []
         for uid, serve in self._serves.items():
             head = self.nodes.get(uid)
@@ -61,14 +62,14 @@ class RayHeads:
                 found.append((head.cluster, nodes, serve.load(nodes)))
         return found
 
-    def _nodes_of(self, one: RayNode) -> list[RayNode]:
+    def _nodes_of(self, member: RayNode) -> list[RayNode]:
         """All nodes of a node's cluster."""
-        return [node for node in self.nodes.values() if node.cluster == one.cluster]
+        return [node for node in self.nodes.values() if node.cluster == member.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
-        """Responder at an address: a head's dashboard, or Serve's proxy on any node; None where nothing listens."""
+        """Return the responder at an address: a head's dashboard, or Serve's proxy on any node; None for neither."""
         node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
-        head = node and next((each for each in self._nodes_of(node) if each.head and each.ready), None)
+        head = node and next((other for other in self._nodes_of(node) if other.head and other.ready), None)
         if node is None or head is None:
             return None
         serve = self._serves.setdefault(head.uid, RayServe())
@@ -79,7 +80,7 @@ class RayHeads:
         return None
 
     async def answer(self, host: str, port: int, request: web.BaseRequest) -> web.StreamResponse:
-        """The answer of whoever has the address now: the API server keeps connections, and an address goes to another pod."""
+        """Answer for the pod that has the address now: the API server keeps connections while addresses move on."""
         if answers := self.at(host, port):
             return await answers(request)
         response = web.Response(status=502, text="nothing listens there any more in a simulated pod")
@@ -87,14 +88,14 @@ class RayHeads:
         return response
 
     def reach(self, uid: str, address: str) -> None:
-        """A real node or a pod on it is there, or (without an address) gone: connections to it are passed on."""
+        """Take note of a real node or a pod on it, to which connections are passed on; no address when it is gone."""
         if address:
             self._real[uid] = address
         else:
             self._real.pop(uid, None)
 
     def real(self, host: str) -> bool:
-        """Whether something other than a simulated pod may listen: this machine, the real node, a pod on it."""
+        """Whether something other than a simulated pod may listen: this machine, the real node or a pod on it."""
         with contextlib.suppress(ValueError):
             return ip_address(host).is_loopback or host in self._real.values()
         return host == "localhost"
@@ -109,29 +110,25 @@ async def _written(answer: Answer) -> web.Response:
 
 
 class Egress:
-    """A proxy for the API server's connections.
-
-    Args:
-        heads: who answers for simulated pods.
-    """
+    """A proxy for the API server's connections, which answers for simulated heads."""
 
     def __init__(self, heads: RayHeads) -> None:
         self._heads = heads
         self._server: asyncio.Server | None = None
 
     async def start(self, socket: Path) -> None:
-        """Listen on a Unix socket; one that an earlier process left is replaced."""
+        """Listen on a Unix socket; a socket of an earlier process is replaced."""
         self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Connect(self._heads), socket)
         socket.chmod(0o600)  # noqa: ASYNC240 (a moment, before anything else runs)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
 
 class _Connect(asyncio.Protocol):
-    """One connection until it is known where it goes: a request for CONNECT, with its answer."""
+    """Start of a connection: a request for CONNECT, and the answer."""
 
     def __init__(self, heads: RayHeads) -> None:
         self._heads = heads
@@ -145,7 +142,7 @@ class _Connect(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._request += data
         if self._request.endswith(b"\r\n\r\n"):
-            # What follows is for whoever the connection goes to.
+            # The rest is for the other end.
             self._transport.pause_reading()
             self._task = asyncio.create_task(self._connect())
 
@@ -163,11 +160,11 @@ class _Connect(asyncio.Protocol):
         self._transport.resume_reading()
 
     async def _protocol(self) -> asyncio.Protocol:
-        """Protocol that handles the rest of the connection.
+        """Return the protocol that handles the rest of the connection.
 
         Raises:
-            OSError: nothing listens where it should go.
-            ValueError: this is no request for CONNECT.
+            OSError: nothing listens at the address.
+            ValueError: the request is not a CONNECT.
         """
         method, target, _ = self._request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         host, _, port = target.rpartition(":")
@@ -177,7 +174,7 @@ class _Connect(asyncio.Protocol):
             return web.Server(partial(self._heads.answer, host, int(port)))()
         host = host.strip("[]")
         if not self._heads.real(host):
-            # Somebody else's machine may have the address of a simulated pod.
+            # Another machine may have the address of a simulated pod.
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         far = _Pipe(self._transport)
         dial = asyncio.get_running_loop().create_connection(lambda: far, host, int(port))
@@ -186,7 +183,7 @@ class _Connect(asyncio.Protocol):
 
 
 class _Pipe(asyncio.Protocol):
-    """One end of two connections that are one: what comes in goes out at the other end, no faster than that takes it."""
+    """One end of two connections that are joined; data leaves at the other end, no faster than that accepts it."""
 
     def __init__(self, other: asyncio.Transport) -> None:
         self._other = other

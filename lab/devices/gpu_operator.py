@@ -1,10 +1,11 @@
-"""The GPU Operator's controller as pure functions: node labels, which DaemonSets there are, runtime classes, ClusterPolicy status.
+"""Rules of the GPU Operator's controller: node labels, runtime classes, ClusterPolicy status. Pure.
 
-What the operands' pods do on a node is in `operands.py`, the DaemonSets' manifests are in `operand_objects.py`.
+What the operands' pods do on a node is in `operands.py`; the DaemonSets are in `operand_objects.py`.
 
-Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources, precompiled drivers, the driver's
-upgrade controller (label `nvidia.com/gpu-driver-upgrade-state` and its annotation), the objects that only containers read
-(ConfigMaps with scripts, Services, ServiceAccounts). A ClusterPolicy that asks for one of these is named by `unknown`.
+Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources,
+precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state` and
+its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
+ServiceAccounts). `Policy.unknown` names the settings of a ClusterPolicy that ask for one of these.
 
 Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
     (../shared/upstream/gpu-operator/recordings; the core of them in tests/unit/lab/devices/recorded_operator.json)
@@ -15,13 +16,12 @@ Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controlle
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-Labels = dict[str, str]
+from berth.components.hardware.names import MIG_LABEL, OPERANDS_LABEL
+from berth.lab.devices.gpus import DISABLED
 
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
 """Labels of node feature discovery that make a node one with GPUs, without their prefix."""
@@ -29,67 +29,41 @@ FEATURES = "feature.node.kubernetes.io/"
 OS_NAME, OS_VERSION = FEATURES + "system-os_release.ID", FEATURES + "system-os_release.VERSION_ID"
 PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."
-OPERANDS_LABEL = DEPLOY + "operands"
-MIG_MANAGER = DEPLOY + "mig-manager"
-MIG_CAPABLE, MIG_CONFIG = "nvidia.com/mig.capable", "nvidia.com/mig.config"
-PRODUCT = "nvidia.com/gpu.product"
-DISABLED = "all-disabled"
 
-READY, NOT_READY = "ready", "notReady"
-
+_CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
 _VGPU = "nvidia.com/vgpu.host-driver-version"
 _MIG_PRODUCTS = ("h100", "a100", "a30")
 _DEPLOYED = (
-    "driver",
-    "gpu-feature-discovery",
-    "container-toolkit",
-    "device-plugin",
-    "dcgm",
-    "dcgm-exporter",
-    "node-status-exporter",
-    "operator-validator",
-    "client",
+    *("driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm", "dcgm-exporter"),
+    *("node-status-exporter", "operator-validator", "client"),
 )
 # Labels of virtual machines' operands and of GPUClusters: the operator takes them away.
 _FOREIGN = (
-    "sandbox-device-plugin",
-    "kata-sandbox-device-plugin",
-    "sandbox-validator",
-    "vfio-manager",
-    "kata-manager",
-    "cc-manager",
-    "vgpu-manager",
-    "vgpu-device-manager",
-    "dra-driver",
-    "dra-validator",
-    "dcgm-dra",
+    *("sandbox-device-plugin", "kata-sandbox-device-plugin", "sandbox-validator", "vfio-manager", "kata-manager"),
+    *("cc-manager", "vgpu-manager", "vgpu-device-manager", "dra-driver", "dra-validator", "dcgm-dra"),
     "dcgm-exporter-dra",
 )
+_ALL = (*_DEPLOYED, *_FOREIGN, "mig-manager")
 _CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 _WHOLE_VERSIONS = ("ol", "rocky", "rhel")
 _UNKNOWN = (
-    ("sandboxWorkloads", "enabled"),
-    ("driver", "useNvidiaDriverCRD"),
-    ("driver", "usePrecompiled"),
-    ("psa", "enabled"),
-    ("gds", "enabled"),
-    ("gdrcopy", "enabled"),
+    *(("sandboxWorkloads", "enabled"), ("driver", "useNvidiaDriverCRD"), ("driver", "usePrecompiled")),
+    *(("psa", "enabled"), ("gds", "enabled"), ("gdrcopy", "enabled")),
 )
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A ClusterPolicy's settings.
-
-    Attributes:
-        spec: the ClusterPolicy's spec.
-    """
+    """A ClusterPolicy's settings."""
 
     spec: Mapping[str, Any]
 
-    def part(self, name: str) -> Mapping[str, Any]:
-        """A component's settings, such as `devicePlugin`."""
-        return self.spec.get(name) or {}
+    def part(self, *path: str) -> Mapping[str, Any]:
+        """Return a section, such as `devicePlugin`, `config`; empty where the ClusterPolicy lacks it."""
+        section = self.spec
+        for name in path:
+            section = section.get(name) or {}
+        return section
 
     def enabled(self, name: str, *, default: bool = True) -> bool:
         """Whether a component is on."""
@@ -99,12 +73,12 @@ class Policy:
     @property
     def config_map(self) -> str:
         """Name of the device plugin's ConfigMap; empty without one."""
-        return str((self.part("devicePlugin").get("config") or {}).get("name") or "")
+        return str(self.part("devicePlugin", "config").get("name") or "")
 
     @property
     def default_config(self) -> str:
         """Entry of the ConfigMap for nodes without a label; empty for none."""
-        return str((self.part("devicePlugin").get("config") or {}).get("default") or "")
+        return str(self.part("devicePlugin", "config").get("default") or "")
 
     @property
     def mig_strategy(self) -> str:
@@ -122,9 +96,9 @@ class Policy:
         return str(self.part("operator").get("runtimeClass") or "nvidia")
 
     def unknown(self) -> list[str]:
-        """Settings that the imitation does not know, as `part.key`."""
+        """Settings that the lab does not know, as `part.key`."""
         found = [f"{part}.{key}" for part, key in _UNKNOWN if self.part(part).get(key)]
-        return found + (["migManager.config.name"] if (self.part("migManager").get("config") or {}).get("name") else [])
+        return found + (["migManager.config.name"] if self.part("migManager", "config").get("name") else [])
 
 
 def has_gpus(labels: Mapping[str, str]) -> bool:
@@ -136,49 +110,30 @@ def mig_capable(labels: Mapping[str, str]) -> bool:
     """Whether a node's GPUs can do MIG, by GPU feature discovery's labels."""
     if labels.get(_VGPU):
         return False
-    if MIG_CAPABLE in labels:
-        return labels[MIG_CAPABLE] == "true"
-    return any(product in labels.get(PRODUCT, "").lower() for product in _MIG_PRODUCTS)
+    if _CAPABLE in labels:
+        return labels[_CAPABLE] == "true"
+    return any(product in labels.get(_PRODUCT, "").lower() for product in _MIG_PRODUCTS)
 
 
 def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | None]:
-    """Labels of a node that the operator adds or changes, or takes away (None).
-
-    Args:
-        labels: all labels that the node has.
-        policy: the ClusterPolicy's settings.
-    """
-    now = dict(labels)
+    """Return labels that the operator sets on a node with these labels, or removes (None)."""
+    after = dict(labels)
     if has_gpus(labels):
-        now[PRESENT] = "true"
+        after[PRESENT] = "true"
     elif labels.get(PRESENT) == "true":
-        now[PRESENT] = "false"
-    if now.get(PRESENT) != "true":
-        _drop(now, (*_DEPLOYED, *_FOREIGN, "mig-manager"))
-    else:
-        _deploy(now)
-        default = (policy.part("migManager").get("config") or {}).get("default")
-        manages = policy.enabled("migManager") and default == DISABLED
-        if manages and mig_capable(now) and not now.get(MIG_CONFIG):
-            now[MIG_CONFIG] = DISABLED
-    names = sorted({*labels, *now})
-    return {name: now.get(name) for name in names if labels.get(name) != now.get(name)}
-
-
-def _deploy(labels: Labels) -> None:
-    if labels.get(OPERANDS_LABEL) == "false":
-        _drop(labels, (*_DEPLOYED, *_FOREIGN, "mig-manager"))
-        return
-    _drop(labels, _FOREIGN)
-    for name in _DEPLOYED:
-        labels[DEPLOY + name] = labels.get(DEPLOY + name) or "true"
-    if mig_capable(labels):
-        labels.setdefault(MIG_MANAGER, "true")
-
-
-def _drop(labels: Labels, names: Collection[str]) -> None:
-    for name in names:
-        labels.pop(DEPLOY + name, None)
+        after[PRESENT] = "false"
+    present = after.get(PRESENT) == "true"
+    deploys = present and after.get(OPERANDS_LABEL) != "false"
+    for name in _FOREIGN if deploys else _ALL:
+        after.pop(DEPLOY + name, None)
+    if deploys:
+        after |= {DEPLOY + name: after.get(DEPLOY + name) or "true" for name in _DEPLOYED}
+        if mig_capable(after):
+            after.setdefault(DEPLOY + "mig-manager", "true")
+    manages = policy.enabled("migManager") and policy.part("migManager", "config").get("default") == DISABLED
+    if present and manages and mig_capable(after) and not after.get(MIG_LABEL):
+        after[MIG_LABEL] = DISABLED
+    return {name: after.get(name) for name in sorted({*labels, *after}) if labels.get(name) != after.get(name)}
 
 
 def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
@@ -211,93 +166,77 @@ class Findings:
 
 
 def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
-    """Findings of the controller about these nodes: labels by the node's name.
+    """Return the controller's findings about nodes, given as labels by the node's name.
 
     Of several nodes with GPUs the first by name stands for all; the real controller takes any one.
     """
     features = any(key.startswith(FEATURES) for labels in nodes.values() for key in labels)
     first = next((nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None)
-    failure, system = "", ""
-    if first is not None:
-        missing = [
-            f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label {label}"
-            for what, label in (("name", OS_NAME), ("version", OS_VERSION))
-            if label not in first
-        ]
-        failure = missing[0] if missing else ""
-        version = first.get(OS_VERSION, "")
-        name = first.get(OS_NAME, "")
-        system = name + (version.partition(".")[0] if name in _WHOLE_VERSIONS else version)
-    return Findings(failure, first is not None, features, system)
+    if first is None:
+        return Findings("", gpu_nodes=False, features=features, system="")
+    failure = ""
+    for what, label in (("version", OS_VERSION), ("name", OS_NAME)):
+        if label not in first:
+            failure = f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label {label}"
+    name, version = first.get(OS_NAME, ""), first.get(OS_VERSION, "")
+    system = name + (version.partition(".")[0] if name in _WHOLE_VERSIONS else version)
+    return Findings(failure, gpu_nodes=True, features=features, system=system)
 
 
 def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
-    """Names of the runtime classes that the operator makes, and of those that it deletes."""
+    """Return names of the runtime classes that the operator creates, and of those that it deletes."""
     own = {policy.runtime_class}
     if policy.nri:
         return set(), own | set(_CDI_CLASSES)
-    if not policy.enabled("cdi", default=True):
+    if not policy.enabled("cdi"):
         return own, set(_CDI_CLASSES)
     return own | set(_CDI_CLASSES), set()
 
 
 def rolled_out(daemonset: Mapping[str, Any]) -> bool:
-    """Whether the operator takes a DaemonSet for ready: no pod wanted, or all of them of the newest kind and available."""
+    """Whether the operator takes a DaemonSet for ready: it has no pods, or all are updated and available."""
     status = daemonset.get("status") or {}
-    wanted = status.get("desiredNumberScheduled") or 0
-    return wanted == 0 or (
+    desired = status.get("desiredNumberScheduled") or 0
+    return desired == 0 or (
         not status.get("numberUnavailable")
         and (status.get("observedGeneration") or 0) >= (daemonset["metadata"].get("generation") or 0)
-        and status.get("updatedNumberScheduled") == wanted
-        and status.get("numberAvailable") == wanted
+        and status.get("updatedNumberScheduled") == status.get("numberAvailable") == desired
     )
 
 
 def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -> dict[str, Any]:
-    """The ClusterPolicy's status, without times.
+    """Return the ClusterPolicy's status, without times.
 
     Args:
         namespace: the operator's.
         found: findings about the nodes.
         states_not_ready: states whose DaemonSet is not ready, in the operator's order.
     """
+    error = bool(found.failure or states_not_ready)
     if found.failure:
-        return _status(namespace, "ReconcileFailed", found.failure, error=True)
-    if states_not_ready:
+        reason, message = "ReconcileFailed", found.failure
+    elif states_not_ready:
         states = f"[{' '.join(states_not_ready)}]"
-        message = f"ClusterPolicy is not ready; states not ready: {states}"
-        return _status(namespace, "OperandNotReady", message, error=True)
-    if not found.features:
-        return _status(namespace, "NFDLabelsMissing", "No NFD labels found")
-    if not found.gpu_nodes:
-        return _status(namespace, "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster.")
-    message = "ClusterPolicy is ready as all resources have been successfully reconciled"
-    return _status(namespace, "Reconciled", message)
-
-
-def _status(namespace: str, reason: str, message: str, *, error: bool = False) -> dict[str, Any]:
+        reason, message = "OperandNotReady", f"ClusterPolicy is not ready; states not ready: {states}"
+    elif not found.features:
+        reason, message = "NFDLabelsMissing", "No NFD labels found"
+    elif not found.gpu_nodes:
+        reason, message = "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster."
+    else:
+        reason, message = "Reconciled", "ClusterPolicy is ready as all resources have been successfully reconciled"
     true = {"reason": reason, "message": message, "status": "True"}
-    false = {"message": "", "status": "False"}
-    conditions = [
-        {"type": "Ready", **(false | {"reason": "Error"} if error else true)},
-        {"type": "Error", **(true if error else false | {"reason": "Ready"})},
-    ]
-    return {"state": NOT_READY if error else READY, "namespace": namespace, "conditions": conditions}
+    false = {"reason": "Error" if error else "Ready", "message": "", "status": "False"}
+    conditions = [{"type": "Ready", **(false if error else true)}, {"type": "Error", **(true if error else false)}]
+    return {"state": "notReady" if error else "ready", "namespace": namespace, "conditions": conditions}
 
 
-def dated(now: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """Status with the time of each condition's last change; empty where the ClusterPolicy has it already.
-
-    Args:
-        now: the status that the ClusterPolicy has.
-        status: the status that it should have.
-        time: current time (RFC 3339).
-    """
-    before = {each["type"]: each for each in now.get("conditions") or []}
+def dated(before: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
+    """Return a status with the time of each condition's last change; empty where the ClusterPolicy has it already."""
+    known = {condition["type"]: condition for condition in before.get("conditions") or []}
     conditions = []
-    for each in status["conditions"]:
-        known = before.get(each["type"], {})
-        same = known.get("status") == each["status"]
-        conditions.append({**each, "lastTransitionTime": (known.get("lastTransitionTime") if same else None) or time})
-    dated_status = {**status, "conditions": conditions}
-    return {} if all(now.get(key) == value for key, value in dated_status.items()) else dated_status
+    for condition in status["conditions"]:
+        last = known.get(condition["type"], {})
+        changed = (last.get("status") == condition["status"] and last.get("lastTransitionTime")) or time
+        conditions.append({**condition, "lastTransitionTime": changed})
+    result = {**status, "conditions": conditions}
+    return {} if all(before.get(key) == value for key, value in result.items()) else result

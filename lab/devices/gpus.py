@@ -1,56 +1,158 @@
-"""The GPUs of GKE's machines, as the driver reports them.
+"""GPUs of a simulated node: facts from its labels, MIG layouts, and the devices that GKE's own plugin advertises.
+
+GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labelled
+`gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver, which
+it does where `cloud.google.com/gke-gpu-driver-version` is set.
 
 Answers to (read): the sources of the hardware table (components/hardware/machines.py): names, memory, compute capability, MIG
-Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (layout all-balanced)
+Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the layout `all-balanced`),
+    pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go (configurations come from the hardware; a name that is not
+    among them fails before a GPU is touched)
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus and
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
+Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label that keeps GKE's
+    plugin off)
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a resource that is no
+    longer advertised is shown as 0, and then removed)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping
 
-from berth.components.hardware import machines as hardware
-from berth.components.hardware.facts import mig_slices
+from berth.components.hardware.facts import Gpu, mig_slices
+from berth.components.hardware.machines import GPUS
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    GPU_RESOURCE,
+    MIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+Labels = Mapping[str, str]
+Instances = dict[str, int]
+"""MIG instances of one GPU, by profile."""
+
+DRIVER = "cloud.google.com/gke-gpu-driver-version"
+SYSTEM = "cloud.google.com/gke-os-distribution"
+MIG_STATE = "nvidia.com/mig.config.state"
+SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
+
+_COUNT = "cloud.google.com/gke-accelerator-count"
+_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
+_PREINSTALLED = "berth/driver"
+# Whole GPUs, MIG instances, and either of them shared: what NVIDIA's plugin and GKE's may advertise.
+_MANAGED = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.+-]+?)(\.shared)?")
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One kind of GPU.
+class MigError(Exception):
+    """The MIG manager cannot do what a node's label asks for."""
 
-    Attributes:
-        name: as the driver reports it.
-        memory_mib: its memory, in MiB.
-        compute: compute capability, major and minor.
-        family: architecture, as feature discovery names it.
-        mig: how many instances of each MIG profile one GPU holds; empty without MIG.
+
+class UnknownLayoutError(Exception):
+    """The MIG manager knows the layout that a node's label asks for, and the lab does not."""
+
+
+def layouts(gpu: Gpu | None) -> dict[str, Instances]:
+    """Return MIG layouts of mig-parted, by the name that the label `nvidia.com/mig.config` has."""
+    mig = gpu.mig if gpu is not None else {}
+    found = {f"all-{profile}": {profile: count} for profile, count in mig.items()}
+    smallest: dict[int, str] = {}
+    for profile in mig:
+        smallest.setdefault(mig_slices(profile), profile)
+    if smallest:
+        found["all-balanced"] = {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1))}
+    return found | {DISABLED: {}}
+
+
+def gpu_of(labels: Labels) -> Gpu | None:
+    """Return the kind of a node's GPUs."""
+    return GPUS.get(labels.get(ACCELERATOR_LABEL, ""))
+
+
+def gpu_count(labels: Labels) -> int:
+    """Return the number of GPUs in a node; 0 without any."""
+    count = labels.get(_COUNT, "")
+    return int(count) if ACCELERATOR_LABEL in labels and count.isdecimal() else 0
+
+
+def on_cos(labels: Labels) -> bool:
+    """Whether a node runs Container-Optimized OS."""
+    return labels.get(SYSTEM) == "cos"
+
+
+def preinstalled(labels: Labels) -> bool:
+    """Whether a node's image has a driver in the folder that pods look into."""
+    return labels.get(_PREINSTALLED) == "preinstalled"
+
+
+def gke_devices(labels: Labels) -> dict[str, int]:
+    """Return the devices that GKE's plugin advertises, by resource; nothing where the plugin does not run."""
+    clients = labels.get(_CLIENTS, "1")
+    if (
+        not gpu_count(labels)
+        or DRIVER not in labels
+        or labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        or not clients.isdecimal()
+    ):
+        return {}
+    return {GPU_RESOURCE: gpu_count(labels) * max(int(clients), 1)}
+
+
+def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
+    """Return the MIG instances of each GPU after the MIG manager's work, and whether a label asked for them.
+
+    Args:
+        labels: the node's.
+        now: the instances that there are.
+
+    Raises:
+        MigError: this GPU cannot be cut so; it stays as it is.
+        UnknownLayoutError: the lab does not know this layout.
     """
-
-    name: str
-    memory_mib: int
-    compute: tuple[int, int]
-    family: str
-    mig: Mapping[str, int]
-
-    @property
-    def product(self) -> str:
-        """The name as a label's value."""
-        return "-".join(self.name.split())
-
-    def balanced(self) -> dict[str, int]:
-        """The instances of mig-parted's `all-balanced`: two of one slice, one of two, one of three; empty without MIG."""
-        smallest: dict[int, str] = {}
-        for profile in self.mig:
-            smallest.setdefault(slices(profile), profile)
-        return {smallest[size]: count for size, count in ((1, 2), (2, 1), (3, 1)) if size in smallest}
+    gpu, name = gpu_of(labels), labels.get(MIG_LABEL, "")
+    if not name:
+        return dict(now), False
+    known = layouts(gpu)
+    if name in known:
+        return known[name], True
+    profile = name.removeprefix("all-")
+    if len(known) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in known):
+        raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
+    raise MigError(
+        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
+        + ", ".join(known)
+    )
 
 
-slices = mig_slices
+def cut(labels: Labels) -> Instances:
+    """Return the MIG instances of each GPU of a node whose MIG manager has followed the label."""
+    try:
+        return instances(labels, {})[0] if labels.get(MIG_STATE) == SUCCESS else {}
+    except (MigError, UnknownLayoutError):
+        return {}
 
-GPUS = {
-    name: Gpu(gpu.driver_name, gpu.driver_memory_mib, gpu.compute, "-".join(gpu.architecture.lower().split()), gpu.mig)
-    for name, gpu in hardware.GPUS.items()
-}
-"""Kinds of GPUs by GKE's name: the value of the label `cloud.google.com/gke-accelerator`."""
+
+def managed(resource: str) -> bool:
+    """Whether a GPU plugin sets a resource and takes it away."""
+    return _MANAGED.fullmatch(resource) is not None
+
+
+def status_change(
+    resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, str | None]]:
+    """Return a merge patch of a node's status, the next step to these resources; empty when they are shown.
+
+    A resource that is no longer advertised is shown as 0 first, and removed by the step after that.
+    """
+    change: dict[str, dict[str, str | None]] = {}
+    for part in ("capacity", "allocatable"):
+        shown = status.get(part) or {}
+        for name, count in resources.items():
+            if shown.get(name) != str(count):
+                change.setdefault(part, {})[name] = str(count)
+        for name in shown:
+            if managed(name) and name not in resources:
+                change.setdefault(part, {})[name] = None if str(shown[name]) == "0" else "0"
+    return change

@@ -1,71 +1,51 @@
-"""Flags and variables that a KubeRay operator's Deployment sets for the program that stands in for its container.
+"""KubeRay operators of a lab: who asks for one, how its program is started, and which of them runs.
 
-Answers to (real): KubeRay's operator v1.6.2, whose program gets the arguments and variables that its Deployment says.
+A Deployment asks for one (the chart), or the cluster does by GKE's add-on. Two would undo each
+other's work on every RayCluster: while the add-on is on, a Deployment's operator is not run, and an
+event on the Deployment says so.
+
+Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments and variables that its
+    Deployment has.
+Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab runs one of the two.
+    Both on one GKE cluster would settle it.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import logging
+from collections.abc import Mapping
+from typing import Any
 
-from berth.lab.home import CLONE
+import kopf
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from berth.lab.devices.runner import Launch, OperatorRunner
+from berth.lab.home import Home
+from berth.lab.plugins.gcp.contents import ray_operator
+from berth.lab.plugins.gcp.store import Store
+from berth.lab.toolchain.tools import KUBERAY
 
-_MODULE = re.compile(r"^\s*(?:require )?github\.com/ray-project/kuberay/ray-operator (v\S+)", re.MULTILINE)
+ADD_ON = "GKE's Ray operator add-on"
 
+# GKE runs it beside the control plane, in a version of its own choice: here the one that the lab has built.
+_ADD_ON_LAUNCH = Launch(("-enable-metrics",), ())
 # Flags that name addresses, files and identities of the container: the lab gives its own. A single process needs no
 # election of a leader.
 _OURS = {
-    "config",
-    "enable-leader-election",
-    "health-probe-bind-address",
-    "kubeconfig",
-    "leader-election-namespace",
-    "log-file-path",
-    "log-file-encoder",
-    "metrics-addr",
+    *("config", "enable-leader-election", "health-probe-bind-address", "kubeconfig", "leader-election-namespace"),
+    *("log-file-path", "log-file-encoder", "metrics-addr"),
 }
-
 # Would open a port on all addresses, for webhooks that no API server calls here.
 _LEFT_OUT_VARIABLES = {"ENABLE_WEBHOOKS"}
 
-
-@dataclass(frozen=True)
-class Launch:
-    """The operator as a process.
-
-    Attributes:
-        arguments: the container's flags that make sense outside of it.
-        environment: the container's variables, sorted by name.
-    """
-
-    arguments: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...]
+_log = logging.getLogger("berth.lab.devices")
 
 
 class WrongVersionError(Exception):
-    """The Deployment asks for a version that the lab hasn't built."""
-
-
-def built_version() -> str:
-    """The version of KubeRay that the lab builds, such as `v1.6.2`.
-
-    Raises:
-        OSError: when the tools' module files are not there.
-        ValueError: when KubeRay is not among the requirements.
-    """
-    file = CLONE / "lab" / "tools" / "kuberay" / "go.mod"
-    match = _MODULE.search(file.read_text())
-    if match is None:
-        raise ValueError(f"{file} does not require KubeRay's operator")
-    return match[1]
+    """The Deployment asks for a version that the lab has not built."""
 
 
 def operator_container(deployment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The container that runs the KubeRay operator, if the Deployment has one."""
+    """Return the container that runs the KubeRay operator, if the Deployment has one."""
     for container in deployment["spec"]["template"]["spec"].get("containers") or []:
         repository, _ = split_image(str(container.get("image", "")))
         if repository.endswith("/operator") and "kuberay" in repository:
@@ -74,49 +54,48 @@ def operator_container(deployment: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def split_image(image: str) -> tuple[str, str]:
-    """Repository and tag of an image reference; a digest is no tag."""
+    """Return repository and tag of an image reference without its digest."""
     image = image.split("@", 1)[0]
     repository, colon, tag = image.rpartition(":")
     return (repository, tag) if colon and "/" not in tag else (image, "")
 
 
-def wanted(deployment: Mapping[str, Any], version: str) -> Launch | None:
-    """How to run the operator that a Deployment asks for; nothing while it should not, or cannot yet, run.
+def launch_of(deployment: Mapping[str, Any]) -> Launch | None:
+    """Return how to run the operator of a Deployment; None while it should not, or cannot yet, run.
 
-    A pod has to be available: an operator whose pod is unschedulable does not work in a real cluster either.
+    A pod has to be available: an unschedulable operator does not work in a real cluster either.
 
     Raises:
-        WrongVersionError: when the image is of another version than the lab's.
+        WrongVersionError: the image is of another version than the lab's.
     """
     container = operator_container(deployment)
     if container is None or int(deployment["spec"].get("replicas", 1)) < 1:
         return None
     _, tag = split_image(str(container["image"]))
-    if tag.removeprefix("v") != version.removeprefix("v"):
+    if tag.removeprefix("v") != KUBERAY.version:
         raise WrongVersionError(
-            f"the lab runs the KubeRay operator as a local program and has built {version} only; "
-            f"{container['image']} is not run. Set the image's tag to {version}"
+            f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
+            f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
         )
     if int((deployment.get("status") or {}).get("availableReplicas") or 0) < 1:
         return None
-    metadata = deployment["metadata"]
-    return Launch(_arguments(container.get("args") or []), _environment(container.get("env") or [], metadata))
+    variables = _environment(container.get("env") or [], deployment["metadata"])
+    return Launch(tuple(_arguments(container.get("args") or [])), tuple(sorted(variables.items())))
 
 
-def _arguments(arguments: list[str]) -> tuple[str, ...]:
-    """The flags as `-name=value`, without those that are the lab's to set."""
-    kept: list[str] = []
-    rest = [str(argument) for argument in arguments]
+def _arguments(arguments: list[str]) -> list[str]:
+    """Flags as `-name=value`, without those that the lab sets."""
+    flags, rest = [], [str(argument) for argument in arguments]
     while rest:
         name, equals, value = rest.pop(0).lstrip("-").partition("=")
         if not equals and rest and not rest[0].startswith("-"):
             equals, value = "=", rest.pop(0)
         if name not in _OURS:
-            kept.append(f"-{name}{equals}{value}")
-    return tuple(kept)
+            flags.append(f"-{name}{equals}{value}")
+    return flags
 
 
-def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -> dict[str, str]:
     """Plain values, and the two facts about the pod that are known without one."""
     facts = {"metadata.namespace": str(metadata["namespace"]), "metadata.name": str(metadata["name"])}
     found = {}
@@ -126,4 +105,85 @@ def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -
             found[str(variable["name"])] = facts[field]
         elif "valueFrom" not in variable:
             found[str(variable["name"])] = str(variable.get("value") or "")
-    return tuple(sorted((name, value) for name, value in found.items() if name not in _LEFT_OUT_VARIABLES))
+    return {name: value for name, value in found.items() if name not in _LEFT_OUT_VARIABLES}
+
+
+class Operators:
+    """Operators of one lab.
+
+    Args:
+        home: the lab.
+        store: the simulated cloud's records.
+    """
+
+    def __init__(self, home: Home, store: Store) -> None:
+        self._home = home
+        self._store = store
+        self._runners: dict[str, OperatorRunner] = {}
+        self._deployments: dict[str, kopf.Body] = {}
+        self._refused: set[tuple[str, Any, str]] = set()
+        self._add_on = False
+
+    async def deployment(self, event: str | None, body: kopf.Body) -> None:
+        """Run, change or stop the operator of a Deployment."""
+        key = f"{body.metadata.namespace}/{body.metadata.name}"
+        if event == "DELETED" or operator_container(body) is None:
+            self._deployments.pop(key, None)
+            await self._run(key, None)
+            return
+        self._deployments[key] = body
+        await self._run(key, self._launch(key, body))
+
+    async def look(self) -> None:
+        """Start or stop the add-on's operator, as the cluster says."""
+        on = self._add_on_is_on()
+        if on == self._add_on:
+            return
+        self._add_on = on
+        if not on:
+            await self._run(ADD_ON, None)
+        for body in list(self._deployments.values()):
+            await self.deployment(None, body)
+        if on:
+            await self._run(ADD_ON, _ADD_ON_LAUNCH)
+
+    async def close(self) -> None:
+        """Stop every operator."""
+        for key in list(self._runners):
+            await self._run(key, None)
+
+    async def _run(self, key: str, launch: Launch | None) -> None:
+        """Have an operator run like this, or not at all."""
+        runner = self._runners.get(key)
+        if (runner.launch if runner else None) == launch:
+            return
+        if runner is not None:
+            del self._runners[key]
+            await runner.close()
+        if launch is not None:
+            self._runners[key] = OperatorRunner(self._home, key, launch)
+
+    def _add_on_is_on(self) -> bool:
+        return any(ray_operator(cluster.inputs) for cluster in self._store.list("clusters"))
+
+    def _launch(self, key: str, body: kopf.Body) -> Launch | None:
+        try:
+            launch = launch_of(body)
+        except WrongVersionError as error:
+            self._refuse(body, key, "OperatorVersionNotBuilt", str(error))
+            return None
+        if launch is None or not self._add_on_is_on():
+            return launch
+        message = (
+            f"{ADD_ON} is on and runs the operator already; two would undo each other's work, so that this one is not "
+            "run. Remove the chart, or turn the add-on off"
+        )
+        self._refuse(body, key, "OperatorNotNeeded", message)
+        return None
+
+    def _refuse(self, body: kopf.Body, key: str, reason: str, message: str) -> None:
+        refused = (key, body.metadata.get("generation"), reason)
+        if refused not in self._refused:
+            self._refused.add(refused)
+            _log.warning("%s: %s", key, message)
+            kopf.warn(body, reason=reason, message=message)

@@ -1,10 +1,11 @@
-"""Labels of node feature discovery: what its worker finds on a simulated machine.
+"""Node feature discovery: labels that its worker finds on a simulated machine, and that its master writes.
 
-Kernel and operating system are the lab's choice of a version; which labels they give, and under which names, follows the program. Left
-out: labels of the CPU, memory, network and storage, and PCI devices that are not GPUs, for nothing in the lab reads them.
+Kernel and operating system are the lab's choice of a version; which labels they give, and under
+which names, follows the program. Left out: labels of the CPU, memory, network and storage, and PCI
+devices that are not GPUs, for nothing in the lab reads them.
 
 Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0/source (system/system.go, kernel/version.go,
-    pci: names and values of the labels)
+    pci: names and values of the labels) and pkg/nfd-master/nfd-master.go (the annotation that lists the labels which it gave a node)
 Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classes and the vendor as the only field of a PCI label),
     A1 (the labels of a COS node)
 Answers to (believed): versions of kernel and operating system, by GKE's distribution. `kubectl get nodes -o wide`
@@ -13,34 +14,57 @@ Answers to (believed): versions of kernel and operating system, by GKE's distrib
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
-from berth.lab.devices.gke_device_plugin import gpus
 from berth.lab.devices.gpu_operator import FEATURES, OS_NAME, OS_VERSION, PCI
+from berth.lab.devices.gpus import SYSTEM, Labels, gpu_count
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+Object = dict[str, Any]
 
 WORKER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "worker"}
 MASTER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "master"}
 """Labels of the workloads that the chart brings along."""
 
-_OS = "cloud.google.com/gke-os-distribution"
+OWNED = "nfd.node.kubernetes.io/feature-labels"
+"""Annotation in which node feature discovery lists the labels that it gave a node."""
+
 # Name, version and kernel; a node without GKE's label is taken for Ubuntu.
 _SYSTEMS = {"cos": ("cos", "125", "6.12.55"), "ubuntu": ("ubuntu", "24.04", "6.8.0-1040-gke")}
 
 
-def found(labels: Mapping[str, str]) -> dict[str, str]:
-    """The labels that a worker gives its node.
-
-    Args:
-        labels: the node's, which say what machine it is.
-    """
-    name, version, kernel = _SYSTEMS.get(labels.get(_OS, ""), _SYSTEMS["ubuntu"])
+def found(labels: Labels) -> dict[str, str]:
+    """Return the labels that a worker finds on a node, whose labels say what machine it is."""
+    name, version, kernel = _SYSTEMS.get(labels.get(SYSTEM, ""), _SYSTEMS["ubuntu"])
     numbers = kernel.partition("-")[0].split(".")
-    result = {OS_NAME: name, OS_VERSION: version, FEATURES + "kernel-version.full": kernel}
-    for part, number in zip(("major", "minor", "revision"), numbers, strict=True):
-        result[f"{FEATURES}kernel-version.{part}"] = number
-    for part, number in zip(("major", "minor"), version.split("."), strict=False):
-        result[f"{OS_VERSION}.{part}"] = number
-    return result | ({FEATURES + PCI[0]: "true"} if gpus(labels) else {})
+    result = {OS_NAME: name, OS_VERSION: version, f"{FEATURES}kernel-version.full": kernel}
+    parts = zip(("major", "minor", "revision"), numbers, strict=True)
+    result |= {f"{FEATURES}kernel-version.{part}": number for part, number in parts}
+    parts = zip(("major", "minor"), version.split("."), strict=False)
+    result |= {f"{OS_VERSION}.{part}": number for part, number in parts}
+    return result | ({FEATURES + PCI[0]: "true"} if gpu_count(labels) else {})
+
+
+def owned(metadata: Object) -> dict[str, str]:
+    """Return the labels of a node that node feature discovery gave it."""
+    labels = metadata.get("labels") or {}
+    return {key: labels[key] for key in _listed(metadata).split(",") if key in labels}
+
+
+def _listed(metadata: Object) -> str:
+    return str((metadata.get("annotations") or {}).get(OWNED) or "")
+
+
+def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
+    """Return a patch of a node's metadata that sets these labels of feature discovery and removes earlier ones.
+
+    A label that somebody else gave the node with the same value stays theirs.
+    """
+    present, before = metadata.get("labels") or {}, owned(metadata)
+    labels: dict[str, str | None] = {name: None for name in before if name not in target}
+    labels |= {name: value for name, value in target.items() if present.get(name) != value}
+    list_now = ",".join(sorted(name for name in target if name in before or name in labels))
+    change: Object = {"labels": labels} if labels else {}
+    if list_now != _listed(metadata):
+        change["annotations"] = {OWNED: list_now or None}
+    return change

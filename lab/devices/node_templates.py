@@ -1,40 +1,47 @@
-"""Node templates of the cluster autoscaler: the node that it expects to add to an instance group, a pool in a zone.
+"""Node templates of the cluster autoscaler: the node that it expects to add to a pool in a zone.
 
-Like the real one it copies a ready node of the group where there is one, remembers it while it runs, and without any builds
-the node from the machine: cores, memory, and nvidia.com/gpu for each accelerator. A node with an accelerator label and no
-nvidia.com/gpu counts as unready, whatever else it advertises, and is never copied.
+Like the real one, the lab copies a ready node of the group where there is one and remembers it. For
+a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
+each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
+else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
+berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally many.
 
 Answers to (read): kubernetes/autoscaler at 55c37cd5, cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and
     gce_cloud_provider.go (TemplateNodeInfo, which has no ResourceSlices):
     https://github.com/kubernetes/autoscaler/tree/55c37cd5eb550756c5ccc5a89e9068d77797e575/cluster-autoscaler/cloudprovider/gce
 Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources (gpu_processor.go,
-    dra_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process) and
-    pkg/clusterstate/clusterstate.go (IsClusterHealthy):
+    dra_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
+    pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node provisioning"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
 Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has no ResourceSlices of managed
     DRANET for a node that is not there yet. A pool that grows from zero nodes on GKE would settle it.
+Answers to (believed): GKE's autoscaler knows by the label cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without
+    any ResourceSlice will publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source has
+    another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would settle it:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from berth.lab.devices import claimed
-from berth.lab.devices.advertised import GPU
-from berth.lab.devices.gke_device_plugin import ACCELERATOR, gpus
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, manifest, sizes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from berth.lab.plugins.gcp.store import Record
+from berth.components.hardware import names
+from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
+from berth.lab.devices.gpus import gpu_count
+from berth.lab.plugins.gcp.nodes import manifest, sizes_of
+from berth.lab.plugins.gcp.store import Record
 
 Object = dict[str, Any]
 Published = dict[str, dict[str, int]]
 """Devices of each driver in the ResourceSlices of a node, by the node's name."""
 
+NICS, GPUS = names.DRANET_DRIVER, names.GPU
+DRIVERS = (NICS, GPUS)
+
+_CLASSES = {names.DRANET: NICS, names.MANAGED_RDMA: NICS, names.GPU: GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 # MaxNodeStartupTime (pkg/clusterstate/clusterstate.go), and the defaults of ok-total-unready-count and
@@ -45,7 +52,7 @@ _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 @dataclass(frozen=True)
 class Template:
-    """A further node of an instance group.
+    """One more node of an instance group.
 
     Attributes:
         labels: labels of the node.
@@ -58,26 +65,63 @@ class Template:
     devices: Mapping[str, int]
 
 
+def with_claims(pods: Iterable[Object], claims: Iterable[Object]) -> list[Object]:
+    """Pods that ask for their claims' devices as for any other resource."""
+    known = {(claim["metadata"]["namespace"], claim["metadata"]["name"]): claim["spec"] for claim in claims}
+    return [_with_claims(pod, known) for pod in pods]
+
+
+def _with_claims(pod: Object, claims: Mapping[tuple[str, str], Object]) -> Object:
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
+    generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
+    devices: dict[str, int] = {}
+    for entry in pod["spec"].get("resourceClaims") or []:
+        name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
+        claim = claims.get((pod["metadata"]["namespace"], name), {})
+        for request in (claim.get("devices") or {}).get("requests") or []:
+            exactly = request.get("exactly") or {}
+            # No node has devices of a class that is unknown here.
+            device_class = str(exactly.get("deviceClassName"))
+            kind = _CLASSES.get(device_class, device_class)
+            devices[kind] = devices.get(kind, 0) + int(exactly.get("count") or 1)
+    if not devices:
+        return pod
+    return {**pod, "spec": {**pod["spec"], "overhead": {**(pod["spec"].get("overhead") or {}), **devices}}}
+
+
+def published(slices: Iterable[Object]) -> Published:
+    """Number of devices that each node publishes, by driver; of DraNet's devices RDMA NICs only."""
+    found: Published = {}
+    for spec in (entry["spec"] for entry in slices):
+        if spec["driver"] in DRIVERS:
+            devices = spec.get("devices") or []
+            if spec["driver"] == NICS:
+                devices = [device for device in devices if device["attributes"][f"{NICS}/rdma"].get("bool")]
+            found.setdefault(spec.get("nodeName", ""), {})[spec["driver"]] = len(devices)
+    return found
+
+
 def from_machine(pool: Record, zone: str) -> Template:
-    """A node of a group that never had one, built from its machine type and the pool's labels."""
+    """Build a node of a group that never had one from the pool's machine type and labels."""
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
-    devices = claimed.of_labels(labels)
-    counted = {} if claimed.by_claims(labels) or not gpus(labels) else {GPU: gpus(labels)}
-    return Template(labels, {**node["status"]["allocatable"], **counted, **devices}, devices)
+    count = gpu_count(labels)
+    devices = {GPUS: count} if count and _claimed(labels) else {}
+    advertised = {GPU_RESOURCE: count} if count and not _claimed(labels) else {}
+    return Template(labels, {**node["status"]["allocatable"], **advertised, **devices}, devices)
 
 
 def without_gpu(node: Object) -> bool:
-    """Whether a node counts as unready for want of nvidia.com/gpu (gpu_processor.go, FilterOutNodesWithUnreadyResources)."""
+    """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go, FilterOutNodesWithUnreadyResources)."""
     labels = _labels(node)
-    return ACCELERATOR in labels and not claimed.by_claims(labels) and int(_allocatable(node).get(GPU) or 0) == 0
+    return ACCELERATOR_LABEL in labels and not _claimed(labels) and int(_allocatable(node).get(GPU_RESOURCE) or 0) == 0
 
 
 def stopped(nodes: Iterable[Object], now: datetime) -> bool:
     """Whether so many nodes are unready that the autoscaler does nothing at all (clusterstate.go, IsClusterHealthy)."""
-    there = list(nodes)
-    unready = sum(1 for node in there if without_gpu(node) and _started(node, now))
-    return unready > _UNREADY_NODES and unready * 100 > _UNREADY_PERCENT * len(there)
+    known = list(nodes)
+    unready = sum(1 for node in known if without_gpu(node) and _started(node, now))
+    return unready > _UNREADY_NODES and unready * 100 > _UNREADY_PERCENT * len(known)
 
 
 def _started(node: Object, now: datetime) -> bool:
@@ -86,19 +130,13 @@ def _started(node: Object, now: datetime) -> bool:
 
 
 class Templates:
-    """The templates of all instance groups; remembers the last ready node of each."""
+    """Templates of all instance groups, from the last ready node of each."""
 
     def __init__(self) -> None:
         self._remembered: dict[tuple[str, str], Template] = {}
 
-    def look(self, pools: Iterable[Record], nodes: Iterable[Object], published: Published) -> None:
-        """Take note of the nodes that are there.
-
-        Args:
-            pools: all pools.
-            nodes: all nodes.
-            published: devices to claim of each node.
-        """
+    def look(self, pools: Iterable[Record], nodes: Iterable[Object], devices: Published) -> None:
+        """Take note of all nodes of all pools; groups that are gone are forgotten."""
         groups = {(pool.name, zone): pool for pool in pools for zone in sizes_of(pool)}
         ids = {(pool.id, zone) for (_, zone), pool in groups.items()}
         self._remembered = {key: template for key, template in self._remembered.items() if key in ids}
@@ -108,37 +146,41 @@ class Templates:
             pool = groups.get((_labels(node).get(POOL_LABEL, ""), zone))
             if pool is None or (pool.id, zone) in copied or node["spec"].get("unschedulable"):
                 continue
-            if not self._ready(node, self.of(pool, zone), published):
+            if not self._ready(node, self.of(pool, zone), devices):
                 continue
             copied.add((pool.id, zone))
-            devices = published.get(node["metadata"]["name"], {})
+            own = devices.get(node["metadata"]["name"], {})
             labels = {key: value for key, value in _labels(node).items() if key != _HOST}
-            self._remembered[pool.id, zone] = Template(labels, {**_allocatable(node), **devices}, devices)
+            self._remembered[pool.id, zone] = Template(labels, {**_allocatable(node), **own}, own)
 
     def of(self, pool: Record, zone: str) -> Template:
-        """Template of one more node of a pool in a zone."""
+        """Return the template of one more node of a pool in a zone."""
         return self._remembered.get((pool.id, zone)) or from_machine(pool, zone)
 
-    def expected(self, node: Object, pool: Record | None, published: Published) -> Object:
-        """A node as pods will find it: one that is still on its way counts as its group's template."""
-        devices = published.get(node["metadata"]["name"], {})
-        allocatable = {**_allocatable(node), **devices}
+    def expected(self, node: Object, pool: Record | None, devices: Published) -> Object:
+        """Return a node as pods will find it: one that is still on its way counts as its group's template."""
+        allocatable = {**_allocatable(node), **devices.get(node["metadata"]["name"], {})}
         if pool is not None:
             template = self.of(pool, _labels(node).get(_ZONE, ""))
-            if not self._ready(node, template, published):
+            if not self._ready(node, template, devices):
                 allocatable = {**template.allocatable, **allocatable, **_missing(template, allocatable)}
         return {**node, "status": {**(node.get("status") or {}), "allocatable": allocatable}}
 
     @staticmethod
-    def _ready(node: Object, template: Template, published: Published) -> bool:
-        there = published.get(node["metadata"]["name"], {})
-        return not without_gpu(node) and all(there.get(driver) for driver in template.devices)
+    def _ready(node: Object, template: Template, devices: Published) -> bool:
+        own = devices.get(node["metadata"]["name"], {})
+        return not without_gpu(node) and all(own.get(driver) for driver in template.devices)
 
 
 def _missing(template: Template, allocatable: Mapping[str, Any]) -> dict[str, Any]:
     """Devices of a template that a node on its way does not show yet, or shows as none."""
-    kinds = {GPU, *template.devices} & template.allocatable.keys()
+    kinds = {GPU_RESOURCE, *template.devices} & template.allocatable.keys()
     return {kind: template.allocatable[kind] for kind in kinds if int(allocatable.get(kind) or 0) == 0}
+
+
+def _claimed(labels: Mapping[str, str]) -> bool:
+    """Whether the autoscaler knows from a node's labels that pods claim its GPUs."""
+    return labels.get(CLAIMED_LABEL) == "true"
 
 
 def _labels(node: Object) -> dict[str, str]:

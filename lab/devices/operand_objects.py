@@ -1,37 +1,33 @@
-"""The GPU Operator's DaemonSets as pure functions of the ClusterPolicy, and who owns which label of a node.
+"""DaemonSets and runtime classes of the GPU Operator, as functions of the ClusterPolicy. Pure.
 
-Left out of the DaemonSets: commands, service accounts, host paths but the driver's, and variables that bear on no setting.
+Left out of the DaemonSets: commands, service accounts, host paths but the driver's, and variables
+that bear on no setting.
 
 Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names, selectors, tolerations, priority and
     runtime class, update strategy, containers and the variables that bear on config; H1: which setting changes which DaemonSet)
 Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and controllers/object_controls.go
-Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/blob/v0.19.0/pkg/nfd-master/nfd-master.go
-    (the annotation that lists the labels which node feature discovery gave a node)
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from berth.components.hardware.names import CONFIG_LABEL
 from berth.lab.devices.gpu_operator import DEPLOY, Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Object = dict[str, Any]
 
 DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
 VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset"
 MPS_DAEMON, DISCOVERY = "nvidia-device-plugin-mps-control-daemon", "gpu-feature-discovery"
-MIG_MANAGER, DCGM, EXPORTER = "nvidia-mig-manager", "nvidia-dcgm", "nvidia-dcgm-exporter"
-STATUS_EXPORTER = "nvidia-node-status-exporter"
+MIG_MANAGER, _DCGM, _EXPORTER = "nvidia-mig-manager", "nvidia-dcgm", "nvidia-dcgm-exporter"
+_STATUS_EXPORTER = "nvidia-node-status-exporter"
 
 HASH = "nvidia.com/last-applied-hash"
-OWNED = "nfd.node.kubernetes.io/feature-labels"
-"""Annotation in which node feature discovery lists the labels that it gave a node."""
 
 DRIVER_ROOT, INSTALL_VOLUME = "/run/nvidia/driver", "driver-install-dir"
 TOOLKIT_ROOT = "/usr/local/nvidia"
@@ -40,23 +36,22 @@ CONFIG_MANAGER, CONFIG_INIT = "config-manager", "config-manager-init"
 _CONFIG_FOLDER, _CONFIG_FILE = "/available-configs", "/config/config.yaml"
 _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _PART_OF = "app.kubernetes.io/part-of"
-_WAITS = ("toolkit-validation",)
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A DaemonSet of the operator's.
+    """A DaemonSet of the operator.
 
     Attributes:
-        name: of the DaemonSet.
-        state: the operator's name of the step that makes it.
+        name: name of the DaemonSet.
         part: the component's section of the ClusterPolicy.
         deployed: end of the label `nvidia.com/gpu.deploy.…` that selects its nodes.
-        container: the main container.
+        container: main container.
         waits: init containers that wait for the driver, or for the toolkit.
+        state: the operator's name of the step that makes it; empty for `state-` and `deployed`.
         uses_gpus: whether its pods have the runtime class of GPUs.
         optional: whether a ClusterPolicy can turn it off.
-        default: whether it is on where the ClusterPolicy says nothing.
+        default: whether it is on where the ClusterPolicy does not say.
         sharing: process that the config-manager beside it signals; empty without one.
         selects: further labels of its nodes.
         labels: further labels of its pods.
@@ -64,11 +59,11 @@ class Operand:
     """
 
     name: str
-    state: str
     part: str
     deployed: str
     container: str
-    waits: tuple[str, ...] = _WAITS
+    waits: tuple[str, ...] = ("toolkit-validation",)
+    state: str = ""
     uses_gpus: bool = True
     optional: bool = True
     default: bool = True
@@ -77,102 +72,62 @@ class Operand:
     labels: Mapping[str, str] = field(default_factory=dict)
     selector: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def step(self) -> str:
+        """The operator's name of the step that makes the DaemonSet."""
+        return self.state or f"state-{self.deployed}"
+
     def on(self, policy: Policy) -> bool:
-        """Whether the ClusterPolicy wants it."""
+        """Whether the ClusterPolicy turns it on."""
         return not self.optional or policy.enabled(self.part, default=self.default)
 
 
-_GFD_PART, _VALIDATOR_PART = {_PART_OF: "nvidia-gpu"}, {_PART_OF: "gpu-operator"}
-_DRIVER_LABELS = {"app.kubernetes.io/component": "nvidia-driver", "nvidia.com/precompiled": "false"}
+_CHECKS = ("driver-validation", "toolkit-validation", "cuda-validation", "plugin-validation")
+_MPS_WAITS = ("toolkit-validation", "mps-control-daemon-mounts")
+_DRIVER_WAITS, _TOOLKIT_WAITS = ("k8s-driver-manager",), ("driver-validation",)
+_OF_DRIVER: Object = {"labels": {"app.kubernetes.io/component": "nvidia-driver", "nvidia.com/precompiled": "false"}}
+_OF_MPS: Object = {
+    "state": "state-mps-control-daemon",
+    "sharing": "/usr/bin/mps-control-daemon",
+    "selects": {"nvidia.com/mps.capable": "true"},
+}
+_OPERATOR, _GPUS = {_PART_OF: "gpu-operator"}, {_PART_OF: "nvidia-gpu"}
+_OF_DISCOVERY: Object = {"state": DISCOVERY, "labels": _GPUS, "selector": _GPUS}
+_OF_VALIDATOR: Object = {
+    "state": "state-operator-validation",
+    "optional": False,
+    "labels": _OPERATOR,
+    "selector": _OPERATOR,
+}
+_OF_STATUS: Object = {"uses_gpus": False, "default": False}
 
 OPERANDS = (
-    Operand(
-        DRIVER,
-        "state-driver",
-        "driver",
-        "driver",
-        "nvidia-driver-ctr",
-        ("k8s-driver-manager",),
-        uses_gpus=False,
-        labels=_DRIVER_LABELS,
-    ),
-    Operand(
-        TOOLKIT,
-        "state-container-toolkit",
-        "toolkit",
-        "container-toolkit",
-        "nvidia-container-toolkit-ctr",
-        ("driver-validation",),
-        uses_gpus=False,
-    ),
-    Operand(
-        VALIDATOR,
-        "state-operator-validation",
-        "validator",
-        "operator-validator",
-        "nvidia-operator-validator",
-        ("driver-validation", "toolkit-validation", "cuda-validation", "plugin-validation"),
-        optional=False,
-        labels=_VALIDATOR_PART,
-        selector=_VALIDATOR_PART,
-    ),
-    Operand(
-        PLUGIN,
-        "state-device-plugin",
-        "devicePlugin",
-        "device-plugin",
-        "nvidia-device-plugin",
-        sharing="nvidia-device-plugin",
-    ),
-    Operand(
-        MPS_DAEMON,
-        "state-mps-control-daemon",
-        "devicePlugin",
-        "device-plugin",
-        "mps-control-daemon-ctr",
-        ("toolkit-validation", "mps-control-daemon-mounts"),
-        sharing="/usr/bin/mps-control-daemon",
-        selects={"nvidia.com/mps.capable": "true"},
-    ),
-    Operand(DCGM, "state-dcgm", "dcgm", "dcgm", "nvidia-dcgm-ctr"),
-    Operand(EXPORTER, "state-dcgm-exporter", "dcgmExporter", "dcgm-exporter", "nvidia-dcgm-exporter"),
-    Operand(
-        DISCOVERY,
-        "gpu-feature-discovery",
-        "gfd",
-        "gpu-feature-discovery",
-        "gpu-feature-discovery",
-        sharing="gpu-feature-discovery",
-        labels=_GFD_PART,
-        selector=_GFD_PART,
-    ),
-    Operand(MIG_MANAGER, "state-mig-manager", "migManager", "mig-manager", "nvidia-mig-manager"),
-    Operand(
-        STATUS_EXPORTER,
-        "state-node-status-exporter",
-        "nodeStatusExporter",
-        "node-status-exporter",
-        "nvidia-node-status-exporter",
-        (),
-        uses_gpus=False,
-        default=False,
-    ),
+    Operand(DRIVER, "driver", "driver", "nvidia-driver-ctr", _DRIVER_WAITS, uses_gpus=False, **_OF_DRIVER),
+    Operand(TOOLKIT, "toolkit", "container-toolkit", "nvidia-container-toolkit-ctr", _TOOLKIT_WAITS, uses_gpus=False),
+    Operand(VALIDATOR, "validator", "operator-validator", VALIDATOR, _CHECKS, **_OF_VALIDATOR),
+    Operand(PLUGIN, "devicePlugin", "device-plugin", "nvidia-device-plugin", sharing="nvidia-device-plugin"),
+    Operand(MPS_DAEMON, "devicePlugin", "device-plugin", "mps-control-daemon-ctr", _MPS_WAITS, **_OF_MPS),
+    Operand(_DCGM, "dcgm", "dcgm", "nvidia-dcgm-ctr"),
+    Operand(_EXPORTER, "dcgmExporter", "dcgm-exporter", _EXPORTER),
+    Operand(DISCOVERY, "gfd", DISCOVERY, DISCOVERY, sharing=DISCOVERY, **_OF_DISCOVERY),
+    Operand(MIG_MANAGER, "migManager", "mig-manager", MIG_MANAGER),
+    Operand(_STATUS_EXPORTER, "nodeStatusExporter", "node-status-exporter", _STATUS_EXPORTER, (), **_OF_STATUS),
 )
+"""All DaemonSets of the operator, in its order."""
 
 
 def daemonset(operand: Operand, policy: Policy, owner: Mapping[str, Any], namespace: str, system: str) -> Object:
-    """One DaemonSet as the operator makes it.
+    """Return a DaemonSet as the operator makes it.
 
     Args:
-        operand: which one.
+        operand: the operand.
         policy: the ClusterPolicy's settings.
-        owner: the ClusterPolicy itself: with it goes the DaemonSet.
+        owner: the ClusterPolicy itself; the DaemonSet goes with it.
         namespace: the operator's.
         system: name and version of the nodes' operating system, for the driver's image.
     """
     common = policy.part("daemonsets")
-    own = {"app": operand.name, **operand.labels}
-    labels = {**(common.get("labels") or {}), **own}
+    labels = {**(common.get("labels") or {}), "app": operand.name, **operand.labels}
     annotations = dict(common.get("annotations") or {})
     spec = {
         "selector": {"matchLabels": {"app": operand.name, **operand.selector}},
@@ -188,14 +143,14 @@ def daemonset(operand: Operand, policy: Policy, owner: Mapping[str, Any], namesp
             "namespace": namespace,
             "labels": labels,
             "annotations": {**annotations, HASH: digest},
-            "ownerReferences": [owned_by(owner)],
+            "ownerReferences": [_owned_by(owner)],
         },
         "spec": spec,
     }
 
 
-def owned_by(owner: Mapping[str, Any]) -> Object:
-    """An owner reference to the ClusterPolicy."""
+def _owned_by(owner: Mapping[str, Any]) -> Object:
+    """Return an owner reference to the ClusterPolicy."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -207,12 +162,12 @@ def owned_by(owner: Mapping[str, Any]) -> Object:
 
 
 def runtime_class(name: str, owner: Mapping[str, Any]) -> Object:
-    """A RuntimeClass as the operator makes it."""
+    """Return a RuntimeClass as the operator makes it."""
     labels = {"app.kubernetes.io/component": "gpu-operator"}
     return {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
-        "metadata": {"name": name, "labels": labels, "ownerReferences": [owned_by(owner)]},
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [_owned_by(owner)]},
         "handler": name,
     }
 
@@ -229,9 +184,8 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
     common = policy.part("daemonsets")
     init, containers = _containers(operand, policy, system)
     volumes: list[Object] = []
-    root = str(policy.part("hostPaths").get("driverInstallDir") or DRIVER_ROOT)
     if operand.name in {TOOLKIT, VALIDATOR, PLUGIN, MIG_MANAGER}:
-        volumes.append({"name": INSTALL_VOLUME, "hostPath": {"path": root}})
+        volumes.append({"name": INSTALL_VOLUME, "hostPath": {"path": _driver_root(policy)}})
     spec: Object = {
         "nodeSelector": {DEPLOY + operand.deployed: "true", **operand.selects},
         "tolerations": list(common.get("tolerations") or [_GPU_TAINT]),
@@ -253,6 +207,10 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
     return spec | {"volumes": volumes}
 
 
+def _driver_root(policy: Policy) -> str:
+    return str(policy.part("hostPaths").get("driverInstallDir") or DRIVER_ROOT)
+
+
 def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Object], list[Object]]:
     """Init containers and containers."""
     validator, own = _image(policy.part("validator")), _image(policy.part(operand.part))
@@ -264,7 +222,7 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
             continue
         image = validator if name.endswith("-validation") else own
         if name == "k8s-driver-manager":
-            image = _image(policy.part("driver").get("manager") or {})
+            image = _image(policy.part("driver", "manager"))
         init.append(_container(name, image, _validation(name, policy)))
     containers = [_container(operand.container, own, _variables(operand, policy))]
     if operand.sharing and policy.config_map:
@@ -275,7 +233,7 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
 
 
 def _image(part: Mapping[str, Any]) -> str:
-    """An image's name; the operator takes parts that are missing from its own environment, which the lab does not know."""
+    """Return an image's name; the operator's environment, which the lab does not know, has defaults of its parts."""
     path = "/".join(str(part[key]) for key in ("repository", "image") if part.get(key)) or "unknown"
     return f"{path}:{part['version']}" if part.get("version") else path
 
@@ -286,16 +244,15 @@ def _container(name: str, image: str, variables: Mapping[str, str]) -> Object:
 
 
 def _given(part: Mapping[str, Any]) -> dict[str, str]:
-    """Variables that a section of the ClusterPolicy gives."""
-    return {each["name"]: str(each.get("value") or "") for each in part.get("env") or []}
+    """Return variables that a section of the ClusterPolicy sets."""
+    return {entry["name"]: str(entry.get("value") or "") for entry in part.get("env") or []}
 
 
 def _validation(name: str, policy: Policy) -> dict[str, str]:
     component, _, kind = name.partition("-")
     if kind != "validation":
         return {}
-    own = _given(policy.part("validator").get(component) or {})
-    root = str(policy.part("hostPaths").get("driverInstallDir") or DRIVER_ROOT)
+    own, root = _given(policy.part("validator", component)), _driver_root(policy)
     if component == "driver":
         moved = {} if root == DRIVER_ROOT else {"DRIVER_INSTALL_DIR": root, "DRIVER_INSTALL_DIR_CTR_PATH": root}
         return {"WITH_WAIT": "true", "COMPONENT": "driver"} | moved | own
@@ -308,7 +265,7 @@ def _validation(name: str, policy: Policy) -> dict[str, str]:
 def _config_manager(policy: Policy, process: str = "") -> dict[str, str]:
     return {
         "ONESHOT": "false" if process else "true",
-        "NODE_LABEL": "nvidia.com/device-plugin.config",
+        "NODE_LABEL": CONFIG_LABEL,
         "CONFIG_FILE_SRCDIR": _CONFIG_FOLDER,
         "CONFIG_FILE_DST": _CONFIG_FILE,
         "DEFAULT_CONFIG": policy.default_config,
@@ -331,7 +288,7 @@ def _hook(policy: Policy) -> dict[str, str]:
 
 
 def _variables(operand: Operand, policy: Policy) -> dict[str, str]:
-    """Variables of a main container that bear on config."""
+    """Return variables of a main container that bear on configuration."""
     cdi = policy.enabled("cdi")
     file = {"CONFIG_FILE": _CONFIG_FILE} if operand.sharing and policy.config_map else {}
     found: dict[str, str] = {}
@@ -347,33 +304,16 @@ def _variables(operand: Operand, policy: Policy) -> dict[str, str]:
         found |= file | _mig(policy)
         if cdi:
             found |= {"CDI_ENABLED": "true", "DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri"} | _hook(policy)
-        found["MPS_ROOT"] = str((policy.part("devicePlugin").get("mps") or {}).get("root") or found["MPS_ROOT"])
+        found["MPS_ROOT"] = str(policy.part("devicePlugin", "mps").get("root") or found["MPS_ROOT"])
     elif operand.name == MPS_DAEMON:
         return file | _mig(policy)
     elif operand.name == DISCOVERY:
         return {"GFD_SLEEP_INTERVAL": "60s"} | _given(policy.part("gfd")) | file | _mig(policy)
     elif operand.name == MIG_MANAGER:
-        custom = (policy.part("migManager").get("config") or {}).get("name")
+        custom = policy.part("migManager", "config").get("name")
         key = "CONFIG_FILE" if custom else "DEFAULT_CONFIG_FILE"
         found[key] = "/mig-parted-config/config.yaml" if custom else "/mig-parted-config/config-default.yaml"
         found |= ({"CDI_ENABLED": "true"} | _hook(policy)) if cdi else {}
-    elif operand.name == EXPORTER and policy.enabled("dcgm"):
+    elif operand.name == _EXPORTER and policy.enabled("dcgm"):
         found["DCGM_REMOTE_HOSTENGINE_INFO"] = "nvidia-dcgm:5555"
     return found | _given(policy.part(operand.part))
-
-
-def label_change(metadata: Mapping[str, Any], wanted: Mapping[str, str]) -> Object:
-    """A patch of a node's metadata that gives it these labels of feature discovery and takes away earlier ones.
-
-    A label that somebody else gave the node with the same value stays theirs.
-    """
-    now: Mapping[str, str] = metadata.get("labels") or {}
-    listed = str((metadata.get("annotations") or {}).get(OWNED) or "")
-    owned = {name for name in listed.split(",") if name}
-    labels: dict[str, str | None] = {name: None for name in owned if name not in wanted and name in now}
-    labels |= {name: value for name, value in wanted.items() if now.get(name) != value}
-    keeps = ",".join(sorted(name for name in wanted if name in owned or name in labels))
-    change: Object = {"labels": labels} if labels else {}
-    if keeps != listed:
-        change["annotations"] = {OWNED: keeps or None}
-    return change

@@ -1,4 +1,4 @@
-"""What NVIDIA's device plugin reads from one entry of its ConfigMap, and what it refuses.
+"""Configuration of NVIDIA's device plugin: what it reads from one entry of its ConfigMap, and what it refuses.
 
 Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules and words; README, "Configuration
     file" and "Shared access to GPUs")
@@ -6,34 +6,34 @@ Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-VERSION = "v1"
 NONE, TIME_SLICING, MPS = "none", "time-slicing", "mps"
-SHARED = ".shared"
 
+_VERSION = "v1"
 _PREFIX = "nvidia.com/"
 _LEAST_REPLICAS = 2
 
 
 class PluginConfigError(Exception):
-    """The plugin ends with this when it starts, and is started again and again."""
+    """Reason for which the plugin ends when it starts, and is started again and again."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"unable to parse config file: {reason}")
 
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """How the plugin shares devices.
+    """Sharing of devices by the plugin.
 
     Attributes:
-        mig_strategy: the file's own; what the ClusterPolicy says goes before it.
+        mig_strategy: the file's MIG strategy; a ClusterPolicy's goes before it.
         strategy: `none`, `time-slicing` or `mps`.
-        replicas: how many pods may have one device of a resource, by the resource's name.
+        replicas: number of pods that may have one device of a resource, by the resource's name.
         renamed: whether shared resources are advertised with `.shared` behind their name.
         single: whether a container that asks for more than one shared device is refused.
     """
@@ -46,68 +46,64 @@ class PluginConfig:
 
 
 def parse(text: str) -> PluginConfig:
-    """Read one entry; unknown keys are passed over, as the plugin does.
+    """Read one entry; unknown keys are ignored, as the plugin does.
 
     Raises:
-        PluginConfigError: the plugin would not start with it.
+        PluginConfigError: the plugin would not start with the entry.
     """
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise PluginConfigError(f"unable to parse config file: {' '.join(str(error).split())}") from None
-    if document is None:
-        return PluginConfig()
-    document = _mapping(document, "the config file")
-    version = document.get("version") or VERSION
-    if version != VERSION:
-        raise PluginConfigError(f"unable to parse config file: unknown version: {version}")
-    strategy = _mapping(document.get("flags") or {}, "flags").get("migStrategy") or ""
+        raise PluginConfigError(" ".join(str(error).split())) from None
+    document = _mapping({} if document is None else document, "the config file")
+    version = document.get("version") or _VERSION
+    if version != _VERSION:
+        raise PluginConfigError(f"unknown version: {version}")
+    strategy = str(_mapping(document.get("flags") or {}, "flags").get("migStrategy") or "")
     sharing = _mapping(document.get("sharing") or {}, "sharing")
-    # MPS goes before time-slicing where a file has both. It lets a container have one device, unless told otherwise.
+    # MPS goes before time-slicing where a file has both. By default it lets a container have one device.
     if sharing.get("mps") is not None:
-        return _shared(_mapping(sharing["mps"], "sharing.mps"), MPS, str(strategy), single=True)
+        return _shared(_mapping(sharing["mps"], "sharing.mps"), MPS, strategy, single=True)
     if "timeSlicing" in sharing:
-        return _shared(_mapping(sharing["timeSlicing"] or {}, "sharing.timeSlicing"), TIME_SLICING, str(strategy))
-    return PluginConfig(str(strategy))
+        section = _mapping(sharing["timeSlicing"] or {}, "sharing.timeSlicing")
+        return _shared(section, TIME_SLICING, strategy, single=False)
+    return PluginConfig(strategy)
 
 
-def _shared(section: Mapping[str, Any], strategy: str, mig_strategy: str, *, single: bool = False) -> PluginConfig:
+def _shared(section: Mapping[str, Any], strategy: str, mig_strategy: str, *, single: bool) -> PluginConfig:
     resources = section.get("resources")
     if not resources or not isinstance(resources, list):
-        raise PluginConfigError("unable to parse config file: no resources specified")
-    replicas = {}
-    for resource in resources:
-        entry = _mapping(resource, "a resource")
-        if not entry.get("name"):
-            raise PluginConfigError("unable to parse config file: no resource name specified")
-        if "replicas" not in entry:
-            raise PluginConfigError("unable to parse config file: no replicas specified")
-        count = entry["replicas"]
-        if not isinstance(count, int) or isinstance(count, bool):
-            raise PluginConfigError(f"unable to parse config file: replicas must be a number, not {count!r}")
-        if count < _LEAST_REPLICAS:
-            raise PluginConfigError("unable to parse config file: number of replicas must be >= 2")
-        name = str(entry["name"])
-        replicas[name if name.startswith(_PREFIX) else _PREFIX + name] = count
+        raise PluginConfigError("no resources specified")
     return PluginConfig(
         mig_strategy=mig_strategy,
         strategy=strategy,
-        replicas=replicas,
+        replicas=dict(_replicas(_mapping(resource, "a resource")) for resource in resources),
         renamed=_boolean(section, "renameByDefault", default=False),
         single=_boolean(section, "failRequestsGreaterThanOne", default=single),
     )
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _replicas(resource: Mapping[str, Any]) -> tuple[str, int]:
+    if not resource.get("name"):
+        raise PluginConfigError("no resource name specified")
+    if "replicas" not in resource:
+        raise PluginConfigError("no replicas specified")
+    count = resource["replicas"]
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise PluginConfigError(f"replicas must be a number, not {count!r}")
+    if count < _LEAST_REPLICAS:
+        raise PluginConfigError("number of replicas must be >= 2")
+    return _PREFIX + str(resource["name"]).removeprefix(_PREFIX), count
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise PluginConfigError(f"unable to parse config file: {what} must be a mapping, not {value!r}")
+        raise PluginConfigError(f"{name} must be a mapping, not {value!r}")
     return value
 
 
 def _boolean(section: Mapping[str, Any], key: str, *, default: bool) -> bool:
     value = section.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise PluginConfigError(f"unable to parse config file: {key} must be true or false, not {value!r}")
-    return value
+    if value is not None and not isinstance(value, bool):
+        raise PluginConfigError(f"{key} must be true or false, not {value!r}")
+    return default if value is None else value

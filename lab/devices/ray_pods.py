@@ -1,4 +1,4 @@
-"""Ray's nodes as their simulated pods tell of them: what `ray start` counts on each.
+"""Nodes of Ray, read from their simulated pods: the resources that `ray start` counts on each.
 
 Answers to (real): KubeRay, which writes the command into each pod; only the command's flags are read here.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 HEAD_RESOURCE = "node:__internal_head__"
-"""The resource that Ray itself gives to a head, one of it (ray 2.60.0, python/ray/_private/resource_spec.py)."""
+"""Resource of which Ray gives one to a head (ray 2.60.0, python/ray/_private/resource_spec.py)."""
 
 _FLAG = re.compile(r"--(num-cpus|num-gpus|resources)=('[^']*'|\S+)")
 _COUNTED = {"num-cpus": "CPU", "num-gpus": "GPU"}
@@ -23,13 +23,13 @@ class RayNode:
     """A node of Ray.
 
     Attributes:
-        uid: its pod's uid.
-        name: its pod's name.
+        uid: uid of its pod.
+        name: name of its pod.
         cluster: namespace and name of its RayCluster.
-        address: its pod's IP address.
-        head: it is the head.
-        ready: its pod is ready.
-        resources: what Ray counts on it.
+        address: IP address of its pod.
+        head: whether it is the head.
+        ready: whether its pod is ready.
+        resources: resources that Ray counts on it.
     """
 
     uid: str
@@ -42,32 +42,29 @@ class RayNode:
 
 
 def ray_node(pod: Mapping[str, Any]) -> RayNode | None:
-    """A pod as a node of Ray; None for a pod that is none, or that has no address."""
+    """Return a pod as a node of Ray; None for another pod, or one without an address."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     labels = metadata.get("labels") or {}
     kind, name = labels.get("ray.io/node-type"), labels.get("ray.io/cluster")
     if kind not in ("head", "worker") or not name or not status.get("podIP"):
         return None
-    conditions = {each["type"]: each["status"] for each in status.get("conditions") or []}
+    ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in status.get("conditions") or [])
     gone = "deletionTimestamp" in metadata or status.get("phase") in ("Succeeded", "Failed")
+    container = pod["spec"]["containers"][0]
+    command = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
     return RayNode(
         uid=metadata["uid"],
         name=metadata["name"],
         cluster=(metadata["namespace"], name),
         address=status["podIP"],
         head=kind == "head",
-        ready=conditions.get("Ready") == "True" and not gone,
-        resources=_counted(pod["spec"]["containers"][0]) | ({HEAD_RESOURCE: 1.0} if kind == "head" else {}),
+        ready=ready and not gone,
+        resources=counted(command) | ({HEAD_RESOURCE: 1.0} if kind == "head" else {}),
     )
 
 
-def _counted(container: Mapping[str, Any]) -> dict[str, float]:
-    """Resources that the flags of `ray start` in a container's command name."""
-    return counted(" ".join(_words(container)))
-
-
 def counted(command: str) -> dict[str, float]:
-    """Resources that the flags of a `ray start` name."""
+    """Return the resources that the flags of a `ray start` name."""
     found: dict[str, float] = {}
     for flag, text in _FLAG.findall(command):
         if flag in _COUNTED:
@@ -75,7 +72,3 @@ def counted(command: str) -> dict[str, float]:
         else:
             found |= {name: float(amount) for name, amount in json.loads(text.strip("'")).items()}
     return found
-
-
-def _words(container: Mapping[str, Any]) -> Sequence[str]:
-    return [*(container.get("command") or []), *(container.get("args") or [])]

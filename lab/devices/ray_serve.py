@@ -1,8 +1,9 @@
-"""Ray Serve of a simulated Ray cluster: what its dashboard (port 8265) and its proxy (port 8000) answer.
+"""Ray Serve of a simulated Ray cluster: answers of its dashboard (port 8265) and of its proxy (port 8000).
 
-No container runs, so that no code does: an application whose configuration Ray takes, and whose replicas find room, counts as running, and
-its message says that its code was not run. Deployments, and what their replicas need, are known only where the configuration names them.
-The transition between states takes no time. A worker is one of Serve as soon as its pod is ready.
+No container runs, and no code: an application whose configuration Ray accepts, and whose replicas
+find room, counts as running, and its message says that its code was not run. Deployments, and the
+resources of their replicas, are known only where the configuration names them. The transition
+between states takes no time. A worker is one of Serve as soon as its pod is ready.
 
 Answers to (recorded): Ray 2.60.0's own answers, in tests/unit/lab/devices/ray_serve.json
 Answers to (read): Ray 2.60.0, python/ray/serve/schema.py, ServeDeploySchema: what is refused;
@@ -34,13 +35,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP response.
-
-    Attributes:
-        status: its code.
-        text: its body.
-        content_type: of the body.
-    """
+    """An HTTP response."""
 
     status: int
     text: str = ""
@@ -49,12 +44,12 @@ class Answer:
 
 @dataclass
 class Room:
-    """Capacity of a node that no replica has requested.
+    """Capacity of a node.
 
     Attributes:
-        uid: the node's.
+        uid: uid of the node.
         free: resources that no replica has.
-        used: a replica is there that needs something.
+        used: whether a replica is there that needs something.
     """
 
     uid: str
@@ -62,7 +57,7 @@ class Room:
     used: bool = False
 
     def place(self, needs: Mapping[str, float]) -> bool:
-        """Take what a replica needs, where all of it is there."""
+        """Reserve the resources that a replica needs; return whether all of them are free."""
         if any(self.free[name] < amount for name, amount in needs.items()):
             return False
         self.free.subtract(needs)
@@ -75,15 +70,15 @@ class Load:
     """Demand of replicas for the resources of nodes.
 
     Attributes:
-        rooms: the nodes.
-        waiting: what each replica needs that no node has room for.
+        rooms: capacity of the nodes.
+        waiting: resources of each replica that no node has room for.
     """
 
     rooms: list[Room]
     waiting: list[Mapping[str, float]] = field(default_factory=list)
 
     def place(self, needs: Mapping[str, float]) -> bool:
-        """Put a replica on the first node that has what it needs."""
+        """Put a replica on the first node with room; return whether there is one."""
         placed = any(room.place(needs) for room in self.rooms)
         if not placed:
             self.waiting.append(needs)
@@ -91,7 +86,7 @@ class Load:
 
 
 class RayServe:
-    """Ray Serve of one head: it forgets everything with its pod."""
+    """Ray Serve of one head; a new pod knows nothing of the last one's."""
 
     def __init__(self) -> None:
         self._config: Mapping[str, Any] | None = None
@@ -100,23 +95,21 @@ class RayServe:
 
     @property
     def runs(self) -> bool:
-        """Serve was started, and its proxy listens: the first configuration does that."""
+        """Whether Serve was started, by the first configuration, and its proxy listens."""
         return self._config is not None
 
     def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
-        """The dashboard's answer.
+        """Return the dashboard's answer.
 
         Args:
-            method: GET or PUT.
+            method: method of the request.
             target: path and query.
-            body: the request's body.
-            nodes: the Ray cluster's nodes whose pods are ready.
+            body: body of the request.
+            nodes: nodes of the Ray cluster.
         """
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
-            return Answer(
-                501, f"the lab simulates Ray Serve and nothing else of a dashboard: {method} {url.path} is unknown"
-            )
+            return Answer(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
         if method == "PUT":
             return self._put(body)
         kind = parse_qs(url.query).get("api_type", ["declarative"])[0]
@@ -125,14 +118,14 @@ class RayServe:
         return Answer(200, json.dumps(self._details(nodes)[0]), _JSON)
 
     def load(self, nodes: Sequence[RayNode]) -> Load:
-        """Demand of replicas for the resources of the nodes, for Ray's autoscaler."""
+        """Return the demand of replicas for the nodes, for Ray's autoscaler."""
         return self._details(nodes)[1]
 
     def proxy(self, target: str) -> Answer:
-        """The answer of the proxy on a head."""
+        """Return the answer of Serve's proxy to a path with a query."""
         path = urlsplit(target).path
-        served = [each for each in self._applications() if not _failure(each)]
-        routes = {route: _name(each) for each in served if (route := _route(each))}
+        served = [application for application in self._applications() if not _failure(application)]
+        routes = {route: _name(application) for application in served if (route := _route(application))}
         if path == "/-/healthz":
             return Answer(200, "success") if self._had_routes else Answer(503, "Route table is not populated yet.")
         if path == "/-/routes":
@@ -153,7 +146,7 @@ class RayServe:
         if refused:
             return Answer(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
         self._config = config
-        self._had_routes |= any(_route(each) and not _failure(each) for each in config["applications"])
+        self._had_routes |= any(_route(entry) and not _failure(entry) for entry in config["applications"])
         return Answer(200)
 
     def _applications(self) -> Sequence[Mapping[str, Any]]:
@@ -163,18 +156,18 @@ class RayServe:
         rooms = [Room(node.uid, Counter(node.resources)) for node in nodes if node.ready]
         total: Counter[str] = sum((room.free for room in rooms), Counter())
         load = Load(rooms)
-        found = {_name(each): self._application(each, load, total) for each in self._applications()}
+        found = {_name(entry): self._application(entry, load, total) for entry in self._applications()}
         details: dict[str, Any] = {"controller_info": {}, "proxies": {}, "applications": found, "target_capacity": None}
         return details | ({"proxy_location": "EveryNode"} if self.runs else {}), load
 
     def _application(self, config: Mapping[str, Any], load: Load, total: Counter[str]) -> dict[str, Any]:
         failure, name = _failure(config), _name(config)
         deployments = {
-            each["name"]: _deployment(each, name, self._replicas(each, name), load, total)
-            for each in ([] if failure else config.get("deployments") or [])
+            entry["name"]: _deployment(entry, name, self._replicas(entry, name), load, total)
+            for entry in ([] if failure else config.get("deployments") or [])
         }
-        # One that scales is healthy with as many as it must have.
-        runs = not failure and all(each["status"] != "UPDATING" for each in deployments.values())
+        # A deployment that scales is healthy with its first replicas.
+        runs = not failure and all(deployment["status"] != "UPDATING" for deployment in deployments.values())
         return {
             "name": name,
             "route_prefix": None if failure else _route(config),
@@ -188,7 +181,7 @@ class RayServe:
         }
 
     def _replicas(self, config: Mapping[str, Any], application: str) -> tuple[int, int]:
-        """Replicas that a deployment starts with, and that it is to have now: one of none, for a while after a request."""
+        """Return the replicas that a deployment starts with, and its target: at least one for a while after a request."""
         first = _first_replicas(config)
         delay = float((config.get("autoscaling_config") or {}).get("downscale_delay_s", _DOWNSCALE_SECONDS))
         asked = self._asked.get(application)
@@ -197,28 +190,28 @@ class RayServe:
 
 
 def refusals(config: Any) -> Iterator[str]:
-    """Errors for which Ray refuses a configuration; Ray accepts keys that it does not know."""
+    """Yield errors for which Ray refuses a configuration; Ray accepts keys that it does not know."""
     applications = config.get("applications") if isinstance(config, dict) else None
     if not isinstance(applications, list):
         yield "applications\n  Field required"
         return
-    names, prefixes = (Counter(of(each) for each in applications) for of in (_name, _route))
+    names, prefixes = (Counter(map(key, applications)) for key in (_name, _route))
     yield from (f'applications\n  Found multiple configs for application "{name}"' for name in names if names[name] > 1)
     for prefix in prefixes:
         if prefix is not None and prefixes[prefix] > 1:
             yield f'applications\n  Found duplicate applications for route prefix "{prefix}"'
-    for index, each in enumerate(applications):
+    for index, application in enumerate(applications):
         where = f"applications.{index}"
-        path = each.get("import_path")
+        path = application.get("import_path")
         if path is None:
             yield f"{where}.import_path\n  Field required"
         elif not any(mark in str(path) for mark in ":."):
             yield f'{where}.import_path\n  Got invalid import path "{path}"'
-        runtime_env = each.get("runtime_env") or {}
+        runtime_env = application.get("runtime_env") or {}
         for uri in [runtime_env.get("working_dir"), *(runtime_env.get("py_modules") or [])]:
             if uri is not None and "://" not in str(uri):
                 yield f"{where}.runtime_env\n  Expected URI but received path {uri}"
-        for number, deployment in enumerate(each.get("deployments") or []):
+        for number, deployment in enumerate(application.get("deployments") or []):
             yield from (f"{where}.deployments.{number}{text}" for text in _refused(deployment))
 
 
@@ -231,7 +224,7 @@ def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _failure(application: Mapping[str, Any]) -> str:
-    """Why an application that Ray took fails all the same, as far as its configuration tells; "" where it does not."""
+    """Return why an application that Ray accepted fails, as far as its configuration tells; empty where it does not."""
     for deployment in application.get("deployments") or []:
         scaling = deployment.get("autoscaling_config") or {}
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
@@ -243,28 +236,28 @@ def _failure(application: Mapping[str, Any]) -> str:
 def _deployment(
     config: Mapping[str, Any], application: str, replicas: tuple[int, int], load: Load, total: Counter[str]
 ) -> dict[str, Any]:
-    (first, wanted), needs = replicas, _needs(config)
-    missing = sum(not load.place(needs) for _ in range(wanted))
+    (first, target), needs = replicas, _needs(config)
+    missing = sum(not load.place(needs) for _ in range(target))
     message = (
-        f"Deployment '{config['name']}' in application '{application}' has {missing} replicas that have taken more than 30s to be"
-        " scheduled. This may be due to waiting for the cluster to auto-scale or for a runtime environment to be installed."
-        f" Resources required for each replica: {json.dumps(needs)}, total resources available: {json.dumps(dict(total))}."
-        " Use `ray status` for more details."
+        f"Deployment '{config['name']}' in application '{application}' has {missing} replicas that have taken more "
+        "than 30s to be scheduled. This may be due to waiting for the cluster to auto-scale or for a runtime "
+        f"environment to be installed. Resources required for each replica: {json.dumps(needs)}, total resources "
+        f"available: {json.dumps(dict(total))}. Use `ray status` for more details."
     )
-    scales = missing and wanted > first
+    scales = missing and target > first
     return {
         "name": config["name"],
         "status": "UPSCALING" if scales else "UPDATING" if missing else "HEALTHY",
         "status_trigger": "AUTOSCALING" if scales else f"CONFIG_UPDATE_{'STARTED' if missing else 'COMPLETED'}",
         "message": message if missing else "",
-        "target_num_replicas": wanted,
+        "target_num_replicas": target,
         "required_resources": needs,
         "replicas": [],
     }
 
 
 def _first_replicas(config: Mapping[str, Any]) -> int:
-    """Replicas that Ray starts with: those of the configuration; one where it says nothing."""
+    """Return the replicas that Ray starts with: those of the configuration, one by default."""
     scaling = config.get("autoscaling_config")
     if scaling:
         first = scaling.get("initial_replicas")
@@ -274,7 +267,7 @@ def _first_replicas(config: Mapping[str, Any]) -> int:
 
 
 def _needs(config: Mapping[str, Any]) -> dict[str, float]:
-    """Resources of one replica on a node; empty where the configuration leaves them to the code, which is not known."""
+    """Return the resources of one replica; empty where the configuration leaves them to the code, which is unknown."""
     options = config.get("ray_actor_options")
     if options is None:
         return {}

@@ -1,6 +1,7 @@
 """The GPU Operator's controller at work in the lab's API server: node labels, DaemonSets, runtime classes and status.
 
-The rules are in `gpu_operator.py` and `operand_objects.py`; this module applies them, and keeps the memory that they need.
+The rules are in `gpu_operator.py` and `operand_objects.py`; this module applies them, and has the
+memory that they need.
 
 Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (E1: without a GPU node no DaemonSet is made and
     none deleted; H1: one that is turned off is deleted, a runtime class that is no longer named stays; I1: only another hash of its own
@@ -10,27 +11,20 @@ Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/rec
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from berth.components.cluster.api import NotFoundError, RefusedError
+from berth.components.cluster.api import NODES
 from berth.lab.devices import gpu_operator, operand_objects
-from berth.lab.devices.cluster_events import now
-from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.api import Api, now
+from berth.lab.devices.gpu_operator import Findings, Policy
 from berth.lab.devices.operand_objects import HASH, OPERANDS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from berth.components.cluster.api import ClusterApi
 
 Object = dict[str, Any]
 
-_MERGE = "application/merge-patch+json"
-_POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
-_DAEMONSETS = "/apis/apps/v1/namespaces/{}/daemonsets"
 
 _log = logging.getLogger("berth.lab.devices.gpu")
 
@@ -40,13 +34,13 @@ class Plan:
     """Changes that one reconcile of the controller makes.
 
     Attributes:
-        labels: labels of nodes to set, or to take away (None), by node.
+        labels: labels of nodes to set, or to remove (None), by node.
         create: DaemonSets to create.
         replace: DaemonSets to write again.
         delete: names of DaemonSets to delete.
-        classes: names of runtime classes that have to be there.
-        drop: names of runtime classes that must not.
-        status: the ClusterPolicy's, without times.
+        classes: names of runtime classes to create where they are missing.
+        drop: names of runtime classes to delete.
+        status: status of the ClusterPolicy, without times.
     """
 
     labels: dict[str, dict[str, str | None]] = field(default_factory=dict)
@@ -59,14 +53,15 @@ class Plan:
 
 
 class Controller:
-    """The controller's memory: the nodes and the ClusterPolicy as it saw them last."""
+    """Memory of the controller: the nodes and the ClusterPolicy as it saw them last."""
 
     def __init__(self) -> None:
         self._labels: dict[str, Mapping[str, str]] | None = None
         self._policy: tuple[str, int] = ("", 0)
+        self._unknown: list[str] = []
 
     def stop(self) -> None:
-        """The operator does not run: what it remembers is lost."""
+        """Forget everything: the operator does not run, or there is no ClusterPolicy."""
         self._labels = None
 
     def plan(
@@ -74,79 +69,39 @@ class Controller:
         nodes: Mapping[str, Mapping[str, str]],
         policy: Object,
         namespace: str,
-        there: Mapping[str, Object],
+        daemonsets: Mapping[str, Object],
         held: Collection[str],
     ) -> Plan:
-        """Changes that the controller makes now.
+        """Return the changes that the controller makes now.
 
         Args:
-            nodes: the nodes' labels, by name.
+            nodes: labels of the nodes, by name.
             policy: the ClusterPolicy.
             namespace: the operator's.
-            there: the operator's DaemonSets, by name.
+            daemonsets: DaemonSets of the operator, by name.
             held: names of DaemonSets with a pod that is not ready.
         """
         settings, plan = Policy(policy.get("spec") or {}), Plan()
-        known = (policy["metadata"]["uid"], policy["metadata"].get("generation") or 0)
-        before = self._labels if self._policy == known else None
+        key = (policy["metadata"]["uid"], policy["metadata"].get("generation") or 0)
+        before = self._labels if self._policy == key else None
         if before is None or any(gpu_operator.relabels(before.get(name), nodes[name]) for name in nodes):
             changes = {name: gpu_operator.node_labels(nodes[name], settings) for name in sorted(nodes)}
             plan.labels = {name: change for name, change in changes.items() if change}
         nodes = {name: _patched(labels, plan.labels.get(name, {})) for name, labels in nodes.items()}
-        self._labels, self._policy = dict(nodes), known
-        found = gpu_operator.findings(nodes)
-        states = [] if found.failure else self._operands(plan, settings, policy, namespace, there, held, found)
+        self._labels, self._policy = dict(nodes), key
+        found, states = gpu_operator.findings(nodes), []
+        if not found.failure:
+            states = _plan_operands(plan, settings, policy, namespace, daemonsets, held, found)
         plan.status = gpu_operator.status(namespace, found, states)
         return plan
 
-    @staticmethod
-    def _operands(
-        plan: Plan,
-        settings: Policy,
-        policy: Object,
-        namespace: str,
-        there: Mapping[str, Object],
-        held: Collection[str],
-        found: gpu_operator.Findings,
-    ) -> list[str]:
-        """Plan DaemonSets and runtime classes; the states that are not ready."""
-        plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
-        states = []
-        for operand in OPERANDS:
-            now_there = there.get(operand.name)
-            if not operand.on(settings):
-                plan.delete += [operand.name] if now_there is not None else []
-            elif found.gpu_nodes:
-                wanted = operand_objects.daemonset(operand, settings, policy, namespace, found.system)
-                same = now_there is not None and _hash(now_there) == _hash(wanted)
-                if now_there is None:
-                    plan.create.append(wanted)
-                elif not same:
-                    plan.replace.append(wanted)
-                ready = same and now_there is not None and gpu_operator.rolled_out(now_there)
-                if operand.name in held or (now_there is not None and not ready):
-                    states.append(operand.state)
-        return states
-
-
-class Reconciler:
-    """Applies the controller's plans to the lab's API server."""
-
-    def __init__(self) -> None:
-        self._controller = Controller()
-        self._unknown: tuple[str, ...] = ()
-
-    def stop(self) -> None:
-        """The operator does not run, or there is no ClusterPolicy."""
-        self._controller.stop()
-
     def act(
         self,
-        cluster: ClusterApi,
+        api: Api,
         nodes: list[Object],
         policy: Object,
         namespace: str,
-        there: Mapping[str, Object],
+        daemonsets: Mapping[str, Object],
         held: Collection[str],
     ) -> None:
         """Reconcile the cluster.
@@ -154,48 +109,75 @@ class Reconciler:
         Raises:
             ClusterError: the API server does not answer, or refuses.
         """
-        unknown = tuple(Policy(policy.get("spec") or {}).unknown())
+        unknown = Policy(policy.get("spec") or {}).unknown()
         if unknown and unknown != self._unknown:
             _log.warning("ClusterPolicy %s: unknown to the lab: %s", policy["metadata"]["name"], ", ".join(unknown))
         self._unknown = unknown
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
-        plan = self._controller.plan(labels, policy, namespace, there, held)
+        plan = self.plan(labels, policy, namespace, daemonsets, held)
+        done = False
         try:
-            self._apply(cluster, plan, policy, namespace)
-        except RefusedError:
-            # What was not done must be planned again.
-            self._controller.stop()
-            raise
-
-    def _apply(self, cluster: ClusterApi, plan: Plan, policy: Object, namespace: str) -> None:
-        for name, change in plan.labels.items():
-            _try(cluster, "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": change}})
-        classes = {each["metadata"]["name"] for each in cluster.request("GET", _CLASSES).get("items") or []}
-        for name in sorted(plan.classes - classes):
-            cluster.request("POST", _CLASSES, operand_objects.runtime_class(name, policy))
-        for name in sorted(plan.drop & classes):
-            _try(cluster, "DELETE", f"{_CLASSES}/{name}")
-        folder = _DAEMONSETS.format(namespace)
-        for daemonset in plan.create:
-            cluster.request("POST", folder, daemonset)
-        for daemonset in plan.replace:
-            cluster.request("PUT", f"{folder}/{daemonset['metadata']['name']}", daemonset)
-        for name in plan.delete:
-            _try(cluster, "DELETE", f"{folder}/{name}")
-        status = gpu_operator.dated(policy.get("status") or {}, plan.status, now())
-        if status:
-            _try(cluster, "PATCH", f"{_POLICIES}/{policy['metadata']['name']}/status", {"status": status})
+            done = _apply(api, plan, policy, namespace)
+        finally:
+            if not done:
+                # What was not done must be planned again.
+                self.stop()
 
 
-def _try(cluster: ClusterApi, method: str, path: str, body: Object | None = None) -> None:
-    """A request about an object that may be gone."""
-    with suppress(NotFoundError):
-        cluster.request(method, path, body, content_type=_MERGE) if body else cluster.request(method, path)
+def _plan_operands(
+    plan: Plan,
+    settings: Policy,
+    policy: Object,
+    namespace: str,
+    daemonsets: Mapping[str, Object],
+    held: Collection[str],
+    found: Findings,
+) -> list[str]:
+    """Plan DaemonSets and runtime classes; return the states that are not ready."""
+    plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
+    states = []
+    for operand in OPERANDS:
+        present = daemonsets.get(operand.name)
+        if not operand.on(settings):
+            plan.delete += [operand.name] if present is not None else []
+        elif found.gpu_nodes:
+            target = operand_objects.daemonset(operand, settings, policy, namespace, found.system)
+            ready = True
+            if present is None:
+                plan.create.append(target)
+            elif _hash(present) != _hash(target):
+                plan.replace.append(target)
+                ready = False
+            else:
+                ready = gpu_operator.rolled_out(present)
+            if not ready or operand.name in held:
+                states.append(operand.step)
+    return states
+
+
+def _apply(api: Api, plan: Plan, policy: Object, namespace: str) -> bool:
+    """Apply a plan; False where something that was to be created or replaced has changed meanwhile."""
+    for name, change in plan.labels.items():
+        api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
+    present = {entry["metadata"]["name"] for entry in api.list(_CLASSES)}
+    done = [
+        api.create(_CLASSES, operand_objects.runtime_class(name, policy)) for name in sorted(plan.classes - present)
+    ]
+    for name in sorted(plan.drop & present):
+        api.delete(f"{_CLASSES}/{name}")
+    folder = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
+    done += [api.create(folder, daemonset) for daemonset in plan.create]
+    done += [api.replace(f"{folder}/{daemonset['metadata']['name']}", daemonset) for daemonset in plan.replace]
+    for name in plan.delete:
+        api.delete(f"{folder}/{name}")
+    status = gpu_operator.dated(policy.get("status") or {}, plan.status, now())
+    if status:
+        api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
+    return all(done)
 
 
 def _patched(labels: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
-    changed: dict[str, str | None] = {**labels, **change}
-    return {name: value for name, value in changed.items() if value is not None}
+    return {name: value for name, value in {**labels, **change}.items() if value is not None}
 
 
 def _hash(daemonset: Mapping[str, Any]) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubernetes.utils.quantity import parse_quantity
-
-from berth.lab.devices import gke_device_plugin
+from berth.components.core.types import parse_quantity
+from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.fleet import Fleet
@@ -71,7 +70,7 @@ def describe(pool: Record) -> Machine:
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
         reserved={"cpu": f"{int(reserved('cpu') * 1000)}m", "memory": f"{int(reserved('memory')) // 1024}Ki"},
-        gpus=sum(gke_device_plugin.devices(labels).values()),
+        gpus=sum(gke_devices(labels).values()),
     )
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.devices import network_devices, topology
+from berth.components.hardware.names import PCIE_ROOT
+from berth.lab.devices.dra_devices import slots
 from berth.lab.realnode.layout import GATEWAY, NICS
 
 if TYPE_CHECKING:
@@ -96,9 +97,9 @@ def configure(layout: Layout, number: int) -> list[str]:
 
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
     """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks."""
-    slot = topology.slots(len(NICS))[number]
+    slot = slots(len(NICS))[number]
     return {
         "dra.net/rdma": {"bool": True},
         "dra.net/numaNode": {"int": slot.numa},
-        network_devices.PCIE_ROOT: {"string": slot.root},
+        PCIE_ROOT: {"string": slot.root},
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from berth.components.plan.fleet import Fleet, NodePool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
 
 HOURS = 24
 """Of a day: what is there is paid for around the clock."""
@@ -44,18 +44,18 @@ class Money:
     without_rate: list[str]
 
 
-def gpu_hours(fleet: Fleet) -> list[GpuHours]:
+def gpu_hours(fleet: PlannedFleet) -> list[GpuHours]:
     """GPU-hours a day by product."""
     products = sorted({pool.product for pool in (*fleet.before.values(), *fleet.after.values()) if pool.gpus_per_node})
     return [GpuHours(each, _hours(fleet.before, each), _hours(fleet.after, each)) for each in products]
 
 
-def _hours(pools: Mapping[str, NodePool], product: str) -> tuple[int, int]:
+def _hours(pools: Mapping[str, PlannedPool], product: str) -> tuple[int, int]:
     its = [pool.gpus for pool in pools.values() if pool.gpus_per_node and pool.product == product]
     return sum(least for least, _ in its) * HOURS, sum(most for _, most in its) * HOURS
 
 
-def money(fleet: Fleet, rates: Mapping[str, Decimal], currency: str | None) -> Money | None:
+def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | None) -> Money | None:
     """Money a day; None where no pool has a rate.
 
     Args:
@@ -74,7 +74,7 @@ def money(fleet: Fleet, rates: Mapping[str, Decimal], currency: str | None) -> M
     )
 
 
-def _money(pools: Mapping[str, NodePool], rates: Mapping[str, Decimal]) -> tuple[Decimal, Decimal]:
+def _money(pools: Mapping[str, PlannedPool], rates: Mapping[str, Decimal]) -> tuple[Decimal, Decimal]:
     its = [(pool.nodes, rates[name]) for name, pool in pools.items() if name in rates]
     least, most = (sum((nodes[side] * rate for nodes, rate in its), Decimal(0)) * HOURS for side in (0, 1))
     return least, most

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
-from berth.components.plan.fleet import NODE_POOL, fleet_of
+from berth.components.plan.fleet import NODE_POOL, planned_fleet
 from berth.components.plan.plan import Operation, Plan, Property, Step
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
@@ -199,7 +199,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         plan: the engine's plan.
         known: what is known beside it.
     """
-    fleet = fleet_of(known.stack, plan, known.live)
+    fleet = planned_fleet(known.stack, plan, known.live)
     details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
     parts = [
         Part(

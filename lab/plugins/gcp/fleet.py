@@ -9,16 +9,13 @@ Answers to (read):
 from __future__ import annotations
 
 import base64
-import hashlib
 import threading
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from berth.components.cluster.api import (
-    EVENTS,
     MERGE_PATCH,
     NODES,
     PODS,
@@ -113,55 +110,6 @@ class Fleet:
         """The nodes that carry a pool's label, by name."""
         with self._connected() as api:
             return {node["metadata"]["name"]: node for node in api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0]}
-
-    def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        """Objects as the API server writes them.
-
-        Args:
-            kind: `nodes`, `pods`, `resourceclaims` or `resourceslices`.
-            selector: a field selector of nodes or pods.
-        """
-        root = "/apis/resource.k8s.io/v1" if kind.startswith("resource") else "/api/v1"
-        with self._connected() as api:
-            return api.list(f"{root}/{kind}", fieldSelector=selector)[0]
-
-    def event(self, pod: dict[str, Any], kind: str, reason: str, message: str) -> None:
-        """Write on a pod what the cluster's autoscaler says of it; said again, it is counted.
-
-        Args:
-            pod: the pod.
-            kind: `Normal` or `Warning`.
-            reason: the short word for it.
-            message: the words.
-        """
-        about = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-        namespace, now = about["namespace"], datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        digest = hashlib.sha256(f"{about['uid']} {reason} {message}".encode()).hexdigest()[:16]
-        name = f"{about['name']}.{digest}"
-        path = within(namespace, EVENTS)
-        with self._connected() as api:
-            there = api.get(f"{path}/{name}")
-            if there is not None:
-                body = {"count": (there.get("count") or 1) + 1, "lastTimestamp": now}
-                _change(api, f"{path}/{name}", body)
-                return
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
-            "type": kind,
-            "reason": reason,
-            "message": message,
-            "source": {"component": _AUTOSCALER},
-            "reportingComponent": _AUTOSCALER,
-            "reportingInstance": "",
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
-        with self._connected() as api, suppress(NotFoundError):
-            api.create(path, event)
 
     def define_ray(self) -> None:
         """Have the kinds of Ray served, as GKE's add-on does.

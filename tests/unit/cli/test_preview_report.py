@@ -14,7 +14,7 @@ from berth.cli.preview.document import document
 from berth.cli.preview.markdown import MOST_CHARACTERS, markdown
 from berth.cli.preview.tree import tree
 from berth.components.plan.effect import Level
-from berth.components.plan.fleet import fleet_of
+from berth.components.plan.fleet import planned_fleet
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import Known, Report, report_of
@@ -126,7 +126,7 @@ def test_other_words_to_engineers_are_a_change() -> None:
 
 def test_gpu_hours_are_by_product() -> None:
     plan = plan_of(recorded("machine"))
-    found = {each.product: (each.now, each.after) for each in gpu_hours(fleet_of("fleet", plan, None))}
+    found = {each.product: (each.now, each.after) for each in gpu_hours(planned_fleet("fleet", plan, None))}
     assert found == {
         "B200": ((384, 384), (0, 0)),
         "H200": ((0, 0), (384, 384)),
@@ -136,7 +136,7 @@ def test_gpu_hours_are_by_product() -> None:
 
 def test_money_is_only_of_pools_with_a_rate() -> None:
     plan = plan_of(recorded("fewer"))
-    fleet = fleet_of("fleet", plan, None)
+    fleet = planned_fleet("fleet", plan, None)
     found = money(fleet, {"train": Decimal("12.5"), "dev": Decimal(1)}, "EUR")
     assert found == Money("EUR", (Decimal(624), Decimal(648)), (Decimal(300), Decimal(324)), ["cpu"])
     assert money(fleet, {}, "EUR") is None

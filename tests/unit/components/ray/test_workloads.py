@@ -20,7 +20,7 @@ from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it,
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment
 from berth.stacks.settings.resolve import Resolved
-from berth.stacks.waiting import waited_of
+from berth.stacks.waiting import awaited_of
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, run
 
@@ -283,20 +283,21 @@ def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
 
 
 def test_each_is_waited_for_as_its_settings_say() -> None:
-    waited: list[tuple[str, str, str]] = []
+    awaited: list[tuple[str, str, str, str]] = []
 
     async def program() -> None:
         for inputs in loaded(**BOTH).berths:
-            waited.extend(
-                (each.what, each.key[0], each.timeout) for each in waited_of(Berth(inputs.settings.name, inputs))
+            awaited.extend(
+                (found.kind, found.until, found.key[0], found.timeout)
+                for found in awaited_of(Berth(inputs.settings.name, inputs))
             )
 
     run(program, "test")
-    assert sorted(waited) == [
-        ("RayCluster", "berth-alice", "3m"),
-        ("RayService", "berth-chat", "10m"),
-        ("ended RayJob", "berth-nightly", "2h"),
-        ("running RayJob", "berth-alice", "3m"),
+    assert sorted(awaited) == [
+        ("RayCluster", "ready", "berth-alice", "3m"),
+        ("RayJob", "running", "berth-alice", "3m"),
+        ("RayJob", "succeeded", "berth-nightly", "2h"),
+        ("RayService", "ready", "berth-chat", "10m"),
     ]
 
 

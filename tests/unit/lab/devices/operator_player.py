@@ -10,13 +10,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from berth.lab.devices.autoscaler import selected, tolerated
-from berth.lab.devices.operand_objects import OPERANDS
+from berth.components.cluster.scheduling import selected, untolerated
 from berth.lab.devices.reconciler import Controller
 
 Object = dict[str, Any]
 NAMESPACE = "gpu-operator"
-STATES = {operand.state: operand.name for operand in OPERANDS}
 
 
 class Player:
@@ -65,24 +63,25 @@ class Player:
                 else:
                     self.nodes[name]["labels"][key] = value
         self.classes = (self.classes | plan.classes) - plan.drop
-        for wanted in [*plan.create, *plan.replace]:
-            wanted["metadata"]["generation"] = 1
-            self.daemonsets[wanted["metadata"]["name"]] = wanted
+        for daemonset in [*plan.create, *plan.replace]:
+            daemonset["metadata"]["generation"] = 1
+            self.daemonsets[daemonset["metadata"]["name"]] = daemonset
         for name in plan.delete:
             del self.daemonsets[name]
         self.status = plan.status
 
     def _roll_out(self) -> None:
         self.pods = {}
-        for name, daemonset in self.daemonsets.items():
+        for operand, daemonset in self.daemonsets.items():
             spec = daemonset["spec"]["template"]["spec"]
             nodes = [
-                each
-                for each, node in self.nodes.items()
-                if selected(spec, node["labels"]) and tolerated(node.get("taints") or [], spec)
+                name
+                for name, node in self.nodes.items()
+                if selected(spec, node["labels"])
+                and not untolerated(node.get("taints") or [], spec.get("tolerations") or [])
             ]
-            self.pods[name] = sorted(nodes)
-            waiting = len(self.pending.get(name, []))
+            self.pods[operand] = sorted(nodes)
+            waiting = len(self.pending.get(operand, []))
             counts = {"desiredNumberScheduled": len(nodes), "updatedNumberScheduled": len(nodes)}
             counts |= {"numberAvailable": len(nodes) - waiting, "observedGeneration": 1}
             daemonset["status"] = counts | ({"numberUnavailable": waiting} if waiting else {})

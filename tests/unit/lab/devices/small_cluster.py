@@ -1,4 +1,4 @@
-"""A cluster in memory for the lab's GPU programs: an API as small as they need, the DaemonSet controller, and KWOK's kubelet."""
+"""A cluster in memory for the lab's GPU programs: a small API, the DaemonSet controller, and KWOK's kubelet."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import copy
 import json
 from typing import Any
 
-from berth.components.cluster.api import NotFoundError
-from berth.lab.devices.autoscaler import selected, tolerated
+from berth.components.cluster.api import ClusterApi, NotFoundError
+from berth.components.cluster.scheduling import selected, untolerated
+from berth.lab.devices.api import Api
+from berth.lab.devices.gpu_nodes import GpuNodes
+from berth.lab.devices.node_features import MASTER, WORKER
 
 Object = dict[str, Any]
 
 NAMESPACE = "gpu-operator"
-WORKER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "worker"}
-MASTER = WORKER | {"role": "master"}
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
 PLURALS = ("nodes", "pods", "deployments", "daemonsets", "clusterpolicies", "runtimeclasses", "configmaps", "events")
 
 
-class SmallCluster:
-    """Objects by their plural, and the requests that the lab's controller makes of them."""
+class SmallCluster(ClusterApi):
+    """Objects by their plural, and the requests that the lab's controller makes."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Object]] = {plural: {} for plural in PLURALS}
@@ -28,20 +29,14 @@ class SmallCluster:
     def add(self, plural: str, name: str, **parts: Any) -> Object:
         """Add an object; `labels`, `annotations` and `namespace` go into its metadata."""
         self._numbers += 1
-        metadata = {
-            "name": name,
-            "uid": f"u{self._numbers}",
-            "creationTimestamp": f"{self._numbers:04}",
-            "generation": 1,
-        }
+        metadata = {"name": name, "uid": f"u{self._numbers}", "generation": 1}
+        metadata["creationTimestamp"] = f"{self._numbers:04}"
         metadata |= {key: parts.pop(key) for key in ("labels", "annotations", "namespace") if key in parts}
-        made = {"apiVersion": "v1", "kind": plural, "metadata": metadata, **parts}
-        self.objects[plural][name] = made
-        return made
+        self.objects[plural][name] = {"apiVersion": "v1", "kind": plural, "metadata": metadata, **parts}
+        return self.objects[plural][name]
 
     def add_node(self, name: str, *taints: Object, **labels: str) -> None:
         annotations = {"kwok.x-k8s.io/node": "fake"}
-        labels = {key.replace("__", "/"): value for key, value in labels.items()}
         self.add("nodes", name, labels=labels, annotations=annotations, spec={"taints": list(taints)}, status={})
 
     def install(self, spec: Object, config: dict[str, str], *, tolerations: list[Object] | None = None) -> None:
@@ -55,58 +50,50 @@ class SmallCluster:
 
     def run(self) -> None:
         """Reconcile the DaemonSets' pods and statuses, as a control plane and its kubelets do automatically."""
-        pods = self.objects["pods"]
-        wanted = {}
+        pods, target = self.objects["pods"], {}
         for name, daemonset in self.objects["daemonsets"].items():
-            template = daemonset["spec"]["template"]
+            spec = daemonset["spec"]["template"]["spec"]
             for node, found in self.objects["nodes"].items():
-                taints = found["spec"]["taints"]
-                if selected(template["spec"], found["metadata"]["labels"]) and tolerated(taints, template["spec"]):
-                    wanted[f"{name}-{node}"] = (daemonset, node)
-        for name in [name for name in pods if name not in wanted or not self._same(pods[name], wanted[name][0])]:
-            del pods[name]
-        for name, (daemonset, node) in wanted.items():
+                barred = untolerated(found["spec"]["taints"], spec.get("tolerations") or [])
+                if selected(spec, found["metadata"]["labels"]) and not barred:
+                    target[f"{name}-{node}"] = (daemonset, node)
+        for name in list(pods):
+            if name not in target or pods[name]["template"] != target[name][0]["spec"]["template"]["spec"]:
+                del pods[name]
+        for name, (daemonset, node) in target.items():
             if name not in pods:
                 template = copy.deepcopy(daemonset["spec"]["template"])
                 spec = template["spec"] | {"nodeName": node}
-                self.add("pods", name, labels=template["metadata"]["labels"], namespace=NAMESPACE, spec=spec, status={})
-        for pod in pods.values():
-            if not pod["status"].get("podIP"):
-                condition = {"type": "Ready", "status": "True"}
-                pod["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [condition]}
+                labels = template["metadata"]["labels"]
+                status: Object = {}
+                more = {"spec": spec, "status": status, "template": template["spec"]}
+                self.add("pods", name, labels=labels, namespace=NAMESPACE, **more)
+            if not pods[name]["status"].get("podIP"):
+                ready = {"type": "Ready", "status": "True"}
+                pods[name]["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [ready]}
         for name, daemonset in self.objects["daemonsets"].items():
-            own = [pods[key] for key, (owner, _) in wanted.items() if owner["metadata"]["name"] == name]
-            ready = [pod for pod in own if pod["status"]["conditions"][0]["status"] == "True"]
-            counts = {"desiredNumberScheduled": len(own), "updatedNumberScheduled": len(own)}
-            counts |= {
-                "numberAvailable": len(ready),
-                "numberUnavailable": len(own) - len(ready),
-                "observedGeneration": 1,
-            }
-            daemonset["status"] = counts
-
-    @staticmethod
-    def _same(pod: Object, daemonset: Object) -> bool:
-        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-        return bool(spec == daemonset["spec"]["template"]["spec"])
+            own = [pods[key] for key, (owner, _) in target.items() if owner["metadata"]["name"] == name]
+            count = sum(pod["status"]["conditions"][0]["status"] == "True" for pod in own)
+            daemonset["status"] = {"desiredNumberScheduled": len(own), "updatedNumberScheduled": len(own)}
+            daemonset["status"] |= {"numberAvailable": count, "numberUnavailable": len(own) - count}
+            daemonset["status"]["observedGeneration"] = 1
 
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = ""
     ) -> Object:
-        """One request, as the real client makes it."""
+        """Answer one request."""
         assert content_type or method != "PATCH"
         steps = path.strip("/").split("/")
         plural = next(step for step in reversed(steps) if step in PLURALS)
         rest = steps[len(steps) - steps[::-1].index(plural) :]
         found = self.objects[plural]
         if method == "GET" and not rest:
-            return {"items": copy.deepcopy([each for each in found.values() if matches(each, query or {})])}
+            return {"items": copy.deepcopy([thing for thing in found.values() if matches(thing, query or {})])}
         if method == "POST":
-            name = body["metadata"].get("name") or f"event-{self._numbers}"
             body = copy.deepcopy(body)
-            made = self.add(plural, name, **{key: body[key] for key in body.keys() & {"spec", "message", "reason"}})
-            made["metadata"] = {**body["metadata"], "name": name, "uid": made["metadata"]["uid"], "generation": 1}
-            return made
+            thing = self.add(plural, body["metadata"]["name"], **{key: body[key] for key in body.keys() & {"spec"}})
+            thing["metadata"] = {**thing["metadata"], **body["metadata"]}
+            return thing
         if rest[0] not in found:
             raise NotFoundError(404, {"reason": "NotFound", "message": path})
         if method == "DELETE":
@@ -118,19 +105,6 @@ class SmallCluster:
             found[rest[0]] = merged(found[rest[0]], body)
         return copy.deepcopy(found[rest[0]])
 
-    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
-        return self.request("GET", path, query=query)["items"], ""
-
-    def get(self, path: str) -> Object | None:
-        try:
-            return self.request("GET", path)
-        except NotFoundError:
-            return None
-
-    def text(self) -> str:
-        """Everything, to see whether something changed."""
-        return json.dumps({key: value for key, value in self.objects.items() if key != "events"}, sort_keys=True)
-
 
 def matches(thing: Object, query: dict[str, str]) -> bool:
     labels = thing["metadata"].get("labels") or {}
@@ -138,7 +112,7 @@ def matches(thing: Object, query: dict[str, str]) -> bool:
     selector = query.get("labelSelector", "")
     if selector.startswith("app in "):
         return labels.get("app") in selector.removeprefix("app in (").removesuffix(")").split(",")
-    pairs = [each.split("=") for each in selector.split(",") if each]
+    pairs = [pair.split("=") for pair in selector.split(",") if pair]
     return name in {"", thing["metadata"]["name"]} and all(labels.get(key) == value for key, value in pairs)
 
 
@@ -152,3 +126,32 @@ def merged(thing: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), value)
     return result
+
+
+class World:
+    """A cluster with the lab's GPU programs in it."""
+
+    def __init__(self) -> None:
+        self.cluster = SmallCluster()
+        self._programs = GpuNodes(Api(self.cluster), lambda _: True)
+
+    def settle(self) -> None:
+        for _ in range(20):
+            before = self._text()
+            self._programs.step()
+            self.cluster.run()
+            if self._text() == before:
+                return
+        raise AssertionError("the lab's GPU programs do not come to rest")
+
+    def _text(self) -> str:
+        shown = {key: value for key, value in self.cluster.objects.items() if key != "events"}
+        return json.dumps(shown, sort_keys=True)
+
+    def devices(self, name: str) -> dict[str, str]:
+        found = self.cluster.objects["nodes"][name]["status"].get("allocatable") or {}
+        return {resource: count for resource, count in found.items() if count != "0"}
+
+    def problem(self, operand: str, node: str) -> str:
+        (ready, *_) = self.cluster.objects["pods"][f"{operand}-{node}"]["status"]["conditions"]
+        return str(ready.get("message", ""))

@@ -1,12 +1,24 @@
+"""KubeRay's operator as a program of the lab: its flags and variables, its version, and GKE's add-on in its place."""
+
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
+import kopf
 import pytest
 import yaml
 
-from berth.lab.devices.kuberay import Launch, WrongVersionError, built_version, split_image, wanted
-from berth.lab.home import CLONE
+from berth.lab.devices import kuberay
+from berth.lab.devices.kuberay import ADD_ON, Operators, WrongVersionError, launch_of, split_image
+from berth.lab.devices.runner import Launch
+from berth.lab.home import CLONE, Home
+from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.toolchain.tools import KUBERAY
+
+CHART = "kuberay-system/kuberay-operator"
+CLUSTER = "projects/p/locations/us-central1-b/clusters/fleet"
 
 
 def deployment(
@@ -21,64 +33,81 @@ def deployment(
 
 
 def test_the_chart_and_the_lab_are_of_one_version() -> None:
-    chart = CLONE / "lab" / "charts" / "kuberay-operator"
+    chart, version = CLONE / "lab" / "charts" / "kuberay-operator", f"v{KUBERAY.version}"
     values = yaml.safe_load((chart / "values.yaml").read_text())
-    assert values["image"]["tag"] == built_version() == yaml.safe_load((chart / "Chart.yaml").read_text())["appVersion"]
+    assert values["image"]["tag"] == version == yaml.safe_load((chart / "Chart.yaml").read_text())["appVersion"]
 
 
 def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() -> None:
-    arguments = [
-        "--feature-gates=RayCronJob=false",
-        "--enable-leader-election=true",
-        "--metrics-addr=:8080",
-        "--watch-namespace",
-        "a,b",
-        "--enable-metrics",
-        "--health-probe-bind-address",
-        ":8082",
-    ]
-    launch = wanted(deployment(args=arguments), "v1.6.2")
-    assert launch == Launch(("-feature-gates=RayCronJob=false", "-watch-namespace=a,b", "-enable-metrics"), ())
-
-
-def test_the_operator_gets_the_variables_that_are_known_without_a_pod() -> None:
+    arguments = ["--feature-gates=RayCronJob=false", "--enable-leader-election=true", "--metrics-addr=:8080"]
+    arguments += ["--watch-namespace", "a,b", "--enable-metrics", "--health-probe-bind-address", ":8082"]
     variables = [
         {"name": "ENABLE_PROBES_INJECTION", "value": "false"},
         {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         {"name": "ENABLE_WEBHOOKS", "value": "true"},
     ]
-    launch = wanted(deployment(env=variables), "v1.6.2")
-    assert launch is not None
-    assert launch.environment == (("ENABLE_PROBES_INJECTION", "false"), ("POD_NAMESPACE", "kuberay-system"))
+    assert launch_of(deployment(args=arguments, env=variables)) == Launch(
+        ("-feature-gates=RayCronJob=false", "-watch-namespace=a,b", "-enable-metrics"),
+        (("ENABLE_PROBES_INJECTION", "false"), ("POD_NAMESPACE", "kuberay-system")),
+    )
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        deployment(available=0),
-        deployment(replicas=0),
-        deployment(image="quay.io/other/thing:v1"),
-        deployment(image="registry.k8s.io/gpu/operator:v1"),
-    ],
+    "body", [deployment(available=0), deployment(replicas=0), deployment(image="quay.io/other/thing:v1")]
 )
-def test_nothing_runs_for_what_is_not_available_or_another_program(body: Any) -> None:
-    assert wanted(body, "v1.6.2") is None
+def test_nothing_runs_for_a_deployment_that_is_not_available_or_another_program(body: Any) -> None:
+    assert launch_of(body) is None
 
 
 @pytest.mark.parametrize("image", ["quay.io/kuberay/operator:v1.7.0", "quay.io/kuberay/operator"])
-def test_another_version_is_refused_saying_which_one_there_is(image: str) -> None:
+def test_another_version_is_refused_with_the_version_that_the_lab_has(image: str) -> None:
     with pytest.raises(WrongVersionError, match=r"has built v1\.6\.2 only; .* is not run"):
-        wanted(deployment(image=image), "v1.6.2")
+        launch_of(deployment(image=image))
 
 
-@pytest.mark.parametrize(
-    ("image", "parts"),
-    [
-        ("quay.io/kuberay/operator:v1.6.2", ("quay.io/kuberay/operator", "v1.6.2")),
-        ("registry.example:5000/kuberay/operator", ("registry.example:5000/kuberay/operator", "")),
-        ("kuberay/operator:v1@sha256:0", ("kuberay/operator", "v1")),
-    ],
-)
-def test_images_are_read_as_registries_do(image: str, parts: tuple[str, str]) -> None:
-    assert split_image(image) == parts
+def test_images_are_read_as_registries_do() -> None:
+    parts = ("registry.example:5000/kuberay/operator", "")
+    assert split_image("registry.example:5000/kuberay/operator") == parts
+    assert split_image("kuberay/operator:v1@sha256:0") == ("kuberay/operator", "v1")
+
+
+def test_of_an_add_on_and_a_chart_one_runs_and_an_event_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, events = set(), []
+
+    class Runner:
+        def __init__(self, home: Home, name: str, launch: Launch) -> None:
+            del home
+            self.name, self.launch = name, launch
+            running.add(name)
+
+        async def close(self) -> None:
+            running.discard(self.name)
+
+    monkeypatch.setattr(kuberay, "OperatorRunner", Runner)
+    monkeypatch.setattr(kopf, "warn", lambda _, *, reason, message: events.append((reason, message)))
+    store, body = Store(tmp_path / "cloud"), kopf.Body(deployment())
+    operators = Operators(Home(tmp_path), store)
+
+    async def story() -> None:
+        await operators.deployment("ADDED", body)
+        assert running == {CHART}
+        store.put(Record(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
+        await operators.look()
+        assert running == {ADD_ON}
+        await operators.deployment("MODIFIED", body)
+        assert running == {ADD_ON}
+        store.remove(CLUSTER)
+        await operators.look()
+        assert running == {CHART}
+        await operators.close()
+        assert running == set()
+
+    # asyncio.run would leave the thread without a loop, which Pulumi's mocks need in the tests after these.
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(story())
+    loop.close()
+    assert [reason for reason, _ in events] == ["OperatorNotNeeded"]
+    assert "two would undo each other's work" in events[0][1]

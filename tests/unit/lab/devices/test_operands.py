@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from berth.lab.devices.advertised import GPU
+from berth.components.hardware.machines import GPUS
+from berth.components.hardware.names import GPU_RESOURCE as GPU
+from berth.lab.devices.gpu_cluster import Observed
 from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.gpus import MigError, UnknownLayoutError, gke_devices, instances, layouts, status_change
+from berth.lab.devices.node_features import OWNED, found, label_change
 from berth.lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
-from berth.lab.devices.operands import MigError, UnknownLayoutError, blocked, features, instances, serve, validation
+from berth.lab.devices.operands import blocked, features, serve, validation
 from berth.lab.devices.plugin_config import PluginConfig
 
 NODE = {
@@ -34,13 +38,9 @@ OWNER = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"n
 def pods(spec: dict[str, Any], *left_out: str) -> dict[str, Any]:
     """A pod of each DaemonSet that a ClusterPolicy with this spec has."""
     policy = Policy(spec)
-    made = [daemonset(operand, policy, OWNER, "gpu-operator", "cos125") for operand in OPERANDS if operand.on(policy)]
-    templates = {each["metadata"]["name"]: each["spec"]["template"] for each in made}
-    return {name: template for name, template in templates.items() if name not in left_out}
-
-
-def whose(holds: dict[str, Any]) -> dict[str, str]:
-    return {name: hold.container or hold.reason for name, hold in holds.items()}
+    operands = [operand for operand in OPERANDS if operand.on(policy) and operand.name not in left_out]
+    sets = {operand.name: daemonset(operand, policy, OWNER, "gpu-operator", "cos125") for operand in operands}
+    return {name: entry["spec"]["template"] for name, entry in sets.items()}
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,18 @@ def test_the_toolkit_waits_for_a_driver_and_the_others_for_the_toolkit(
 
 def test_the_operators_driver_has_no_image_for_cos() -> None:
     holds = blocked(COS, pods({}), installer=False)
-    assert whose(holds)[DRIVER] == "nvidia-driver-ctr"
-    assert holds[DRIVER].reason == "ImagePullBackOff"
+    assert (holds[DRIVER].container, holds[DRIVER].reason) == ("nvidia-driver-ctr", "ImagePullBackOff")
     assert blocked(NODE, pods({}), installer=False) == {}
 
 
 def test_without_the_toolkit_on_the_node_nothing_with_its_runtime_class_starts() -> None:
     holds = blocked(NODE, pods({}, TOOLKIT), installer=False)
-    assert whose(holds)[PLUGIN] == "ContainerCreating"
+    assert holds[PLUGIN].reason == "ContainerCreating"
 
 
 def test_without_the_validator_on_the_node_the_others_wait_for_the_file_that_it_writes() -> None:
     holds = blocked(NODE, pods({}, VALIDATOR), installer=False)
-    assert whose(holds)[PLUGIN] == "toolkit-validation"
+    assert holds[PLUGIN].container == "toolkit-validation"
     assert TOOLKIT not in holds
 
 
@@ -118,16 +117,16 @@ def test_gpus_are_cut_as_the_nodes_label_says(labels: dict[str, str], mig: dict[
     assert instances(labels, {"7g.180gb": 1}) == (mig, asked)
 
 
-@pytest.mark.parametrize("wanted", ["all-1g.10gb", "1g.23gb", "custom"])
-def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(wanted: str) -> None:
-    with pytest.raises(MigError, match=rf"{wanted}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
-        instances(NODE | {"nvidia.com/mig.config": wanted}, {})
+@pytest.mark.parametrize("layout", ["all-1g.10gb", "1g.23gb", "custom"])
+def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(layout: str) -> None:
+    with pytest.raises(MigError, match=rf"{layout}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
+        instances(NODE | {"nvidia.com/mig.config": layout}, {})
 
 
-@pytest.mark.parametrize("wanted", ["all-enabled", "all-1g.23gb.me"])
-def test_what_the_mig_manager_knows_and_the_lab_does_not_is_said_to_be_unknown(wanted: str) -> None:
-    with pytest.raises(UnknownLayoutError, match="unknown to the lab"):
-        instances(NODE | {"nvidia.com/mig.config": wanted}, {})
+@pytest.mark.parametrize("layout", ["all-enabled", "all-1g.23gb.me"])
+def test_layouts_that_only_the_mig_manager_knows_are_said_to_be_unknown(layout: str) -> None:
+    with pytest.raises(UnknownLayoutError, match="the lab does not know"):
+        instances(NODE | {"nvidia.com/mig.config": layout}, {})
 
 
 @pytest.mark.parametrize(
@@ -260,3 +259,82 @@ def test_only_shared_resources_are_given_one_at_a_time() -> None:
     strict = PluginConfig("", "time-slicing", {GPU: 4}, renamed=True, single=True)
     assert serve(NODE, "", strict, {}).single == {f"{GPU}.shared"}
     assert serve(NODE, "", SLICED, {}).single == frozenset()
+
+
+def test_the_balanced_layout_is_mig_parteds() -> None:
+    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
+    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "devices"),
+    [
+        (L4 | {"gke-no-default-nvidia-gpu-device-plugin": "false"} | GKE_DRIVER, {GPU: 1}),
+        (NODE | GKE_DRIVER, {}),
+        ({key: NODE[key] for key in NODE if "default" not in key}, {}),
+        (
+            {key: NODE[key] for key in NODE if "default" not in key}
+            | GKE_DRIVER
+            | {"cloud.google.com/gke-max-shared-clients-per-gpu": "4"},
+            {GPU: 32},
+        ),
+    ],
+)
+def test_gkes_plugin_runs_where_gke_installs_a_driver_and_nobody_opts_out(
+    labels: dict[str, str], devices: dict[str, int]
+) -> None:
+    assert gke_devices(labels) == devices
+
+
+def test_a_resource_that_is_no_longer_advertised_is_shown_as_none_and_then_goes() -> None:
+    shown, renamed = {GPU: "8", "example.com/other": "1"}, {f"{GPU}.shared": 16}
+    status = {"capacity": shown, "allocatable": shown}
+    assert status_change(renamed, status)["capacity"] == {f"{GPU}.shared": "16", GPU: "0"}
+    shown = {GPU: "0", f"{GPU}.shared": "16", "example.com/other": "1"}
+    status = {"capacity": shown, "allocatable": shown}
+    assert status_change(renamed, status) == {"capacity": {GPU: None}, "allocatable": {GPU: None}}
+    assert status_change({GPU: 8}, {"capacity": {GPU: "8"}, "allocatable": {GPU: "0"}}) == {"allocatable": {GPU: "8"}}
+
+
+FEATURES = "feature.node.kubernetes.io/"
+
+
+def test_a_cos_node_has_the_labels_that_the_recordings_give_one() -> None:
+    recorded = {
+        FEATURES + "pci-10de.present": "true",
+        FEATURES + "kernel-version.full": "6.12.55",
+        FEATURES + "system-os_release.ID": "cos",
+        FEATURES + "system-os_release.VERSION_ID": "125",
+    }
+    assert recorded.items() <= found(COS).items()
+    assert FEATURES + "system-os_release.VERSION_ID.minor" not in found(COS)
+    assert FEATURES + "pci-10de.present" not in found({})
+    assert found({})[FEATURES + "system-os_release.VERSION_ID.minor"] == "04"
+
+
+def test_labels_of_feature_discovery_are_listed_and_taken_back_and_others_stay() -> None:
+    first = label_change({"labels": {"other": "1"}}, {"a": "1", "b": "2"})
+    assert first == {"labels": {"a": "1", "b": "2"}, "annotations": {OWNED: "a,b"}}
+    metadata = {"labels": {"other": "1", "a": "1", "b": "2"}, "annotations": {OWNED: "a,b"}}
+    assert label_change(metadata, {"a": "1", "b": "2"}) == {}
+    assert label_change(metadata, {"a": "9"}) == {"labels": {"a": "9", "b": None}, "annotations": {OWNED: "a"}}
+    assert label_change({"labels": {"a": "1"}}, {"a": "1"}) == {}
+
+
+def test_heartbeats_and_other_objects_change_nothing() -> None:
+    observed = Observed()
+    node: dict[str, Any] = {"metadata": {"uid": "n", "labels": {}}, "status": {"capacity": {"cpu": "4"}}}
+    assert observed.changed("Node", node, gone=False)
+    beat = node | {"status": node["status"] | {"conditions": [{"lastHeartbeatTime": "now"}]}}
+    assert not observed.changed("Node", beat, gone=False)
+    assert observed.changed("Node", node | {"status": {"capacity": {GPU: "8"}}}, gone=False)
+    pod = {"metadata": {"uid": "p", "labels": {"app": "other"}}, "spec": {}, "status": {"phase": "Running"}}
+    assert not observed.changed("Pod", pod, gone=False)
+    daemonset = {"metadata": {"uid": "d", "generation": 1}, "status": {"numberAvailable": 1}}
+    assert observed.changed("DaemonSet", daemonset, gone=False)
+    assert observed.changed("DaemonSet", daemonset | {"status": {"numberAvailable": 0}}, gone=False)
+    policy = {"metadata": {"uid": "c", "generation": 1}}
+    assert observed.changed("ClusterPolicy", policy, gone=False)
+    assert not observed.changed("ClusterPolicy", policy | {"status": {"state": "ready"}}, gone=False)
+    assert observed.changed("ClusterPolicy", policy, gone=True)
+    assert not observed.knows("c"), "a later one has another uid"

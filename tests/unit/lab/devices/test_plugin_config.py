@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.lab.devices.advertised import GPU
+from berth.components.hardware.names import GPU_RESOURCE as GPU
 from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
 
 FOUR = {"name": GPU, "replicas": 4}

@@ -1,51 +1,37 @@
+"""The lab's autoscaler: growth, limits and idle nodes, and its decisions beside those of the real one's source."""
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
+from berth.lab.devices.api import CLAIMS, SLICES, Api
+from berth.lab.devices.node_templates import Templates, from_machine, stopped
 from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from berth.lab.plugins.gcp.store import Record, Store
+from tests.unit.lab.devices.small_cluster import SmallCluster
 
-from .test_autoscaler import pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
+GPU = "nvidia.com/gpu"
 ZONES = ("us-central1-b", "us-central1-c")
+PATH = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
+CPUS = {"machineType": "n2-standard-8"}
+GPUS = {"machineType": "a4-highgpu-8g", "guestAccelerators": [{"type": "nvidia-b200", "count": 8}]}
+UP_TO_8 = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
+NIC = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
 
 
-class Remembered(Fleet):
-    """The pool's nodes as its record says, and the pods that a test puts there."""
+class StillFleet(Fleet):
+    """Nodes are those of the records at once."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.pods: list[dict[str, Any]] = []
-        self.advertised: dict[str, str] = {}
-        self.created = ""
-        self.claims: list[dict[str, Any]] = []
-        self.slices: list[dict[str, Any]] = []
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, pod: dict[str, Any], kind: str, reason: str, message: str) -> None:
-        del kind
-        self.events.append((pod["metadata"]["name"], reason, message))
-
-    def listed(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        if kind.startswith("resource"):
-            return self.claims if kind == "resourceclaims" else self.slices
-        if kind == "nodes":
-            pools = self.store.list("nodePools")
-            nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
-            for node in nodes:
-                node["status"]["allocatable"] |= self.advertised
-                if self.created:
-                    node["metadata"]["creationTimestamp"] = self.created
-            return nodes
-        bound = selector.startswith("spec.nodeName")
-        return [each for each in self.pods if bool(each["spec"]["nodeName"]) is bound]
+    def __init__(self) -> None:
+        super().__init__(Path("nowhere"))
 
     def reconcile(self, pool: Record) -> None:
         pass
@@ -54,81 +40,128 @@ class Remembered(Fleet):
         pass
 
 
-class World:
-    def __init__(self, folder: Path, scaling: dict[str, int], **inputs: Any) -> None:
-        self.store = Store(folder)
-        self.fleet = Remembered(self.store)
-        self.scaler = Scaler(self.store, self.fleet)
-        self.conditions = folder / "conditions.yaml"
-        self.path = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
-        config = {"machineType": "n2-standard-8"}
-        self.put(Record(self.path, {"autoscaling": scaling, "nodeConfig": config} | inputs), 0)
+class World(Api):
+    """A pool of two zones, its nodes as its record says, and the pods that a test puts there."""
 
-    def put(self, record: Record, size: int) -> None:
-        resize(record, dict.fromkeys(ZONES, size))
+    def __init__(self, folder: Path, scaling: dict[str, int], **inputs: Any) -> None:
+        super().__init__(SmallCluster())
+        self.store = Store(folder)
+        self.scaler = Scaler(self.store, StillFleet(), self)
+        self.conditions = folder / "conditions.yaml"
+        self.pods: list[dict[str, Any]] = []
+        self.advertised: dict[str, str] = {}
+        self.created = ""
+        self.claims: list[dict[str, Any]] = []
+        self.slices: list[dict[str, Any]] = []
+        self.events: list[tuple[str, str, str]] = []
+        self.put(0, 0, autoscaling=scaling, **({"nodeConfig": CPUS} | inputs))
+
+    def put(self, *sizes: int, name: str = "flex", **inputs: Any) -> None:
+        record = Record(PATH.replace("flex", name), inputs)
+        resize(record, dict(zip(ZONES, sizes, strict=False)))
         self.store.put(record)
 
-    def sizes(self) -> list[int]:
-        record = self.store.get(self.path)
+    def resize(self, *sizes: int) -> None:
+        record = self.record
+        resize(record, dict(zip(ZONES, sizes, strict=False)))
+        self.store.put(record)
+
+    @property
+    def record(self) -> Record:
+        record = self.store.get(PATH)
         assert record is not None
-        return list(sizes_of(record).values())
+        return record
+
+    def sizes(self) -> list[int]:
+        return list(sizes_of(self.record).values())
 
     def nodes(self) -> list[str]:
-        record = self.store.get(self.path)
-        assert record is not None
-        return list(expected(record))
+        return list(expected(self.record))
+
+    def event(self, pod: dict[str, Any], source: str, kind: str, reason: str, message: str) -> None:
+        del source, kind
+        self.events.append((pod["metadata"]["name"], reason, message))
+
+    def list(self, path: str, **query: str) -> list[dict[str, Any]]:
+        if path in (CLAIMS, SLICES):
+            return self.claims if path == CLAIMS else self.slices
+        if path.endswith("pods"):
+            bound = query["fieldSelector"].startswith("spec.nodeName")
+            return [pod for pod in self.pods if bool(pod["spec"]["nodeName"]) is bound]
+        pools = self.store.list("nodePools")
+        nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
+        for node in nodes:
+            node["status"]["allocatable"] |= self.advertised
+            node["metadata"] |= {"creationTimestamp": self.created} if self.created else {}
+        return nodes
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # An idle node goes at the first look.
-    monkeypatch.setenv(IDLE_VARIABLE, "0.0")
+def pod(name: str = "pod", asks: Mapping[str, Any] | None = None, node: str = "") -> dict[str, Any]:
+    container = {"resources": {"requests": {key: str(count) for key, count in (asks or {}).items()}}}
+    toleration = {"key": GPU, "operator": "Exists"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}"},
+        "spec": {"containers": [container], "tolerations": [toleration], "nodeName": node},
+        "status": {"phase": "Running" if node else "Pending", "conditions": [condition]},
+    }
 
 
 def cpus(count: int, node: str = "") -> dict[str, Any]:
-    container = {"resources": {"requests": {"cpu": str(count)}}}
-    return pod(node=node, phase="Running" if node else "Pending", containers=[container])
+    return pod("pod", {"cpu": count}, node)
+
+
+def claiming(name: str, device_class: str, count: int, node: str = "") -> tuple[Any, Any]:
+    """A pod, and its claim of some devices."""
+    found = pod(name, node=node)
+    found["spec"]["resourceClaims"] = [{"name": "nics"}]
+    found["status"]["resourceClaimStatuses"] = [{"name": "nics", "resourceClaimName": f"{name}-claim"}]
+    request = {"name": "nic", "exactly": {"deviceClassName": device_class, "count": count}}
+    metadata = {"name": f"{name}-claim", "namespace": "default"}
+    return found, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
+
+
+@pytest.fixture(autouse=True)
+def _idle_nodes_go_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "0.0")
 
 
 def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> None:
     world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 3})
-    world.fleet.pods = [cpus(6)]
+    world.pods = [cpus(6)]
     world.scaler.step()
     assert world.sizes() == [1, 0]
-    world.fleet.pods = [cpus(6, world.nodes()[0]), *[cpus(6)] * 5]
+    world.pods = [cpus(6, world.nodes()[0]), *[cpus(6)] * 5]
     world.scaler.step()
-    assert sum(world.sizes()) == 3
     world.scaler.step()
     assert sum(world.sizes()) == 3
 
 
 def test_limits_for_each_zone_count_for_each_zone(tmp_path: Path) -> None:
     world = World(tmp_path, {"minNodeCount": 0, "maxNodeCount": 2})
-    world.fleet.pods = [cpus(6)] * 9
+    world.pods = [cpus(6)] * 9
     world.scaler.step()
     assert world.sizes() == [2, 2]
 
 
-def test_idle_nodes_go_down_to_the_least(tmp_path: Path) -> None:
+def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path) -> None:
     world = World(tmp_path, {"totalMinNodeCount": 1, "totalMaxNodeCount": 8})
-    record = world.store.get(world.path)
-    assert record is not None
-    world.put(record, 2)
-    busy = world.nodes()[3]
-    world.fleet.pods = [cpus(1, busy)]
+    world.resize(2, 2)
+    busy, other = world.nodes()[3], world.nodes()[0]
+    daemon = cpus(1, other)
+    daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet"}]
+    world.pods = [cpus(1, busy), daemon]
     world.scaler.step()
     assert world.nodes() == [busy]
-    world.fleet.pods = []
+    world.pods = []
     world.scaler.step()
     assert sum(world.sizes()) == 1
 
 
 def test_a_node_that_is_not_idle_for_long_enough_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 8})
-    record = world.store.get(world.path)
-    assert record is not None
-    world.put(record, 1)
+    world = World(tmp_path, UP_TO_8)
+    world.resize(1, 1)
     world.scaler.step()
     world.scaler.step()
     assert world.sizes() == [1, 1]
@@ -136,227 +169,245 @@ def test_a_node_that_is_not_idle_for_long_enough_stays(tmp_path: Path, monkeypat
 
 def test_queued_and_fixed_pools_are_left_alone(tmp_path: Path) -> None:
     assert autoscaled(World(tmp_path / "fixed", {}).store) == []
-    limits = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
-    assert autoscaled(World(tmp_path / "queued", limits, queuedProvisioning={"enabled": True}).store) == []
-
-
-def gpu_pool(world: World) -> None:
-    labels = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
-    gpus = [{"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}]
-    config = {"machineType": "a4-highgpu-8g", "labels": labels, "guestAccelerators": gpus}
-    scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
-    world.put(Record(world.path, {"autoscaling": scaling, "nodeConfig": config}), 0)
-
-
-def test_a_pool_without_nodes_promises_whole_gpus_whoever_serves_them(tmp_path: Path) -> None:
-    world = World(tmp_path, {})
-    gpu_pool(world)
-    world.fleet.pods = [pod(gpus=8)]
-    world.scaler.step()
-    assert sum(world.sizes()) == 1
+    assert autoscaled(World(tmp_path / "queued", UP_TO_8, queuedProvisioning={"enabled": True}).store) == []
 
 
 def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nothing goes meanwhile, or a node too many would not be seen.
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    world = World(tmp_path, {})
-    gpu_pool(world)
-    world.fleet.pods = [pod(gpus=8)]
+    world = World(tmp_path, UP_TO_8, nodeConfig=GPUS)
+    ask(world, WHOLE)
     for _ in range(3):
         world.scaler.step()
-    # The node is there and shows no GPU yet; another one would not help.
-    assert sum(world.sizes()) == 1
+    assert sum(world.sizes()) == 1, "the node is there and shows no GPU yet; another one would not help"
 
 
-def test_shares_are_promised_as_on_the_pools_other_nodes(tmp_path: Path) -> None:
-    world = World(tmp_path, {})
-    gpu_pool(world)
-    record = world.store.get(world.path)
-    assert record is not None
-    world.put(record, 1)
-    world.fleet.advertised = {"nvidia.com/gpu": "32"}
-    # Both nodes are full; five pods of eight shares go on two nodes of four times eight.
-    full = [pod(gpus=32, node=name, phase="Running") for name in world.nodes()]
-    world.fleet.pods = [*full, *[pod(gpus=8)] * 5]
+def test_a_node_that_has_published_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IDLE_VARIABLE, "3600")
+    world = World(tmp_path, UP_TO_8, nodeConfig=GPUS)
+    world.resize(1, 0)
+    show(world, {GPU: "8"}, 8)
+    for name in ("two", "three"):
+        ask(world, ("dranet", 4), name)
+    for _ in range(3):
+        world.scaler.step()
+    assert sum(world.sizes()) == 2
+    ask(world, NICS, "four")
     world.scaler.step()
-    assert sum(world.sizes()) == 4
+    assert sum(world.sizes()) == 3
 
 
-OUT = (
-    "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources. Pod is at risk of not "
-    "being scheduled."
-)
-STOCK = "stock: [{{zone: {zone}, machineType: n2-standard-8, capacity: flex-start, available: {count}}}]"
+STOCK = "stock: [{{zone: {zone}, machineType: n2-standard-8, capacity: on-demand, available: {count}}}]"
 
 
-def flex(folder: Path, **scaling: int) -> World:
-    world = World(folder, scaling, nodeConfig={"machineType": "n2-standard-8", "flexStart": True})
-    record = world.store.get(world.path)
-    assert record is not None
-    record.state["instances"] = {ZONES[0]: []}
-    world.store.put(record)
-    return world
-
-
-def test_a_pool_that_machines_cannot_be_had_for_stays_as_it_is_says_so_once_and_grows_when_there_are_some(
-    tmp_path: Path,
-) -> None:
-    world = flex(tmp_path, totalMinNodeCount=0, totalMaxNodeCount=3)
+def test_a_pool_without_machines_says_so_once_and_grows_when_there_are_some(tmp_path: Path) -> None:
+    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 3})
+    world.put(0, autoscaling=world.record.inputs["autoscaling"], nodeConfig=CPUS)
     world.conditions.write_text(STOCK.format(zone=ZONES[0], count=0))
-    world.fleet.pods = [cpus(6)]
+    world.pods = [cpus(6)] * 2
+    for pending, name in zip(world.pods, ("first", "second"), strict=True):
+        pending["metadata"] = pending["metadata"] | {"name": name, "uid": name}
     world.scaler.step()
     world.scaler.step()
+    message = (
+        "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources. Pod is at risk of "
+        "not being scheduled."
+    )
     assert world.sizes() == [0]
-    assert world.fleet.events == [("pod", "FailedScaleUp", OUT)]
+    assert world.events == [("second", "FailedScaleUp", message)]
     world.conditions.write_text(STOCK.format(zone=ZONES[0], count=1))
     world.scaler.step()
     assert world.sizes() == [1]
-    assert world.fleet.events[1:] == [("pod", "TriggeredScaleUp", world.fleet.events[1][2])]
-    assert world.fleet.events[1][2].endswith("-grp 0->1 (max: 3)}]")
+    assert world.events[1][1] == "TriggeredScaleUp"
+    assert world.events[1][2].endswith("-grp 0->1 (max: 3)}]")
 
 
-def test_a_pool_grows_as_far_as_there_are_machines(tmp_path: Path) -> None:
-    world = flex(tmp_path, totalMinNodeCount=0, totalMaxNodeCount=8)
-    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=2))
-    world.fleet.pods = [cpus(6)] * 5
-    world.scaler.step()
-    assert world.sizes() == [2]
-
-
-def test_a_quota_is_said_as_such_and_counts_all_pools(tmp_path: Path) -> None:
-    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 8})
-    other = Record(world.path.replace("flex", "other"), {"nodeConfig": {"machineType": "n2-standard-16"}})
-    world.put(other, 1)
+def test_a_quota_counts_all_pools(tmp_path: Path) -> None:
+    world = World(tmp_path, UP_TO_8)
+    world.put(1, 1, name="other", nodeConfig={"machineType": "n2-standard-16"})
     world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 36}}}}")
-    choosy = cpus(6)
-    choosy["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
-    world.fleet.pods = [choosy]
+    world.pods = [cpus(6)]
+    world.pods[0]["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
     world.scaler.step()
     assert world.sizes() == [0, 0]
-    assert [message.split(" failed: ")[1].split(".")[0] for _, _, message in world.fleet.events] == [
-        "GCE quota exceeded"
-    ]
+    assert "failed: GCE quota exceeded" in world.events[0][2]
     world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 40}}}}")
     world.scaler.step()
     assert sum(world.sizes()) == 1
 
 
-def test_a_pod_that_no_pool_would_help_is_told_why(tmp_path: Path) -> None:
-    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 1})
-    world.fleet.pods = [cpus(64)]
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, "2 Insufficient cpu"),
+        ({"nodeSelector": {"kind": "other"}}, "2 node(s) didn't match Pod's node affinity/selector"),
+    ],
+)
+def test_a_pod_that_no_pool_would_help_gets_the_reason(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    world = World(tmp_path, UP_TO_8)
+    world.pods = [cpus(64)]
+    world.pods[0]["spec"] |= change
     world.scaler.step()
-    assert world.fleet.events == [("pod", "NotTriggerScaleUp", "pod didn't trigger scale-up: 2 Insufficient cpu")]
+    assert world.events == [("pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reason}")]
 
 
 def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path: Path) -> None:
     world = World(tmp_path, {})
-    config = {"machineType": "n2-standard-8"}
-    record = Record(world.path, {"nodeCount": 2, "nodeConfig": config}, {"missing": {ZONES[0]: 2, ZONES[1]: 0}})
-    world.put(record, 0)
-    stock = "stock: [{{zone: us-central1-b, machineType: n2-standard-8, capacity: on-demand, available: {}}}]"
-    world.conditions.write_text(stock.format(0))
-    world.scaler.step()
-    assert (world.sizes(), [each.id for each in short(world.store)]) == ([0, 0], [world.path])
-    world.conditions.write_text(stock.format(1))
-    world.scaler.step()
-    assert world.sizes() == [1, 0]
-    world.conditions.write_text("stock: []")
-    world.scaler.step()
-    assert (world.sizes(), short(world.store)) == ([2, 0], [])
-
-
-def claiming(name: str, count: int, node: str = "", device_class: str = "mrdma.google.com") -> tuple[Any, Any]:
-    """A pod, and its claim of some devices."""
-    status = {"resourceClaimStatuses": [{"name": "nics", "resourceClaimName": f"{name}-claim"}]}
-    made = pod(0, node=node, phase="Running" if node else "Pending", name=name, resourceClaims=[{"name": "nics"}])
-    made["status"] |= status
-    request = {"name": "nic", "exactly": {"deviceClassName": device_class, "count": count}}
-    metadata = {"name": f"{name}-claim", "namespace": "default"}
-    return made, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
-
-
-def fabric_pool(world: World, **labels: str) -> None:
-    config = {
-        "machineType": "a4-highgpu-8g",
-        "labels": labels,
-        "guestAccelerators": [{"type": "nvidia-b200", "count": 8}],
-    }
-    scaling = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
-    inputs = {"autoscaling": scaling, "nodeConfig": config, "networkConfig": {"acceleratorNetworkProfile": "auto"}}
-    world.put(Record(world.path, inputs), 0)
-
-
-MANAGED = {"cloud.google.com/gke-networking-dra-driver": "true"}
-
-
-NIC = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
-
-
-def publish(world: World, *nodes: str) -> None:
-    """DraNet publishes 8 NICs of each of these nodes, which show their GPUs."""
-    world.fleet.advertised = {"nvidia.com/gpu": "8"}
-    world.fleet.slices = [{"spec": {"driver": "dra.net", "nodeName": name, "devices": [NIC] * 8}} for name in nodes]
-
-
-def test_a_pool_grows_for_claims_beside_a_node_and_waits_for_what_its_new_node_publishes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    world = World(tmp_path, {})
-    fabric_pool(world, **MANAGED)
-    record = world.store.get(world.path)
-    assert record is not None
-    resize(record, {ZONES[0]: 1})
+    record = Record(PATH, {"nodeCount": 2, "nodeConfig": CPUS}, {"missing": {ZONES[0]: 2, ZONES[1]: 0}})
+    resize(record, dict.fromkeys(ZONES, 0))
     world.store.put(record)
-    (first,) = world.nodes()
-    publish(world, first)
-    pods = [claiming("holder", 8, node=first), claiming("two", 4), claiming("three", 4)]
-    world.fleet.pods, world.fleet.claims = ([each[part] for each in pods] for part in range(2))
-    for _ in range(3):
+    for available, size in ((0, 0), (1, 1), (9, 2)):
+        world.conditions.write_text(STOCK.format(zone=ZONES[0], count=available))
         world.scaler.step()
-    # The second node has published nothing yet; another one would not help.
-    assert sum(world.sizes()) == 2
-    more, its_claim = claiming("four", 8)
-    world.fleet.pods.append(more)
-    world.fleet.claims.append(its_claim)
-    world.scaler.step()
-    assert sum(world.sizes()) == 3
+        assert (world.sizes(), bool(short(world.store))) == ([size, 0], size < 2)
 
 
-def test_a_pool_whose_driver_gke_does_not_know_grows_only_beside_a_node_that_publishes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# Files of kubernetes/autoscaler at 55c37cd5 (gce/) and of kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
+CAPACITY = "gce/templates.go BuildCapacity"
+NO_SLICES = "gce/gce_cloud_provider.go TemplateNodeInfo"
+UNREADY = "pkg/processors/customresources/gpu_processor.go FilterOutNodesWithUnreadyResources"
+COPIED = "pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go Process"
+BY_LABEL = "docs.cloud.google.com set-up-dra (GKE's own label; believed)"
+
+OPERATOR = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
+CLAIMED = OPERATOR | {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true"}
+MANAGED = {"cloud.google.com/gke-networking-dra-driver": "true"}
+WHOLE, MORE = {GPU: 8}, {GPU: 9}
+SHARES = {"nvidia.com/gpu.shared": 1}
+INSTANCE = {"nvidia.com/mig-1g.23gb": 1}
+NICS, RDMA, CLAIMED_GPUS = ("dranet", 8), ("mrdma.google.com", 8), ("gpu.nvidia.com", 8)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One decision.
+
+    Attributes:
+        source: file and function of the real autoscaler.
+        decision: whether the pool grows for the pending pod.
+        asks: resources of the pending pod, or the class and number of the devices that it claims.
+        labels: labels of the pool.
+        shows: nvidia.com resources of the pool's node; None where the pool has no node.
+        nics: NICs in the ResourceSlices of the pool's node.
+        before: resources that the pool's node showed before the pool went to zero nodes.
+    """
+
+    source: str
+    decision: Literal["grows", "stays"]
+    asks: dict[str, int] | tuple[str, int]
+    labels: dict[str, str] = field(default_factory=dict)
+    shows: dict[str, str] | None = None
+    nics: int = 0
+    before: dict[str, str] | None = None
+
+
+SHARED, RENAMED, CUT = {GPU: "32"}, {"nvidia.com/gpu.shared": "32"}, {"nvidia.com/mig-1g.23gb": "56"}
+TABLE = {
+    "GKE's GPUs, from zero": Row(CAPACITY, "grows", WHOLE),
+    "the operator's GPUs, from zero": Row(CAPACITY, "grows", WHOLE, OPERATOR),
+    "more shares than GPUs, from zero": Row(CAPACITY, "stays", MORE, OPERATOR),
+    "more shares than GPUs, beside a node": Row(COPIED, "grows", MORE, OPERATOR, SHARED),
+    "more shares than GPUs, after a node": Row(COPIED, "grows", MORE, OPERATOR, before=SHARED),
+    "renamed shares, from zero": Row(CAPACITY, "stays", SHARES, OPERATOR),
+    "renamed shares, beside a node": Row(UNREADY, "stays", SHARES, OPERATOR, RENAMED),
+    "renamed shares, after a node": Row(UNREADY, "stays", SHARES, OPERATOR, before=RENAMED),
+    "renamed shares beside a name that is 0": Row(UNREADY, "stays", SHARES, OPERATOR, {GPU: "0", **RENAMED}),
+    "mixed MIG, from zero": Row(CAPACITY, "stays", INSTANCE, OPERATOR),
+    "mixed MIG, beside a node": Row(UNREADY, "stays", INSTANCE, OPERATOR, CUT),
+    "mixed MIG beside whole GPUs of one node": Row(COPIED, "grows", INSTANCE, OPERATOR, {GPU: "4", **CUT}),
+    "single MIG, from zero": Row(CAPACITY, "grows", {GPU: 1}, OPERATOR),
+    "DraNet's NICs, from zero": Row(NO_SLICES, "stays", NICS),
+    "DraNet's NICs, beside a node": Row(COPIED, "grows", NICS, {}, {GPU: "8"}, 8),
+    "DraNet's NICs, after a node": Row(COPIED, "grows", NICS, before={GPU: "8"}, nics=8),
+    "managed NICs, from zero": Row(NO_SLICES, "stays", RDMA, MANAGED),
+    "managed NICs, beside a node": Row(COPIED, "grows", RDMA, MANAGED, {GPU: "8"}, 8),
+    "NICs beside a node that has published none": Row(COPIED, "stays", NICS, {}, {GPU: "8"}),
+    "claimed GPUs, from zero": Row(BY_LABEL, "grows", CLAIMED_GPUS, CLAIMED),
+    "counted GPUs where they are claimed, from zero": Row(BY_LABEL, "stays", {GPU: 1}, CLAIMED),
+    "claimed GPUs without the label, from zero": Row(NO_SLICES, "stays", CLAIMED_GPUS, OPERATOR),
+}
+
+
+def put(world: World, row: Row, size: int) -> None:
+    profile = {"acceleratorNetworkProfile": "auto"} if row.labels == MANAGED else {}
+    config = GPUS | {"labels": row.labels}
+    world.put(size, autoscaling=UP_TO_8, nodeConfig=config, networkConfig=profile)
+
+
+def show(world: World, shown: dict[str, str], nics: int) -> None:
+    """The pool's node shows these resources, publishes so many NICs, and is full."""
+    (node,) = world.nodes()
+    world.advertised = shown
+    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "devices": [NIC] * nics}}] if nics else []
+    holder, claim = claiming("holder", "dranet", nics, node)
+    world.pods, world.claims = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])], [claim]
+
+
+def ask(world: World, asks: dict[str, int] | tuple[str, int], name: str = "pending") -> None:
+    """A pod waits for resources, or for devices of a class."""
+    if isinstance(asks, dict):
+        world.pods.append(pod(name, asks))
+    else:
+        pending, claim = claiming(name, *asks)
+        world.claims.append(claim)
+        world.pods.append(pending)
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_the_lab_decides_as_the_real_autoscalers_source(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    world = World(tmp_path, {})
-    fabric_pool(world)
-    made, claim = claiming("one", 8, device_class="dranet")
-    world.fleet.pods, world.fleet.claims = [made], [claim]
+    row, world = TABLE[case], World(tmp_path, {})
+    start = 1 if row.shows is not None else 0
+    if row.before is not None:
+        put(world, row, 1)
+        show(world, row.before, row.nics)
+        world.scaler.step()
+        world.pods, world.slices, world.advertised = [], [], {}
+    put(world, row, start)
+    if row.shows is not None:
+        show(world, row.shows, row.nics)
+    ask(world, row.asks)
     world.scaler.step()
-    assert sum(world.sizes()) == 0
-    assert world.fleet.events[-1][1:] == (
-        "NotTriggerScaleUp",
-        "pod didn't trigger scale-up: 2 cannot allocate all claims",
-    )
-    record = world.store.get(world.path)
-    assert record is not None
-    resize(record, {ZONES[0]: 1, ZONES[1]: 0})
-    world.store.put(record)
-    (node,) = world.nodes()
-    publish(world, node)
-    holder, held = claiming("holder", 8, node=node, device_class="dranet")
-    world.fleet.pods, world.fleet.claims = [made, holder], [claim, held]
-    world.scaler.step()
-    assert sum(world.sizes()) == 2
+    assert ("grows" if sum(world.sizes()) > start else "stays") == row.decision, row.source
 
 
-def test_claimed_gpus_are_not_promised_to_pods_that_count_them(tmp_path: Path) -> None:
-    world = World(tmp_path, {})
-    dra = {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true", "gke-no-default-nvidia-gpu-device-plugin": "true"}
-    fabric_pool(world, **MANAGED, **dra)
-    world.fleet.pods = [pod(gpus=1)]
+@pytest.mark.parametrize(
+    ("unready", "ready", "minutes", "stops"),
+    [(4, 4, 16, True), (4, 5, 16, False), (3, 0, 16, False), (4, 4, 14, False)],
+)
+def test_many_nodes_without_a_gpu_stop_the_autoscaler(unready: int, ready: int, minutes: int, *, stops: bool) -> None:
+    """pkg/clusterstate/clusterstate.go: IsClusterHealthy and MaxNodeStartupTime, with the flags' defaults of 3 and 45 %."""
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    nodes = []
+    for config, count in ((GPUS, unready), (CPUS, ready)):
+        record = Record(PATH, {"nodeConfig": config})
+        resize(record, {ZONES[0]: 1})
+        node = manifest(record, ZONES[0], 0, "v1")
+        node["metadata"]["creationTimestamp"] = (now - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        node["status"]["allocatable"] |= RENAMED
+        nodes += [node] * count
+    assert stopped(nodes, now) is stops
+
+
+def test_a_stopped_autoscaler_does_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, UP_TO_8)
+    world.put(4, 0, name="broken", nodeConfig=GPUS)
+    world.created = "2026-01-01T00:00:00Z"
+    world.pods = [cpus(6)]
+    world.pods[0]["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
     world.scaler.step()
     assert sum(world.sizes()) == 0
-    made, claim = claiming("claims", 2, device_class="gpu.nvidia.com")
-    world.fleet.pods, world.fleet.claims = [made], [claim]
+    world.advertised = {GPU: "8"}
     world.scaler.step()
     assert sum(world.sizes()) == 1
+
+
+def test_a_pool_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    world, templates = World(tmp_path, UP_TO_8, nodeConfig=GPUS), Templates()
+    world.resize(1, 0)
+    world.advertised = SHARED
+    templates.look([world.record], world.list("nodes"), {})
+    assert templates.of(world.record, ZONES[0]).allocatable[GPU] == "32"
+    templates.look([], [], {})
+    assert templates.of(world.record, ZONES[0]) == from_machine(world.record, ZONES[0])

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
+from berth.components.operators import GpuOperatorInputs
 from berth.components.operators.driver_installer import driver_installer
-from berth.components.operators.gpu_operator import GpuOperatorInputs, values
 from berth.components.sharing import Pool, node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from tests.unit.lab.devices.small_cluster import NAMESPACE, TOLERATED
-from tests.unit.lab.devices.test_gpu_nodes import World
+from tests.unit.lab.devices.small_cluster import NAMESPACE, TOLERATED, World
 
 STACKS = Path(__file__).resolve().parents[4] / "stacks"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -30,8 +29,8 @@ TAINTED = {
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(monkeypatch)
+def world() -> World:
+    return World()
 
 
 def node(world: World, pool: Pool) -> None:
@@ -48,7 +47,7 @@ def node(world: World, pool: Pool) -> None:
         }
         if not settings.by_operator and not settings.by_dra:
             labels["cloud.google.com/gke-gpu-driver-version"] = "default"
-    own = [{"key": each.key, "value": each.value, "effect": each.effect} for each in settings.taints]
+    own = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in settings.taints]
     world.cluster.add_node(pool.name, *own, *([GPU_TAINT] if machine.gpus else []), **labels)
 
 
@@ -56,8 +55,7 @@ def lay_out(world: World, settings: EnvironmentSettings) -> dict[str, Pool]:
     """Nodes, Google's driver installer, and the GPU Operator by berth's values."""
     pools = offered(settings.pools, settings.sharing)
     for pool in pools.values():
-        if pool.name not in world.cluster.objects["nodes"]:
-            node(world, pool)
+        node(world, pool)
     installer = driver_installer()
     world.cluster.add(
         "daemonsets",
@@ -66,7 +64,7 @@ def lay_out(world: World, settings: EnvironmentSettings) -> dict[str, Pool]:
         namespace=installer["metadata"]["namespace"],
         spec=installer["spec"],
     )
-    sent = values(GpuOperatorInputs(settings.operators.gpu, pools, settings.sharing))
+    sent = GpuOperatorInputs(settings.operators.gpu, pools).values()
     config = sent["devicePlugin"]["config"]
     parts = ("driver", "hostPaths", "toolkit", "mig", "cdi", "daemonsets")
     policy: dict[str, Any] = {"daemonsets": {"tolerations": TOLERATED}, "dcgm": {"enabled": False}}
@@ -101,7 +99,6 @@ def test_every_pool_of_a_shipped_stack_offers_what_its_settings_say(world: World
     file = stack_file.read(STACKS / stack)
     settings = load("test", file.settings, file).settings
     assert isinstance(settings, EnvironmentSettings)
-    del world.cluster.objects["nodes"]["cpu"]
     check(world, lay_out(world, settings))
 
 

@@ -1,0 +1,83 @@
+"""Rules of the Kubernetes scheduler: on which nodes a pod may be, and what it takes of one. Pure.
+
+Affinity between pods, spreading and volumes are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from berth.components.core.types import parse_quantity
+
+Object = dict[str, Any]
+Amounts = dict[str, Decimal]
+
+
+def selected(spec: Object, labels: Mapping[str, str]) -> bool:
+    """Whether the node selector and node affinity of a pod's spec admit a node with these labels."""
+    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return not required or any(
+        not term.get("matchFields") and all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
+        for term in required["nodeSelectorTerms"]
+    )
+
+
+def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(rule["key"]), rule.get("values") or []
+    match rule["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case operator:
+            if value is None or not value.isdecimal():
+                return False
+            return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+
+
+def untolerated(taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]) -> Mapping[str, str] | None:
+    """Return the first taint that keeps a pod with these tolerations off a node; None for no such taint."""
+    known = list(tolerations)
+    for taint in taints:
+        if taint.get("effect") != "PreferNoSchedule" and not any(_tolerates(entry, taint) for entry in known):
+            return taint
+    return None
+
+
+def _tolerates(toleration: Object, taint: Mapping[str, str]) -> bool:
+    return (
+        toleration.get("effect") in (None, "", taint.get("effect"))
+        and toleration.get("key") in (None, "", taint["key"])
+        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+    )
+
+
+def amounts(resources: Mapping[str, Any] | None) -> Amounts:
+    """Quantities as numbers."""
+    return {name: parse_quantity(str(value)) for name, value in (resources or {}).items()}
+
+
+def requests(spec: Object) -> Amounts:
+    """Resources that a pod with this spec takes of a node, the pod's own place among them."""
+    total: Amounts = {"pods": Decimal(1)}
+    for container in spec.get("containers") or []:
+        _add(total, (container.get("resources") or {}).get("requests"))
+    for container in spec.get("initContainers") or []:
+        for name, amount in amounts((container.get("resources") or {}).get("requests")).items():
+            total[name] = max(total.get(name, Decimal(0)), amount)
+    _add(total, spec.get("overhead"))
+    return total
+
+
+def _add(total: Amounts, resources: Mapping[str, Any] | None) -> None:
+    for name, amount in amounts(resources).items():
+        total[name] = total.get(name, Decimal(0)) + amount
