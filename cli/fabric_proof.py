@@ -26,11 +26,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof.cuda_vector_add import RUN_LABEL
-from berth.components.proof.fabric import report
-from berth.components.proof.fabric.claims import Expected
-from berth.components.proof.fabric.run import FabricRun, Found
-from berth.components.proof.fabric.verdicts import Threshold, threshold_of
+from berth.components.proof import RUN_LABEL, Expected, FabricRun, Found, Threshold, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
 from berth.stacks.load import EngineerStack, load_stack
@@ -135,7 +131,7 @@ def verify_fabric(request: Request) -> Proof:
         timeout=request.timeout,
         seconds=seconds,
         max_bytes=max_bytes,
-        report=lambda text: err.print(f"{settings.name}: {text}", markup=False),
+        report=lambda name, text: err.print(f"{name}: {text}", markup=False),
     )
     try:
         found = run.prove()
@@ -205,15 +201,15 @@ def save(proof: Proof, folder: Path | None) -> list[Path]:
         BadInputError: it can't be written there.
     """
     where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
-    evidence, page = where / "evidence.json", where / "report.html"
+    evidence, report = where / "evidence.json", where / "report.html"
     try:
         where.mkdir(parents=True, exist_ok=True)
         evidence.write_text(json.dumps(proof.as_json(), indent=2) + "\n", encoding="utf-8")
         title = f"Fabric proof of {proof.cluster} ({proof.environment})"
-        page.write_text(report.page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
+        report.write_text(page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
     except OSError as error:
         raise BadInputError(f"--output: {error}") from None
-    return [evidence, page]
+    return [evidence, report]
 
 
 def _bytes(max_size: str | None) -> int:

@@ -19,9 +19,7 @@ from berth.cli.environment import Environment, brought_up
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
-from berth.components.proof.gpu_evidence import Verdict
-from berth.components.proof.gpu_run import GpuRun, PoolProof
+from berth.components.proof import NAMESPACE, RUN_LABEL, GpuRun, PoolProof, Verdict
 from berth.components.sharing import Pool, offered
 from berth.stacks.load import EngineerStack, load_stack
 

@@ -106,13 +106,13 @@ def awaited_of(berth: Berth) -> list[Awaited]:
     """Return the resources of a berth, a named cluster, a job or a service that an update waits for."""
     settings = berth.settings
     found = [
-        Awaited("RayJob", job.settings.wait_until, job.resource, job.settings.wait_timeout)
+        Awaited("RayJob", job.settings.wait.until, job.resource, job.settings.wait.timeout)
         for job in berth.jobs
-        if job.settings.wait_until != "submitted"
+        if job.settings.wait.until != "submitted"
     ]
-    if berth.kind != "job" and settings.wait_until == "ready":
+    if berth.kind != "job" and settings.wait.until == "ready":
         kind: Kind = "RayService" if berth.kind == "service" else "RayCluster"
-        found.append(Awaited(kind, "ready", berth.ray, settings.wait_timeout))
+        found.append(Awaited(kind, "ready", berth.ray, settings.wait.timeout))
     return found
 
 

@@ -137,10 +137,10 @@ def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pr
             " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
         )
         return Problem((*path, "worker", "pool"), message)
-    if cluster.wait_until != "ready":
+    if cluster.wait.until != "ready":
         return None
     message = (
-        f"waits up to {cluster.wait_timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
+        f"waits up to {cluster.wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
         " after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)

@@ -137,7 +137,7 @@ def _where(
 
 
 def _written(shape: RayClusterShape, setting: Path) -> bool:
-    return getattr(shape, str(setting[0]), None) is not None
+    return setting[0] in shape.model_fields_set
 
 
 def _held(context: PolicyContext, policies: Iterable[Policy]) -> list[str]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected, Worker, devices_of, judge_claims, judge_scheduling
-from berth.components.proof.gpu_evidence import Check
 
 Object = dict[str, Any]
 

@@ -13,12 +13,12 @@ import yaml
 
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce
-from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, from_log, progress_in
+from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, progress_in, raw_from_log
 from berth.components.proof.fabric.job import PROGRAM, Work, job_manifest
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import judge, threshold_of
-from tests.unit.components.fabric_evidence import EXPECTED, raw
+from tests.unit.components.proof.fabric_evidence import EXPECTED, raw
 
 CLUSTER = {
     "metadata": {"name": "train", "namespace": "berth-train"},
@@ -78,7 +78,7 @@ def test_evidence_survives_a_log_with_other_lines_between() -> None:
     assert all(len(line) < all_reduce.PIECE + 100 for line in lines)
     noise = "2026-11-21 15:27:59,714\tINFO cli.py:41 -- Job submission server address: http://train-head-svc:8265"
     log = "\n".join([noise, *(f"{line}\n{noise}" for line in reversed(lines))])
-    assert from_log(log) == evidence_of(sent)
+    assert raw_from_log(log) == sent
     assert progress_in(f"{noise}\n1024 bytes: 3 GB/s\n" + "\n".join(lines)) == "1024 bytes: 3 GB/s"
 
 
@@ -86,11 +86,11 @@ def test_evidence_that_is_not_whole_is_none() -> None:
     lines = all_reduce.pieces(raw(logs=[{"rank": 0, "log": "".join(map(chr, range(32, 40000)))}]))
     assert len(lines) > 2
     with pytest.raises(NoEvidenceError, match=f"1 of {len(lines)} pieces"):
-        from_log("\n".join(lines[:-1]))
+        raw_from_log("\n".join(lines[:-1]))
     with pytest.raises(NoEvidenceError, match="printed no evidence"):
-        from_log("nothing\n")
+        raw_from_log("nothing\n")
     with pytest.raises(NoEvidenceError, match="damaged"):
-        from_log(f"{all_reduce.MARKER} 1 1 AAAA")
+        raw_from_log(f"{all_reduce.MARKER} 1 1 AAAA")
 
 
 def test_sizes_and_bandwidths() -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce
+from berth.components.proof.checks import Check
 from berth.components.proof.fabric.causes import causes_of
 from berth.components.proof.fabric.evidence import evidence_of
 from berth.components.proof.fabric.verdicts import judge, threshold_of
-from berth.components.proof.gpu_evidence import Check
-from tests.unit.components.fabric_evidence import EXPECTED, PODS, raw
+from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
 THRESHOLD = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
 # As NCCL's wrapper prints what libibverbs returns (https://github.com/NVIDIA/nccl, src/misc/ibvwrap.cc).
@@ -58,7 +58,7 @@ def test_a_limit_that_did_not_suffice_fails_and_is_the_likeliest_cause() -> None
     evidence = evidence_of(case)
     found = judge(evidence, EXPECTED, THRESHOLD)
     first = causes_of(found.checks, EXPECTED, "berth-train", evidence, found)[0]
-    assert first.text.startswith("containers take their limit of locked memory over from their node's containerd")
+    assert first.text.startswith("containers inherit their limit of locked memory from their node's containerd")
     assert first.look.endswith("-- sh -c 'ulimit -l'")
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from berth.components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of
-from tests.unit.components.fabric_evidence import PODS, logs_of
+from tests.unit.components.proof.fabric_evidence import PODS, logs_of
 
 
 def read(case: str) -> dict[str, list[ProcessLog]]:

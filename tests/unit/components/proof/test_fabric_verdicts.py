@@ -17,7 +17,7 @@ from berth.components.proof.fabric.verdicts import (
     not_run,
     threshold_of,
 )
-from tests.unit.components.fabric_evidence import EXPECTED, PODS, raw
+from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
 A4 = MACHINES["a4-highgpu-8g"]
 THRESHOLD = threshold_of(A4, 2, None)

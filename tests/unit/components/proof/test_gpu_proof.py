@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from berth.components.proof.checks import Check
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
-from berth.components.proof.gpu_evidence import Check, Run, judge_nodes, judge_run, progress, why_no_job
+from berth.components.proof.gpu_evidence import Run, judge_nodes, judge_run, progress, why_no_job
 from berth.components.sharing import Pool, offered
 from berth.stacks.settings.environment import EnvironmentSettings
 
