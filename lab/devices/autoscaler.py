@@ -17,6 +17,7 @@ Answers to (believed): a node goes only when nothing but pods of DaemonSets is l
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -37,23 +38,14 @@ class Room:
 
 @dataclass
 class Place:
-    """A node, or the node that a pool would add, as pods see it.
+    """A node, or the node that a pool would add, as pods see it."""
 
-    Attributes:
-        name: node's name, or the pool's path.
-        labels: node's labels.
-        taints: node's taints, as in its spec.
-        free: resources that are left for pods.
-        zone: zone of a node to add; empty for one that is there.
-        rooms: counters that a node to add uses up.
-    """
-
-    name: str
+    name: str  # the node's, or the pool's path
     labels: Mapping[str, str]
     taints: list[dict[str, str]]
-    free: Amounts
-    zone: str = ""
-    rooms: list[Room] = field(default_factory=list)
+    free: Amounts  # resources that are left for pods
+    zone: str = ""  # zone of a node to add; empty for one that is there
+    rooms: list[Room] = field(default_factory=list)  # counters that a node to add uses up
 
     @property
     def open(self) -> bool:
@@ -115,19 +107,12 @@ def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
 
 @dataclass
 class Growth:
-    """Nodes that pending pods need.
+    """Nodes that pending pods need."""
 
-    Attributes:
-        added: number of nodes to add, by the pool's path and the zone.
-        awaited: nodes that are there, and that a pending pod can go to by now.
-        triggers: pods that a pool and zone grows for.
-        unplaced: pods that no further node would help.
-    """
-
-    added: dict[tuple[str, str], int] = field(default_factory=dict)
-    awaited: set[str] = field(default_factory=set)
-    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
-    unplaced: list[Object] = field(default_factory=list)
+    added: Counter[tuple[str, str]] = field(default_factory=Counter)  # nodes to add, by the pool's path and the zone
+    awaited: set[str] = field(default_factory=set)  # nodes that are there, and that a pending pod can go to by now
+    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)  # pods that a pool and zone grows for
+    unplaced: list[Object] = field(default_factory=list)  # pods that no further node would help
 
 
 def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) -> Growth:
@@ -150,7 +135,7 @@ def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) 
                 room.left -= 1
             place = replace(model, free=dict(model.free), rooms=[])
             known.append(place)
-            result.added[place.name, place.zone] = result.added.get((place.name, place.zone), 0) + 1
+            result.added[place.name, place.zone] += 1
         if (place.name, place.zone) in result.added:
             result.triggers.setdefault((place.name, place.zone), []).append(pod)
         else:
@@ -171,13 +156,13 @@ def idle(nodes: Iterable[str], pods: Iterable[Object]) -> set[str]:
 
 
 class IdleClock:
-    """Names of what is idle, with the time since when."""
+    """Time since when each name has been idle."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def update(self, idle_now: Iterable[str]) -> None:
-        """Take note of everything that is idle now."""
+        """Take note of all names that are idle now."""
         time_now = time.monotonic()
         self._since = {name: self._since.get(name, time_now) for name in idle_now}
 

@@ -30,21 +30,13 @@ Read = Callable[[str], Mapping[str, str] | None]
 
 @dataclass(frozen=True)
 class Started:
-    """A program that has started on a node.
+    """A program that has started on a node."""
 
-    Attributes:
-        key: what it started from: the node's uid, then the pod's, …; another key is another start.
-        config: configuration that it read; None where it does not run.
-        since: time of the start (RFC 3339).
-        strategy: MIG strategy of its pod; empty where the configuration has it.
-        hold: reason for which its pod is not ready; a program with a configuration works nevertheless.
-    """
-
-    key: tuple[str, ...]
-    config: PluginConfig | None
-    since: str
-    strategy: str = ""
-    hold: Hold | None = None
+    key: tuple[str, ...]  # what it started from: the node's uid, then the pod's, …; another key is another start
+    config: PluginConfig | None  # None where it does not run
+    since: str  # time of the start (RFC 3339)
+    strategy: str = ""  # MIG strategy of its pod; empty where the configuration has it
+    hold: Hold | None = None  # why its pod is not ready; a program with a configuration works nevertheless
 
 
 class DevicePlugins:

@@ -57,18 +57,11 @@ _WHOLE = (0, 8)
 
 @dataclass(frozen=True)
 class Slot:
-    """Place of a GPU and of the NIC beside it in a machine.
-
-    Attributes:
-        gpu: PCI address of the GPU.
-        nic: PCI address of its NIC, where the machine has them.
-        root: PCIe root of both, as `resource.kubernetes.io/pcieRoot` names it.
-        numa: NUMA node of both.
-    """
+    """Place of a GPU and of the NIC beside it in a machine: PCI addresses, PCIe root and NUMA node."""
 
     gpu: str
     nic: str
-    root: str
+    root: str  # as `resource.kubernetes.io/pcieRoot` names it
     numa: int
 
 
@@ -87,13 +80,7 @@ def slots(gpus: int) -> list[Slot]:
 
 
 def nics(node: str, labels: Labels, cards: Sequence[Interface]) -> list[Object]:
-    """Return the devices that DraNet publishes of a node.
-
-    Args:
-        node: the node's name.
-        labels: the node's.
-        cards: network cards without the primary one, which DraNet leaves out.
-    """
+    """Return the devices that DraNet publishes of a node's cards, which exclude the primary one."""
     rails = [card for card in cards if card.rdma]
     pairs = zip(slots(gpu_count(labels)), rails, strict=False)
     found = [_nic(node, labels, card, f"gpu{number}rdma0", slot) for number, (slot, card) in enumerate(pairs)]
@@ -223,9 +210,7 @@ def resource_slice(node: Object, driver: str, devices: list[Object]) -> Object:
 def changes(target: Iterable[Object], present: Iterable[Object]) -> tuple[list[Object], list[Object], list[str]]:
     """Return slices to create, slices to replace, and names of slices to delete.
 
-    Args:
-        target: slices that are to be there, in their first generation.
-        present: all slices of the cluster; those of real drivers are left alone.
+    Target slices are in their first generation. Slices of real drivers are left alone.
     """
     labelled = ((entry, entry["metadata"].get("labels") or {}) for entry in present)
     ours = {entry["metadata"]["name"]: entry for entry, labels in labelled if _SIMULATED.items() <= labels.items()}

@@ -40,12 +40,7 @@ _log = logging.getLogger("berth.lab.devices.dra")
 
 
 class DraNodes:
-    """DRA drivers of one lab.
-
-    Args:
-        api: the lab's API server.
-        store: the simulated cloud's records: which network cards a pool's machines have.
-    """
+    """DRA drivers of one lab; the simulated cloud's records say which network cards machines have."""
 
     def __init__(self, api: Api, store: Store) -> None:
         self._api = api
@@ -108,13 +103,7 @@ class DraNodes:
 
 
 def driver_problem(pod: Object, labels: Labels, *, installed: bool) -> str:
-    """Return why a pod of the driver's DaemonSet finds no NVIDIA driver on its node; empty if it does.
-
-    Args:
-        pod: the pod.
-        labels: the node's.
-        installed: whether GKE or Google's installer has put a driver on the node.
-    """
+    """Return why a pod of the driver's DaemonSet finds no NVIDIA driver on its node; empty if it does."""
     if preinstalled(labels):
         return ""
     if not installed:

@@ -53,23 +53,14 @@ def runs_installer(daemonsets: Iterable[Object], labels: Labels) -> bool:
 
 @dataclass(frozen=True)
 class Programs:
-    """Programs of the cluster at one moment.
+    """Programs of the cluster at one moment."""
 
-    Attributes:
-        operator: namespace of the operator that runs; empty while none does.
-        installed: whether the operator's Deployment is there at all.
-        daemonsets: all DaemonSets.
-        pods: pods of operands by node, then by the name of their DaemonSet.
-        workers: nodes with a worker of node feature discovery that runs.
-        master: whether a master of node feature discovery runs.
-    """
-
-    operator: str
-    installed: bool
-    daemonsets: list[Object]
-    pods: Mapping[str, Mapping[str, Object]]
-    workers: frozenset[str]
-    master: bool
+    operator: str  # namespace of the operator that runs; empty while none does
+    installed: bool  # whether the operator's Deployment is there at all
+    daemonsets: list[Object]  # all of the cluster
+    pods: Mapping[str, Mapping[str, Object]]  # pods of operands by node, then by the name of their DaemonSet
+    workers: frozenset[str]  # nodes with a worker of node feature discovery that runs
+    master: bool  # whether a master of node feature discovery runs
 
     def operands(self) -> dict[str, Object]:
         """DaemonSets of the operator, by name."""

@@ -38,16 +38,11 @@ _log = logging.getLogger("berth.lab.devices.gpu")
 
 
 class GpuNodes:
-    """Node feature discovery, the GPU Operator and the device plugins of one lab.
-
-    Args:
-        api: the lab's API server.
-        observed: whether changes of an object, by its uid, bring another look.
-    """
+    """Node feature discovery, the GPU Operator and the device plugins of one lab."""
 
     def __init__(self, api: Api, observed: Callable[[str], bool]) -> None:
         self._api = api
-        self._observed = observed
+        self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
         self._controller = Controller()
         self._refused: set[str] = set()
@@ -197,11 +192,7 @@ class GpuNodes:
     ) -> dict[str, str] | None:
         """Return labels that node feature discovery's master gives a node; None where it leaves them as they are.
 
-        Args:
-            node: the node.
-            found: labels that GPU feature discovery has found.
-            programs: the cluster's programs.
-            expected: whether GPU feature discovery has a pod on the node, running or not.
+        Among them are labels that GPU feature discovery has found, if it is expected to run there.
         """
         if not programs.master:
             # The chart's last hook removes the labels; a master that only stopped leaves them.

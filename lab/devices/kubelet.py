@@ -30,19 +30,12 @@ REFUSED = "UnexpectedAdmissionError"
 
 @dataclass(frozen=True)
 class Hold:
-    """Reason for which a pod on a node is not ready.
+    """Reason for which a pod on a node is not ready."""
 
-    Attributes:
-        container: container that is not ready; empty where none has been started.
-        reason: the kubelet's word for the container's state; empty for an init container that waits.
-        message: error text.
-        event: reason of the kubelet's event, where it is not the usual one for `reason`.
-    """
-
-    container: str
-    reason: str
+    container: str  # empty where none has been started
+    reason: str  # the kubelet's word for the container's state; empty for an init container that waits
     message: str
-    event: str = ""
+    event: str = ""  # reason of the kubelet's event, where it is not the usual one for `reason`
 
 
 def variable(pod: Mapping[str, Any], name: str) -> str:
@@ -52,13 +45,7 @@ def variable(pod: Mapping[str, Any], name: str) -> str:
 
 
 def status_change(pod: Object, hold: Hold | None, now: str) -> Object:
-    """Return a patch of a pod's status that shows the hold, or gives the pod back to KWOK; empty where none is due.
-
-    Args:
-        pod: the pod.
-        hold: why it is not ready; None where it may run.
-        now: the time (RFC 3339).
-    """
+    """Return a patch of a pod's status that shows a hold, or gives the pod back to KWOK; empty where none is due."""
     status = pod.get("status") or {}
     if not status.get("podIP") or pod["metadata"].get("deletionTimestamp"):
         return {}

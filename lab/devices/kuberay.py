@@ -109,12 +109,7 @@ def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -
 
 
 class Operators:
-    """Operators of one lab.
-
-    Args:
-        home: the lab.
-        store: the simulated cloud's records.
-    """
+    """Operators of one lab."""
 
     def __init__(self, home: Home, store: Store) -> None:
         self._home = home

@@ -52,17 +52,11 @@ _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 @dataclass(frozen=True)
 class Template:
-    """One more node of an instance group.
-
-    Attributes:
-        labels: labels of the node.
-        allocatable: resources of the node for pods, devices to claim among them.
-        devices: devices to claim by driver, which a node of the group publishes once it is ready.
-    """
+    """Node that an instance group would add."""
 
     labels: Mapping[str, str]
-    allocatable: Mapping[str, Any]
-    devices: Mapping[str, int]
+    allocatable: Mapping[str, Any]  # resources of the node for pods, devices to claim among them
+    devices: Mapping[str, int]  # devices to claim by driver, which a node of the group publishes once it is ready
 
 
 def with_claims(pods: Iterable[Object], claims: Iterable[Object]) -> list[Object]:

@@ -23,7 +23,7 @@ Answers to (believed): a node with the label `berth/driver=preinstalled` has an 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from berth.components.hardware.facts import mig_slices
@@ -82,8 +82,8 @@ def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
     """Return holds on pods that wait for the driver, the container toolkit or the validator, by DaemonSet.
 
     Args:
-        labels: the node's.
-        pods: the operands' pods on the node.
+        labels: labels of the node.
+        pods: pods of operands on the node.
         installer: whether a driver installer of Google's runs on the node.
     """
     holds: dict[str, Hold] = {}
@@ -118,12 +118,7 @@ def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
 
 
 def validation(resources: Mapping[str, Any], pod: Object) -> Hold | None:
-    """Return a hold on the operator's validator while the node does not show GPUs.
-
-    Args:
-        resources: resources that the node shows.
-        pod: the validator's pod.
-    """
+    """Return a hold on the validator's pod while the node's resources have no GPUs."""
     waits = {container["name"] for container in pod["spec"].get("initContainers") or []}
     shown = any(
         name.startswith((GPU_RESOURCE, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items()
@@ -135,17 +130,11 @@ def validation(resources: Mapping[str, Any], pod: Object) -> Hold | None:
 
 @dataclass(frozen=True)
 class Served:
-    """Devices that the device plugin registers on a node.
-
-    Attributes:
-        resources: devices by the name of the extended resource.
-        single: resources of which the plugin gives a container one device at most.
-        problem: why the plugin ended; empty where it runs.
-    """
+    """Devices that the device plugin registers on a node."""
 
     resources: Mapping[str, int]
-    single: frozenset[str] = field(default_factory=frozenset)
-    problem: str = ""
+    single: frozenset[str] = frozenset()  # resources of which the plugin gives a container one device at most
+    problem: str = ""  # why the plugin ended; empty where it runs
 
 
 def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True) -> Served:
@@ -222,7 +211,6 @@ def features(
     if strategy != "none":
         shown["nvidia.com/mig.strategy"] = strategy
     if driver:
-        # Only where the operator installs it: GKE's choice of a driver cannot be known without one.
         version = "nvidia.com/cuda.driver-version"
         parts = zip(("major", "minor", "revision"), driver.split("."), strict=False)
         shown |= {f"{version}.full": driver} | {f"{version}.{name}": part for name, part in parts}

@@ -28,21 +28,15 @@ class PluginConfigError(Exception):
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """Sharing of devices by the plugin.
+    """Sharing of devices by the plugin."""
 
-    Attributes:
-        mig_strategy: the file's MIG strategy; a ClusterPolicy's goes before it.
-        strategy: `none`, `time-slicing` or `mps`.
-        replicas: number of pods that may have one device of a resource, by the resource's name.
-        renamed: whether shared resources are advertised with `.shared` behind their name.
-        single: whether a container that asks for more than one shared device is refused.
-    """
-
-    mig_strategy: str = ""
+    mig_strategy: str = ""  # a ClusterPolicy's goes before it
     strategy: str = NONE
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    renamed: bool = False
-    single: bool = False
+    replicas: Mapping[str, int] = field(
+        default_factory=dict
+    )  # pods that may have one device of a resource, by resource
+    renamed: bool = False  # whether shared resources are advertised with `.shared` behind their name
+    single: bool = False  # whether a container that asks for more than one shared device is refused
 
 
 def parse(text: str) -> PluginConfig:

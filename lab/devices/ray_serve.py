@@ -44,17 +44,11 @@ class Answer:
 
 @dataclass
 class Room:
-    """Capacity of a node.
-
-    Attributes:
-        uid: uid of the node.
-        free: resources that no replica has.
-        used: whether a replica is there that needs something.
-    """
+    """Capacity of a node, by its uid."""
 
     uid: str
-    free: Counter[str]
-    used: bool = False
+    free: Counter[str]  # resources that no replica has
+    used: bool = False  # whether a replica is there that needs resources
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Reserve the resources that a replica needs; return whether all of them are free."""
@@ -67,15 +61,10 @@ class Room:
 
 @dataclass
 class Load:
-    """Demand of replicas for the resources of nodes.
-
-    Attributes:
-        rooms: capacity of the nodes.
-        waiting: resources of each replica that no node has room for.
-    """
+    """Demand of replicas for the resources of nodes."""
 
     rooms: list[Room]
-    waiting: list[Mapping[str, float]] = field(default_factory=list)
+    waiting: list[Mapping[str, float]] = field(default_factory=list)  # resources of replicas that no node has room for
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Put a replica on the first node with room; return whether there is one."""
@@ -99,14 +88,7 @@ class RayServe:
         return self._config is not None
 
     def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
-        """Return the dashboard's answer.
-
-        Args:
-            method: method of the request.
-            target: path and query.
-            body: body of the request.
-            nodes: nodes of the Ray cluster.
-        """
+        """Return the dashboard's answer to a request for a path with a query."""
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
             return Answer(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")

@@ -60,13 +60,7 @@ def autoscaled(store: Store) -> list[Record]:
 
 
 class Scaler:
-    """Grows and shrinks the pools of one lab.
-
-    Args:
-        store: the simulated cloud's records.
-        fleet: nodes of the simulated cloud.
-        api: the lab's API server.
-    """
+    """Grows and shrinks the pools of one lab."""
 
     def __init__(self, store: Store, fleet: Fleet, api: Api) -> None:
         self._store = store
