@@ -74,7 +74,8 @@ class Programs:
 
     def discovery_workers(self) -> list[Object]:
         """DaemonSets of node feature discovery."""
-        return [entry for entry in self.daemonsets if _labelled(entry, node_features.WORKER)]
+        labels = ((entry, entry["metadata"].get("labels") or {}) for entry in self.daemonsets)
+        return [entry for entry, own in labels if node_features.WORKER.items() <= own.items()]
 
     def discovers(self, node: Object) -> bool:
         """Whether a DaemonSet of node feature discovery has a pod on a node."""
@@ -89,8 +90,7 @@ def look(api: Api) -> Programs:
     """
     operators = api.list(DEPLOYMENTS, fieldSelector=f"metadata.name={_OPERATOR}")
     master, worker = (
-        ",".join(f"{key}={value}" for key, value in labels.items())
-        for labels in (node_features.MASTER, node_features.WORKER)
+        ",".join(map("=".join, labels.items())) for labels in (node_features.MASTER, node_features.WORKER)
     )
     names = ",".join(operand.name for operand in OPERANDS)
     pods: dict[str, dict[str, Object]] = {}
@@ -114,10 +114,6 @@ def _covers(daemonset: Object, node: Object) -> bool:
     taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(_KUBERNETES)]
     labels = node["metadata"].get("labels") or {}
     return selected(spec, labels) and not untolerated(taints, spec.get("tolerations") or [])
-
-
-def _labelled(thing: Object, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= (thing["metadata"].get("labels") or {}).items()
 
 
 def _available(deployment: Object) -> bool:

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.components.cluster.api import NODES
+from berth.components.cluster.api import NODES, within
 from berth.lab.devices import gpus, kubelet, node_features, operands
 from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.devices.device_plugins import DevicePlugins, Started
@@ -157,10 +157,10 @@ class GpuNodes:
 
     def _reader(self, pods: Mapping[str, Object]) -> Callable[[str], Mapping[str, str] | None]:
         """Return a function that reads ConfigMaps of the operands' namespace."""
-        namespace = next((pod["metadata"]["namespace"] for pod in pods.values()), "")
+        folder = within(next((pod["metadata"]["namespace"] for pod in pods.values()), ""), "/api/v1/configmaps")
 
         def read(name: str) -> Mapping[str, str] | None:
-            found = self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+            found = self._api.get(f"{folder}/{name}")
             return None if found is None else found.get("data") or {}
 
         return read
