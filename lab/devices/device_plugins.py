@@ -5,11 +5,13 @@ when their pod starts, and when the node's label names another entry (the config
 watches the label). A running program does not notice an edit of the entry. The MIG manager takes
 the pods away while it cuts GPUs. A new process of the lab's controller counts as a start.
 
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go (label before default, default
-    before an empty config; a name that is not in the ConfigMap ends the config-manager: the init container of a pod that starts, the
-    container beside a program that runs on)
-Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the config-manager; a changed entry
-    changes no DaemonSet)
+Answers to (read):
+    https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go (label
+    before default, default before an empty config; a name that is not in the ConfigMap ends the
+    config-manager: the init container of a pod that starts, the container beside a program that
+    runs on)
+Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the
+    config-manager; a changed entry changes no DaemonSet)
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class DevicePlugins:
         Args:
             node: the node.
             program: name of the program's DaemonSet.
-            pod: the program's pod that runs there; between two pods the devices of the first one stay.
+            pod: the program's pod there; between two pods the devices of the first one stay.
             now: the time (RFC 3339).
             read: function that reads a ConfigMap.
         """
@@ -85,7 +87,7 @@ class DevicePlugins:
 
 
 def _mounted(pod: Object) -> tuple[str, str]:
-    """Return a pod's ConfigMap, and the entry that its config-manager takes without a label; empty for none."""
+    """Return a pod's ConfigMap and the entry that its config-manager takes by default."""
     manager = next((entry for entry in pod["spec"]["containers"] if entry["name"] == CONFIG_MANAGER), None)
     if manager is None:
         return "", ""

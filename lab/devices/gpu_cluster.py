@@ -68,7 +68,7 @@ class Programs:
         return {entry["metadata"]["name"]: entry for entry in self.daemonsets if entry["metadata"]["name"] in names}
 
     def operands_of(self, node: Object) -> dict[str, Object]:
-        """A pod for each DaemonSet of the operator that has one on a node, as its template describes it."""
+        """A pod, as in the template, for each DaemonSet of the operator that covers a node."""
         templates = {name: entry["spec"]["template"] for name, entry in self.operands().items() if _covers(entry, node)}
         return {name: {"metadata": {}, "spec": template["spec"]} for name, template in templates.items()}
 

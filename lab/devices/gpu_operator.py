@@ -1,17 +1,19 @@
 """Rules of the GPU Operator's controller: node labels, runtime classes, ClusterPolicy status. Pure.
 
-What the operands' pods do on a node is in `operands.py`; the DaemonSets are in `operand_objects.py`.
+What the operands' pods do on a node is in `operands.py`; the DaemonSets are in
+`operand_objects.py`.
 
 Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources,
-precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state` and
-its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
+precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state`
+and its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
 ServiceAccounts). `Policy.unknown` names the settings of a ClusterPolicy that ask for one of these.
 
 Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
-    (../shared/upstream/gpu-operator/recordings; the core of them in tests/unit/lab/devices/recorded_operator.json)
+    (../shared/upstream/gpu-operator/recordings; the core of them in
+    tests/unit/lab/devices/recorded_operator.json)
 Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controllers
-    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go: order of checks, which changes of
-    a node bring new labels, when a DaemonSet is ready)
+    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go:
+    order of checks, which changes of a node bring new labels, when a DaemonSet is ready)
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Policy:
     spec: Mapping[str, Any]
 
     def part(self, *path: str) -> Mapping[str, Any]:
-        """Return a section, such as `devicePlugin`, `config`; empty where the ClusterPolicy lacks it."""
+        """Return a section, such as `devicePlugin`, `config`; empty by default."""
         section = self.spec
         for name in path:
             section = section.get(name) or {}
@@ -125,7 +127,7 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
 
 
 def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
-    """Whether a node that came (None) or changed makes the operator look at the labels of all nodes."""
+    """Whether a new (None) or changed node makes the operator look at the labels of all nodes."""
     if before is None:
         return has_gpus(now)
     return (
@@ -165,7 +167,7 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
 
 
 def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
-    """Return names of the runtime classes that the operator creates, and of those that it deletes."""
+    """Return names of runtime classes that the operator creates, and that it deletes."""
     own = {policy.runtime_class}
     if policy.nri:
         return set(), own | set(_CDI_CLASSES)
@@ -175,7 +177,7 @@ def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
 
 
 def rolled_out(daemonset: Mapping[str, Any]) -> bool:
-    """Whether the operator takes a DaemonSet for ready: it has no pods, or all are updated and available."""
+    """Whether a DaemonSet counts as ready: it has no pods, or all are updated and available."""
     status = daemonset.get("status") or {}
     desired = status.get("desiredNumberScheduled") or 0
     return desired == 0 or (
@@ -186,7 +188,7 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
 
 
 def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -> dict[str, Any]:
-    """Return the ClusterPolicy's status without times, with states that are not ready in the operator's order."""
+    """Return the ClusterPolicy's status without times; states are in the operator's order."""
     error = bool(found.failure or states_not_ready)
     if found.failure:
         reason, message = "ReconcileFailed", found.failure
@@ -206,7 +208,7 @@ def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -
 
 
 def dated(before: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """Return a status with the time of each condition's last change; empty where the ClusterPolicy has it already."""
+    """Return a status with times of its conditions; empty where the ClusterPolicy has it."""
     known = {condition["type"]: condition for condition in before.get("conditions") or []}
     conditions = []
     for condition in status["conditions"]:

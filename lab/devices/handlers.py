@@ -1,4 +1,4 @@
-"""Controller of the lab: kopf handlers that have the other modules look at changes, and loops that ask at intervals.
+"""Controller of the lab: kopf handlers that see changes, and loops that look at intervals.
 
 Simulates nothing: it connects the modules that do to the API server.
 """
@@ -68,7 +68,7 @@ class Controller:
         self._tasks: list[asyncio.Task[None]] = []
 
     def login(self, **keywords: Any) -> kopf.ConnectionInfo | None:
-        """Connect to the lab's own cluster, whatever the shell that started this process looks at."""
+        """Connect to the lab's own cluster, whatever the environment names."""
         os.environ["KUBECONFIG"] = str(self._home.kubeconfig)
         return kopf.login_with_kubeconfig(**keywords)
 
@@ -110,7 +110,7 @@ class Controller:
             await self._pod(body, gone=gone)
 
     async def _pod(self, body: kopf.Body, *, gone: bool) -> None:
-        """Apply the definitions that a pod waits for; fail it where its node's plugin refuses it."""
+        """Apply definitions that a pod waits for; fail a pod that its node's plugin refuses."""
         if gone:
             self._gpus.forget_pod(body.metadata.uid)
             return
@@ -123,7 +123,7 @@ class Controller:
             _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
     async def _serve_devices(self) -> None:
-        """Be the device plugins and DRA drivers: look at the cluster once, and whenever something has changed."""
+        """Be the device plugins and DRA drivers: look at the start and after each change."""
         again: float | None = 0.0
         retry: float | None = _RETRY_SECONDS
         looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
@@ -136,7 +136,7 @@ class Controller:
             again = min((seconds for seconds in waits if seconds is not None), default=None)
 
     async def _scale(self) -> None:
-        """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
+        """Be the cluster autoscaler, and the instance groups that wait for machines."""
         if autoscaled(self._store) or short(self._store):
             await asyncio.to_thread(self._scaler.step)
 
@@ -155,7 +155,7 @@ async def _repeat(seconds: float, name: str, step: Callable[[], Awaitable[None]]
 
 
 async def _attempt(name: str, step: Callable[[], Awaitable[_T]], otherwise: _T) -> _T:
-    """Return the result of a step, or another value after an error, which must not end the process's other work."""
+    """Return the result of a step, or another value after an error: other work goes on."""
     try:
         return await step()
     except BerthError as error:

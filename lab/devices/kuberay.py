@@ -4,10 +4,10 @@ A Deployment asks for one (the chart), or the cluster does by GKE's add-on. Two 
 other's work on every RayCluster: while the add-on is on, a Deployment's operator is not run, and an
 event on the Deployment says so.
 
-Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments and variables that its
-    Deployment has.
-Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab runs one of the two.
-    Both on one GKE cluster would settle it.
+Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments
+    and variables that its Deployment has.
+Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab
+    runs one of the two. Both on one GKE cluster would settle it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ ADD_ON = "GKE's Ray operator add-on"
 
 _IMAGE = re.compile(r".*kuberay.*/operator(?::v?(?P<version>[^/@]+))?(?:@.+)?")
 
-# GKE runs it beside the control plane, in a version of its own choice: here the one that the lab has built.
+# GKE runs a version of its own choice beside the control plane; the lab runs the one it has built.
 _ADD_ON_LAUNCH = Launch(("-enable-metrics",), ())
-# Flags that name addresses, files and identities of the container: the lab gives its own. A single process needs no
-# election of a leader.
+# Flags that name addresses, files and identities of the container: the lab gives its own. A single
+# process needs no election of a leader.
 _OURS = {
     *("config", "enable-leader-election", "health-probe-bind-address", "kubeconfig", "leader-election-namespace"),
     *("log-file-path", "log-file-encoder", "metrics-addr"),
@@ -44,7 +44,7 @@ _log = logging.getLogger("berth.lab.devices")
 
 
 def _operator(deployment: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the container that runs the KubeRay operator, and its version; an empty one for no such container."""
+    """Return the container of the KubeRay operator and its version; empty without one."""
     for container in deployment["spec"]["template"]["spec"].get("containers") or []:
         if match := _IMAGE.fullmatch(str(container.get("image", ""))):
             return dict(container), match["version"] or ""

@@ -3,9 +3,11 @@
 Left out of the DaemonSets: commands, service accounts, host paths but the driver's, and variables
 that bear on no setting.
 
-Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names, selectors, tolerations, priority and
-    runtime class, update strategy, containers and the variables that bear on config; H1: which setting changes which DaemonSet)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and controllers/object_controls.go
+Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names,
+    selectors, tolerations, priority and runtime class, update strategy, containers and the
+    variables that bear on config; H1: which setting changes which DaemonSet)
+Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and
+    controllers/object_controls.go
 """
 
 from __future__ import annotations
@@ -216,7 +218,7 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
 
 
 def _image(part: Mapping[str, Any]) -> str:
-    """Return an image's name; the operator's environment, which the lab does not know, has defaults of its parts."""
+    """Return an image's name; its defaults are in the operator's environment, unknown here."""
     path = "/".join(str(part[key]) for key in ("repository", "image") if part.get(key)) or "unknown"
     return f"{path}:{part['version']}" if part.get("version") else path
 

@@ -1,6 +1,7 @@
 """Nodes of Ray, read from their simulated pods: the resources that `ray start` counts on each.
 
-Answers to (real): KubeRay, which writes the command into each pod; only the command's flags are read here.
+Answers to (real): KubeRay, which writes the command into each pod; only the command's flags are
+    read here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """KubeRay's operator as a local process: started again when it ends, and ended with its controller.
 
-Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), as a process of this machine in
-    place of its Deployment's pod.
+Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), as a process of
+    this machine in place of its Deployment's pod.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Launch:
 
 
 def _die_with_parent() -> None:
-    """Have the kernel end this process when the controller is gone; runs in the child, before the operator starts."""
+    """Have the kernel end this process, the operator's, when the controller is gone."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

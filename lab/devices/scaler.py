@@ -1,17 +1,19 @@
-"""The cluster autoscaler at work: looks at pods and nodes, and resizes pools of the simulated cloud.
+"""The cluster autoscaler at work: it looks at pods and nodes, and resizes simulated pools.
 
 The texts of its events are those of the cluster autoscaler, and GKE's own for failed scale-ups.
 
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go (RunOnce: what stops it, growth
-    before shrinking), pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go
+    (RunOnce: what stops it, growth before shrinking),
+    pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
     pkg/core/scaleup/orchestrator/skippedreasons.go:
     https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/core/static_autoscaler.go
-Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it goes, of which the lab makes
-    one: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
-Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order follows an expander and
-    estimates, and berth does not depend on it.
-Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in public; no source or
-    page of Google's has it. A GKE pool without machines would settle it.
+Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
+    goes, of which the lab makes one:
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
+Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order
+    follows an expander and estimates, and berth does not depend on it.
+Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in
+    public; no source or page of Google's has it. A GKE pool without machines would settle it.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def short(store: Store) -> list[Record]:
 
 
 def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
-    """Pools that the autoscaler resizes, with their bounds; queued pools grow for provisioning requests only."""
+    """Pools that the autoscaler resizes, with their bounds; it leaves queued pools alone."""
     pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
     return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None and not pool.queued]
 
@@ -116,7 +118,7 @@ class Scaler:
             self._remove(pool.id, names[: max(spare[pool.id], 0)])
 
     def _further(self, pools: list[tuple[Record, Bounds]]) -> tuple[list[Place], list[tuple[Place, str]]]:
-        """Return one more node of each pool and zone that has machines, and of those without, with the shortage."""
+        """Return a further node of each pool and zone with machines, and of those without."""
         conditions, records = of_cloud(self._store.folder), self._store.list("nodePools")
         further, dry = [], []
         for pool, bounds in pools:
@@ -172,7 +174,7 @@ class Scaler:
         return f"pod triggered scale-up: [{{{group} (max: {bounds.most if bounds else after})}}]"
 
     def _stops(self, nodes: list[Object]) -> bool:
-        """Whether too many nodes are unready for the autoscaler to do anything; the log says so once."""
+        """Whether too many nodes are unready for the autoscaler; the log says so once."""
         before, self._stopped = self._stopped, node_templates.stopped(nodes, datetime.now(UTC))
         if self._stopped and not before:
             _log.warning("not ready for autoscaling: too many nodes have an accelerator and no nvidia.com/gpu")

@@ -1,4 +1,4 @@
-"""Starts of the programs that share GPUs, beyond those that tests/lab has with a real API server."""
+"""Starts of the programs that share GPUs, beyond those of tests/lab."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def run(tmp_path: Path, heads: RayHeads, test: Callable[[Connect], Awaitable[Non
         finally:
             await egress.close()
 
-    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests in the same process want.
+    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests need.
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(all_of_it())
@@ -96,7 +96,7 @@ def test_a_connection_that_is_kept_reaches_the_pod_that_has_the_address_now(tmp_
 
 
 def test_an_address_of_the_pods_range_is_nobody_elses(tmp_path: Path) -> None:
-    """Somebody's own machine may have it: a pod that is not known yet must not lead there, and stay so in a kept connection."""
+    """Another machine may have the address of a pod that is not known yet."""
     known = heads()
 
     async def test(connect: Connect) -> None:

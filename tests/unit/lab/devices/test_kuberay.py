@@ -1,4 +1,4 @@
-"""KubeRay's operator as a program of the lab: its flags and variables, its version, and GKE's add-on in its place."""
+"""KubeRay's operator as a program of the lab, and GKE's add-on in its place."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_of_an_add_on_and_a_chart_one_runs_and_an_event_says_so(
         await operators.close()
         assert running == set()
 
-    # asyncio.run would leave the thread without a loop, which Pulumi's mocks need in the tests after these.
+    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests need.
     loop = asyncio.new_event_loop()
     loop.run_until_complete(story())
     loop.close()
