@@ -24,14 +24,7 @@ _OVERHEAD_SECONDS = 60
 
 @dataclass(frozen=True)
 class Work:
-    """Arguments of the program.
-
-    Attributes:
-        workers: worker pods of the RayCluster.
-        gpus: GPUs of each worker; 0 for one process a pod, on its CPUs.
-        max_bytes: size of the largest tensor; 0 for the program's own choice.
-        seconds: how long berth waits for the job.
-    """
+    """Arguments of the program: without GPUs it runs one process a pod; 0 bytes are its own choice of the largest tensor."""
 
     workers: int
     gpus: int
@@ -55,11 +48,6 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
     The program comes in the job's own environment, so that nothing is written to any file system; `kubectl get rayjob
     NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter is a pod: its log is the driver's output,
     which everybody who may read pods' logs can read, without Ray's token.
-
-    Args:
-        cluster: the RayCluster, as the API server has it.
-        work: arguments of the program.
-        run: the run's id.
     """
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
