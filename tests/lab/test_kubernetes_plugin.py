@@ -1,8 +1,9 @@
 """The stand-in kubernetes plugin compared with recordings of the real one.
 
-The program of the recordings ran with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); its plans, states and messages are
-here as expected values. Where the recordings are beside the clone, whole states are compared too. `programs/kubernetes` is
-that program without the parts that berth never registers: a Patch resource and waits by annotation.
+The program of the recordings ran with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); its
+plans, states and messages are here as expected values. Where the recordings are beside the clone,
+whole states are compared too. `programs/kubernetes` is that program without the parts that berth
+never registers: a Patch resource and waits by annotation.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def cluster(lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def replay(cluster: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The recorded sequence, run once: what each step planned, said and left behind."""
+    """Recorded sequence, run once: plan, output and state of each step."""
     project = make_project(cluster, tmp_path_factory.mktemp("replay") / "project", STACK)
     seen: dict[str, Any] = {"project": project}
     try:
@@ -155,7 +156,9 @@ def operations(plan: dict[str, Any]) -> dict[str, str]:
 
 
 def comparable(value: Any) -> Any:
-    """A state's value without what differs from run to run, and without annotations that the stand-in refuses."""
+    """A state's value without what differs from run to run, and without annotations that the
+    stand-in refuses.
+    """
     if isinstance(value, dict):
         return {
             key: comparable(item)
@@ -175,8 +178,8 @@ def without_waits(value: Any) -> Any:
         return [without_waits(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: without_waits(item) for key, item in value.items() if key not in WAITS}
-    return {key: item for key, item in kept.items() if key != "annotations" or item}
+    remaining = {key: without_waits(item) for key, item in value.items() if key not in WAITS}
+    return {key: item for key, item in remaining.items() if key != "annotations" or item}
 
 
 def test_first_plan_creates_everything(replay: dict[str, Any]) -> None:
@@ -298,7 +301,7 @@ def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str,
 
 
 def failed(output: str, name: str) -> str:
-    """What the diagnostics say of one resource."""
+    """Text of the diagnostics about one resource."""
     text = output.partition("Diagnostics:\n")[2]
     found = re.search(rf"\({name}\):\n(.*?)(?=\n  \S+ \(|\nResources:)", text, re.DOTALL)
     assert found, f"nothing of {name} in:\n{output}"
@@ -365,7 +368,7 @@ def test_plans_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
 
 
 def recorded(file: str) -> str:
-    """A recorded text with our names in the place of the recorded ones."""
+    """Recorded text with the test's names in place of the recorded ones."""
     text = (RECORDINGS / file).read_text()
     return text.replace("lab::rec::", f"{STACK}::contract::").replace("rec-lab", f"contract-{STACK}")
 
@@ -378,7 +381,7 @@ def diagnostics(text: str) -> dict[str, str]:
 
 
 def differences(text: str) -> dict[str, list[str]]:
-    """The lines of a `--diff` by the type of the resource, without what differs from run to run."""
+    """Lines of a `--diff` by the resource's type, without the parts that differ from run to run."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.partition("\n    [urn=")[2].partition("\nResources:")[0].splitlines()[1:]:
@@ -461,9 +464,7 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
-    names.
-    """
+    """State of the test with recorded inputs and outputs, under the test's names."""
     theirs = resources(recorded)
     for name, mine in resources(ours).items():
         if name not in {"ns", "dc", "rct", "ray", "rel", "sec", "cm"}:

@@ -1,4 +1,6 @@
-"""What the stand-in kubernetes plugin does where no recording shows it: conflicts, interrupts, bad clusters."""
+"""Stand-in kubernetes plugin where there is no recording: conflicts, interrupts,
+bad clusters.
+"""
 
 from __future__ import annotations
 
