@@ -26,8 +26,7 @@ from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, ev
 from berth.components.proof.fabric.job import Work, job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
 from berth.components.proof.gpu_evidence import Check, is_simulated
-from berth.components.ray.condition import condition_of
-from berth.components.ray.submitter import SUBMITTER
+from berth.components.ray import SUBMITTER, condition_of
 
 _LOOK_SECONDS = 2
 _RETRY_SECONDS = 1.0
