@@ -19,7 +19,7 @@ from berth.components.hardware.names import ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.lifecycle import lifecycle_problems
-from berth.components.operators.settings import KubeRaySettings
+from berth.components.operators import KubeRaySettings
 from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning

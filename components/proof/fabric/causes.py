@@ -1,4 +1,4 @@
-"""What most likely explains a fabric proof that failed, and what to look at: pure."""
+"""Likely causes of a failed fabric proof, each with a command that shows whether it is so. Pure."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from berth.components.fabric import HOST_LIBRARIES
+from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import Findings
-from berth.components.proof.gpu_evidence import Check
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One explanation.
+    """Likely cause.
 
     Attributes:
-        text: what it would be, and what mends it.
+        text: the cause and its remedy.
         look: a command that shows whether it is so.
     """
 
@@ -32,16 +32,16 @@ def causes_of(
     evidence: Evidence | None,
     findings: Findings | None,
 ) -> list[Cause]:
-    """The likely causes of what failed, the likeliest first; none where nothing did.
+    """Return the likely causes of failed checks, the likeliest first.
 
-    What comes first explains what comes after: a cluster without claims cannot use gIB, and one on TCP is slow.
+    Earlier causes explain later ones: a cluster without claims cannot use gIB, and one on TCP is slow.
 
     Args:
         checks: all checks of the run.
-        expected: what the RayCluster should have.
+        expected: the RayCluster as its settings describe it.
         namespace: its namespace.
-        evidence: what the program found.
-        findings: what that was read as.
+        evidence: evidence of the program.
+        findings: verdicts on the evidence.
     """
     where = _Where(expected, namespace)
     wrong = {check.name for check in checks if check.verdict == "fail"}
@@ -55,8 +55,8 @@ def causes_of(
         found += _transport(findings, where)
     if "NICs used" in wrong and "claims" not in wrong:
         found += _few_nics(evidence, where)
-    if findings and (told := next((text for log in findings.logs for text in log.tuner_problems), "")):
-        text = f"gIB's tuner has no good configuration ({told}): nccl.profile must be the machine type's"
+    if findings and (problem := next((text for log in findings.logs for text in log.tuner_problems), "")):
+        text = f"gIB's tuner has no good configuration ({problem}): nccl.profile must be the machine type's"
         found.append(Cause(text, where.in_worker("sh -c 'env | grep NCCL_; ls /usr/local/gib/configs'")))
     if "bandwidth" in wrong and not wrong & {"claims", "transport", "NICs used"}:
         found += _slow(where)
@@ -65,38 +65,33 @@ def causes_of(
 
 @dataclass(frozen=True)
 class _Where:
-    """The RayCluster in commands.
-
-    Attributes:
-        expected: what it should have.
-        namespace: its namespace.
-    """
+    """RayCluster in commands."""
 
     expected: Expected
     namespace: str
 
     @property
     def workers(self) -> str:
-        """Options by which kubectl finds its workers."""
+        """Options by which kubectl finds the workers."""
         return f"-n {self.namespace} -l ray.io/cluster={self.expected.cluster},ray.io/node-type=worker"
 
     @property
     def environment(self) -> str:
-        """A command that shows NCCL's variables."""
+        """Command that shows NCCL's variables."""
         return f"kubectl get pods {self.workers} -o yaml | grep -A1 NCCL_"
 
     def in_worker(self, command: str) -> str:
-        """A command that runs another one in the first worker."""
+        """Return a command that runs another one in the first worker."""
         return f"kubectl exec -n {self.namespace} $(kubectl get pods {self.workers} -o name | head -1) -- {command}"
 
     def in_head(self, command: str) -> str:
-        """A command that runs another one in the head."""
+        """Return a command that runs another one in the head."""
         head = f"-n {self.namespace} -l ray.io/cluster={self.expected.cluster},ray.io/node-type=head"
         return f"kubectl exec -n {self.namespace} $(kubectl get pods {head} -o name) -- {command}"
 
 
 def _simple(where: _Where) -> dict[str, Cause]:
-    """Checks that have one likely cause, in the order in which these are told."""
+    """Return the cause of each check that has only one likely cause, in the order of the report."""
     return {
         "pairs": Cause(
             "claims were written without a PCIe root to match, or the drivers publish none",
@@ -106,13 +101,13 @@ def _simple(where: _Where) -> dict[str, Cause]:
             "a worker waits for a node, a GPU or a NIC that another pod holds", f"kubectl describe pods {where.workers}"
         ),
         "locked memory": Cause(
-            "containers take their limit of locked memory over from their node's containerd, and Kubernetes has no setting for it: raise"
-            " containerd's, then restart the RayCluster's pods (docs/fabric.md, locked memory)",
+            "containers inherit their limit of locked memory from their node's containerd, and Kubernetes has no setting"
+            " for it: raise containerd's, then restart the RayCluster's pods (docs/fabric.md, locked memory)",
             where.in_worker("sh -c 'ulimit -l'"),
         ),
         "NCCL versions": Cause(
-            f"the node's NCCL in {HOST_LIBRARIES}, which older installers of gIB put there, stands before the image's: recreate the"
-            " nodes or remove it (docs/fabric.md), or name the image's folder in nccl.libraryPath",
+            f"the node's NCCL in {HOST_LIBRARIES}, which older installers of gIB put there, stands before the image's:"
+            " recreate the nodes or remove it (docs/fabric.md), or name the image's folder in nccl.libraryPath",
             where.in_worker(f"ls -l {HOST_LIBRARIES} /usr/local/gib/lib64"),
         ),
         "sums": Cause(
@@ -158,7 +153,8 @@ def _program(evidence: Evidence | None, where: _Where) -> Iterator[Cause]:
             )
         case "timeout":
             yield Cause(
-                "the pods do not reach each other: a network policy, a firewall, or NICs of different networks under one number",
+                "the pods do not reach each other: a network policy, a firewall, or NICs of different networks under one"
+                " number",
                 where.in_worker("cat /proc/net/fib_trie"),
             )
             yield Cause(
@@ -169,7 +165,8 @@ def _program(evidence: Evidence | None, where: _Where) -> Iterator[Cause]:
             yield Cause(text, f"kubectl logs {where.workers} --tail=100")
         case _:
             yield Cause(
-                "the job was not run to its end: the submitter has no node, its image no `ray`, or the head does not answer",
+                "the job did not run to its end: the submitter has no node, its image no `ray`, or the head does not"
+                " answer",
                 f"kubectl get rayjobs,jobs,pods -n {where.namespace}; {where.in_head('ray job list')}",
             )
 
@@ -177,10 +174,10 @@ def _program(evidence: Evidence | None, where: _Where) -> Iterator[Cause]:
 def _transport(findings: Findings | None, where: _Where) -> Iterator[Cause]:
     match findings.transport.way if findings and findings.transport else "gloo":
         case "tcp" | "other plugin":
-            told = next((text for log in findings.logs for text in log.no_plugin), "") if findings else ""
+            reason = next((text for log in findings.logs for text in log.no_plugin), "") if findings else ""
             yield Cause(
-                f"gIB was not found or could not start{f' ({told})' if told else ''}: its installer must have run on the node, and"
-                f" {HOST_LIBRARIES} be in LD_LIBRARY_PATH",
+                f"gIB was not found or could not start{f' ({reason})' if reason else ''}: its installer must have run on"
+                f" the node, and {HOST_LIBRARIES} be in LD_LIBRARY_PATH",
                 "kubectl get pods -n kube-system -o wide | grep nccl-rdma-installer",
             )
             yield Cause("NCCL_NET is not gIB: nccl.profile or nccl.env says otherwise", where.environment)

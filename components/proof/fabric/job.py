@@ -1,4 +1,4 @@
-"""The RayJob that runs the all-reduce on a RayCluster that is there: pure."""
+"""RayJob that runs the all-reduce on an existing RayCluster. Pure."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.proof.cuda_vector_add import RUN_LABEL
+from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter
 
 PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
 """What runs in the cluster."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
-# Longer than berth waits itself: it must still find the job, and tell why that did not end.
+# Longer than berth waits, so that it still finds the job and can say why that did not end.
 _GRACE_SECONDS = 120
-# What the submitter and Ray need before the program begins, and to relay its last lines.
+# Time of the submitter and Ray before the program begins, and to relay its last lines.
 _OVERHEAD_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the program is to do.
+    """Arguments of the program.
 
     Attributes:
         workers: worker pods of the RayCluster.
-        gpus: GPUs of each; 0 for one process a pod, on its CPUs.
+        gpus: GPUs of each worker; 0 for one process a pod, on its CPUs.
         max_bytes: size of the largest tensor; 0 for the program's own choice.
         seconds: how long berth waits for the job.
     """
@@ -40,12 +40,12 @@ class Work:
 
     @property
     def program_seconds(self) -> int:
-        """How long the program may take, so that it still tells what it found when that is not enough."""
+        """Time for the program, short enough that it can still report what it found."""
         return max(self.seconds // 2, self.seconds - _OVERHEAD_SECONDS)
 
 
 def job_name(run: str) -> str:
-    """A name that no other run has."""
+    """Return the name of a run's RayJob."""
     return f"berth-all-reduce-{run}"
 
 
