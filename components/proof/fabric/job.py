@@ -10,7 +10,7 @@ from typing import Any
 from berth.components import programs
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
-from berth.components.ray.submitter import submitter
+from berth.components.ray import submitter
 
 PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
 """What runs in the cluster."""
