@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import PlainSerializer
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.owner import OwnerKind, namespace_of
+from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
@@ -20,6 +20,7 @@ from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, Isolati
 from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.operators import KubeRaySettings
+from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
@@ -88,14 +89,14 @@ class Resolved:
     @property
     def every(self) -> list[RayClusterSettings]:
         """Every RayCluster that the stack makes or has KubeRay make."""
-        return [cluster for _, cluster, _ in self.owners()]
+        return [workload.settings for workload in self.workloads()]
 
-    def owners(self) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
-        """Yield every RayCluster with its kind of owner, and the RayJob or RayService that has KubeRay create it."""
-        yield from (("engineer", berth, None) for berth in self.berths)
-        yield from (("cluster", cluster, None) for cluster in self.clusters)
-        yield from (("job", job.cluster, job) for job in self.jobs if job.own_cluster)
-        yield from (("service", service.cluster, service) for service in self.services)
+    def workloads(self) -> Iterator[Workload]:
+        """Yield the workload of every berth: all RayClusters, and the RayJobs and RayServices that have their own."""
+        yield from (ClusterWorkload(berth, "engineer") for berth in self.berths)
+        yield from (ClusterWorkload(cluster, "cluster") for cluster in self.clusters)
+        yield from (JobWorkload(job) for job in self.jobs if job.own_cluster)
+        yield from (ServiceWorkload(service) for service in self.services)
 
 
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:

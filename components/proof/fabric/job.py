@@ -10,7 +10,7 @@ from typing import Any
 from berth.components import programs
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
-from berth.components.ray.submitter import submitter
+from berth.components.ray import submitter
 
 PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
 """Files of the program, in the order in which they run in one module."""

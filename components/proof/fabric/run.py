@@ -25,8 +25,7 @@ from berth.components.proof.fabric.claims import Expected, Worker, judge_claims,
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
 from berth.components.proof.fabric.job import Work, job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
-from berth.components.ray.condition import condition_of
-from berth.components.ray.submitter import SUBMITTER
+from berth.components.ray import SUBMITTER, condition_of
 
 _ENDED = ("Succeeded", "Failed")
 _TAIL = "20"
