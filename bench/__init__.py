@@ -1,3 +1,1 @@
-"""Measurements, as ratios within one run: what a change costs must not hide behind the machine's
-mood.
-"""
+"""Measurements, as ratios within one run, so that the machine's speed does not matter."""

@@ -1,5 +1,4 @@
-"""`make bench`: what an engineer's stack costs, and whether that grows with the number of
-engineers.
+"""`make bench`: cost of an engineer's stack, and its growth with the number of engineers.
 
 It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and
 takes it down again.
@@ -31,7 +30,7 @@ err = Console(stderr=True)
 
 @dataclass(frozen=True)
 class Ratio:
-    """One figure.
+    """Figure of the benchmark.
 
     Attributes:
         what: what was compared.
@@ -57,7 +56,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def update(project: Project, stack: str) -> None:
-    """`pulumi up` and nothing else: what is timed."""
+    """Run `pulumi up` alone, the timed part."""
     project.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview")
 
 
@@ -73,7 +72,7 @@ def environment(lab: Lab, engineers: int) -> Settings:
 
 
 def empty_program(folder: Path, lab: Lab) -> Project:
-    """A Pulumi project that makes nothing: what Pulumi itself costs."""
+    """Create an empty Pulumi project, which measures Pulumi itself."""
     project = Project.make(folder, lab)
     (folder / "__main__.py").write_text("import pulumi\n")
     project.up("empty")

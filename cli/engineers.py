@@ -220,7 +220,7 @@ def show(stack: str, *, as_json: bool) -> int:
     """Print who has a berth; the exit code.
 
     Raises:
-        BadInputError: it is no environment, or its settings are wrong.
+        BadInputError: it is not an environment, or its settings are wrong.
     """
     try:
         loaded = load_stack(stack)
@@ -270,7 +270,7 @@ def _environment(stack: str) -> tuple[Path, str, dict[str, Any]]:
         raise BadInputError(str(error)) from None
     settings = file.settings.get("environment")
     if not isinstance(settings, dict):
-        raise BadInputError(f"{file.shown_path}: stack {stack} is no environment")
+        raise BadInputError(f"{file.shown_path}: stack {stack} is not an environment")
     return path, text, settings
 
 

@@ -26,11 +26,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof.cuda_vector_add import RUN_LABEL
-from berth.components.proof.fabric import report
-from berth.components.proof.fabric.claims import Expected
-from berth.components.proof.fabric.run import FabricRun, Found
-from berth.components.proof.fabric.verdicts import Threshold, threshold_of
+from berth.components.proof import RUN_LABEL, Expected, FabricRun, Found, Threshold, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
 from berth.stacks.load import EngineerStack, load_stack
@@ -109,15 +105,7 @@ class Request:
 
 
 def verify_fabric(request: Request) -> Proof:
-    """Verify, and clean up whatever happens.
-
-    Raises:
-        BadInputError: the RayCluster or an option can't be.
-        NoSuchStackError: no such stack.
-        NotUpError: the environment is not up.
-        StatusError: Pulumi can't be asked.
-        ClusterError: the API server can't be request.
-    """
+    """Verify, and clean up whatever happens."""
     seconds, max_bytes = seconds_of(request.timeout), _bytes(request.max_size)
     environment = brought_up(request.stack)
     resolved = _resolved(request.stack, environment)
@@ -135,7 +123,7 @@ def verify_fabric(request: Request) -> Proof:
         timeout=request.timeout,
         seconds=seconds,
         max_bytes=max_bytes,
-        report=lambda text: err.print(f"{settings.name}: {text}", markup=False),
+        report=lambda name, text: err.print(f"{name}: {text}", markup=False),
     )
     try:
         found = run.prove()
@@ -147,11 +135,7 @@ def verify_fabric(request: Request) -> Proof:
 
 
 def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
-    """What a RayCluster should have.
-
-    Raises:
-        BadInputError: its workers share GPUs, which NCCL can't use.
-    """
+    """What a RayCluster should have."""
     if pool.shared:
         raise BadInputError(
             f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for"
@@ -200,20 +184,17 @@ def save(proof: Proof, folder: Path | None) -> list[Path]:
     Args:
         proof: what was found.
         folder: where to. Default: `build/fabric-proof/CLUSTER-RUN`.
-
-    Raises:
-        BadInputError: it can't be written there.
     """
     where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
-    evidence, page = where / "evidence.json", where / "report.html"
+    evidence, report = where / "evidence.json", where / "report.html"
     try:
         where.mkdir(parents=True, exist_ok=True)
         evidence.write_text(json.dumps(proof.as_json(), indent=2) + "\n", encoding="utf-8")
         title = f"Fabric proof of {proof.cluster} ({proof.environment})"
-        page.write_text(report.page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
+        report.write_text(page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
     except OSError as error:
         raise BadInputError(f"--output: {error}") from None
-    return [evidence, page]
+    return [evidence, report]
 
 
 def _bytes(max_size: str | None) -> int:

@@ -19,9 +19,7 @@ from berth.cli.environment import Environment, brought_up
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.proof.cuda_vector_add import NAMESPACE, RUN_LABEL
-from berth.components.proof.gpu_evidence import Verdict
-from berth.components.proof.gpu_run import GpuRun, PoolProof
+from berth.components.proof import NAMESPACE, RUN_LABEL, GpuRun, PoolProof, Verdict
 from berth.components.sharing import Pool, offered
 from berth.stacks.load import EngineerStack, load_stack
 
@@ -66,13 +64,6 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
         pools: names of the pools; none for all with GPUs, or for the engineer's.
         timeout: how long to wait for the Jobs: `5m`.
         keep: what is made is to stay.
-
-    Raises:
-        BadInputError: the pools or the timeout can't be.
-        NoSuchStackError: no such stack.
-        NotUpError: the environment is not up.
-        StatusError: Pulumi can't be asked.
-        ClusterError: the API server can't be asked.
     """
     seconds = seconds_of(timeout)
     environment = brought_up(stack)

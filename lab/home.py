@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from berth.stacks.stack_file import project
+
 ENVIRONMENT_VARIABLE = "BERTH_LAB"
 
 SIGN = "berth-lab"
 """File that marks a folder as a lab's; the lab fills and removes no folder without it."""
 
 CLONE = Path(__file__).resolve().parent.parent
+"""Folder of the source: the clone, or the installed package."""
 
 
 class _Folder(Protocol):
@@ -35,7 +38,7 @@ class Home:
     """Paths of one lab. Nothing is read or created here.
 
     Attributes:
-        root: the lab's folder, by default `.lab` in the clone.
+        root: the lab's folder, by default `.lab` in the Pulumi project.
         bin: programs that the lab puts first on PATH: links to built tools, plugins, stand-ins.
         kubeconfig: the administrator's, for the lab's API server (client certificate, loopback).
         backend: Pulumi's file backend, the state of the lab's stacks.
@@ -61,8 +64,8 @@ class Home:
 
     @classmethod
     def current(cls) -> Home:
-        """Return the lab that `BERTH_LAB` names, else the clone's own."""
-        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or CLONE / ".lab"))
+        """Return the lab that `BERTH_LAB` names, else that of the Pulumi project."""
+        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or project() / ".lab"))
 
     @property
     def folder(self) -> Path:

@@ -12,7 +12,6 @@ import psutil
 
 from berth.lab import environment
 from berth.lab.errors import LabError
-from berth.lab.home import CLONE
 from berth.lab.lifecycle import stacks
 from berth.stacks import stack_file
 
@@ -26,12 +25,12 @@ STACK = "lab"
 
 
 def _pulumi(home: Home, *arguments: str) -> int:
-    """Run the engine in the clone with the terminal's input and output; return its exit code.
+    """Run the engine in the project with the terminal's input and output; return its exit code.
 
     Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good
     order.
     """
-    process = subprocess.Popen(["pulumi", *arguments], cwd=CLONE, env=environment.complete(home))
+    process = subprocess.Popen(["pulumi", *arguments], cwd=stack_file.project(), env=environment.complete(home))
     interruption: KeyboardInterrupt | None = None
     while process.returncode is None:
         try:

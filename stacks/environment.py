@@ -13,10 +13,10 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
 from berth.components.isolation import priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
-from berth.components.ray.settings import BUILT_IN
+from berth.components.operators import Site
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import existing
-from berth.stacks.installed import dranet_objects, install
+from berth.stacks.installed import install, manifests_of
 from berth.stacks.load import Environment
 from berth.stacks.notices import log
 from berth.stacks.platforms import Platform
@@ -40,12 +40,13 @@ async def environment(loaded: Environment) -> None:
     occupants: dict[str, list[str]] = {}
     for cluster in resolved.every:
         occupants.setdefault(cluster.worker.pool, []).append(cluster.name)
-    dranet = dranet_objects(loaded)
+    manifests = manifests_of(loaded)
     platform = await _platform(loaded, occupants)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    operators = install(loaded, occupants, resource_api, platform.kubeconfig, dranet, on_nodes)
+    site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
+    operators = install(settings.operators, site, on_nodes)
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
     ranks = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in priority_classes()]
     # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.
@@ -76,7 +77,7 @@ def _keeper(loaded: Environment) -> KeeperInputs:
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
-    image = settings.image or loaded.settings.defaults.image or BUILT_IN.image or ""
+    image = settings.image or loaded.settings.defaults.image
     chosen = heads or without_gpus or set(pools)
     return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
 

@@ -1,78 +1,48 @@
-"""Operators that an environment's program installs on its cluster, each after the ones that it needs."""
+"""Operators that an environment's program installs on its cluster, and the objects that DraNet's file has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pulumi
 
 from berth.components.core.errors import BadInputError
+from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
-from berth.components.hardware.names import ResourceApi
-from berth.components.operators import dranet, gib, gpu_dra, gpu_operator
-from berth.components.operators.driver_installer import DriverInstaller, wants_installer
-from berth.components.operators.kuberay import KubeRay
-from berth.components.sharing import Occupants
+from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.load import Environment, SettingsError
-from berth.stacks.manifest_file import Object, read
+from berth.stacks.manifest_file import read
 from berth.stacks.stack_file import project
 
 
-def install(
-    loaded: Environment,
-    occupants: Occupants,
-    resource_api: ResourceApi,
-    kubeconfig: pulumi.Input[str],
-    dranet_manifest: Sequence[Object],
-    on_nodes: pulumi.ResourceOptions,
-) -> list[pulumi.Resource]:
-    """Install the operators that an environment needs.
+def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Install the operators that a cluster needs, and return their components.
 
     Args:
-        loaded: the environment.
-        occupants: names of the RayClusters on each pool.
-        resource_api: version of resource.k8s.io that the cluster serves.
-        kubeconfig: the cluster's, as text.
-        dranet_manifest: objects of DraNet where a file has them.
-        on_nodes: carries the kubernetes provider, and the resources that must exist before.
-
-    Returns:
-        The resources that berths and clusters need.
+        operators: settings of the operators.
+        site: the cluster.
+        on_nodes: options with the kubernetes provider, and with the resources that must exist before.
     """
-    operators, pools = loaded.settings.operators, loaded.resolved.pools
-    resources: list[pulumi.Resource] = []
-    if operators.kuberay.source == "chart":
-        resources.append(KubeRay("kuberay-operator", operators.kuberay, kubeconfig, on_nodes))
-    with_driver = on_nodes
-    if wants_installer(pools):
-        installer = DriverInstaller("nvidia-driver-installer", on_nodes)
-        resources.append(installer)
-        with_driver = pulumi.ResourceOptions.merge(on_nodes, pulumi.ResourceOptions(depends_on=[installer]))
-    if gpu_operator.served(pools):
-        inputs = gpu_operator.GpuOperatorInputs(operators.gpu, pools, loaded.settings.sharing, occupants)
-        resources.append(gpu_operator.GpuOperator("gpu-operator", inputs, with_driver))
-    if gpu_dra.served(pools) and operators.gpu_dra.source == "chart":
-        resources.append(gpu_dra.GpuDra("dra-driver-nvidia-gpu", operators.gpu_dra, pools, with_driver))
-    if dranet.served(pools):
-        its = dranet.DraNetInputs(operators.dranet, pools, resource_api, dranet_manifest)
-        resources.append(dranet.DraNet("dranet", its, on_nodes))
-    if gib.with_rdma(pools) and operators.gib.source == "installer":
-        resources.append(gib.Gib("gib", operators.gib, pools, on_nodes))
-    return resources
+    installed: dict[type, pulumi.Resource] = {}
+    for operator in operators.on(site):
+        needs = [installed[needed] for needed in operator.needs if needed in installed]
+        options = pulumi.ResourceOptions.merge(on_nodes, pulumi.ResourceOptions(depends_on=needs))
+        installed[type(operator)] = Installation(operator.release, operator, options)
+    return list(installed.values())
 
 
-def dranet_objects(loaded: Environment) -> list[Object]:
+def manifests_of(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
     """Return the objects of DraNet where a file has them; read before anything is registered.
 
     Raises:
         SettingsError: the file cannot be used.
     """
-    dranet_settings = loaded.settings.operators.dranet
-    if dranet_settings.source != "manifest" or dranet_settings.manifest is None:
-        return []
+    dranet = loaded.settings.operators.dranet
+    if dranet.source != "manifest" or dranet.manifest is None:
+        return {}
     try:
-        return read(project() / Path(dranet_settings.manifest).expanduser())
+        return {"dranet": read(project() / Path(dranet.manifest).expanduser())}
     except BadInputError as error:
         problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
         raise SettingsError(loaded.stack, [problem], loaded.file) from None

@@ -1,4 +1,4 @@
-"""What all tests share: golden files, and how they are shared out among workers."""
+"""Fixtures and scheduling of all tests: golden files, and their distribution to workers."""
 
 from __future__ import annotations
 

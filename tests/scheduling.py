@@ -1,5 +1,5 @@
-"""How tests are shared out among workers: a file's to one worker, in order; those of this machine's
-one real node to one as well.
+"""Distribution of tests to workers: those of a file to one worker, in order, and those of the
+machine's one real node to one worker.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from xdist.scheduler import LoadFileScheduling
 ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 """Folders whose tests use what a machine has once: the real node, containers."""
 
-# What takes longest begins first: nobody waits for it at the end.
+# The longest begin first, so that the end does not wait for them.
 _ORDER = (*ONE_AT_A_TIME, "tests/lab/test_workflows.py", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types
-    """A file's tests go to one worker, and all of some folders."""
+    """Scheduler that gives a file's tests, and all tests of some folders, to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(ONE_AT_A_TIME):
@@ -26,9 +26,7 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of 
 
 
 def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Tests in the order in which they are to begin; those of one file stay together, and in their
-    order.
-    """
+    """Return tests in their order of start; those of one file stay together and in order."""
 
     def rank(item: pytest.Item) -> int:
         return next((place for place, folder in enumerate(_ORDER) if item.nodeid.startswith(folder)), len(_ORDER))

@@ -1,4 +1,4 @@
-"""The shipped CI files, read as the runner reads them."""
+"""Shipped CI files, read as the runner reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GITLAB = CLONE / "docs" / "ci" / "gitlab-ci.yml"
 
 @dataclass(frozen=True)
 class Script:
-    """A shell script of a job, under the name that a test knows it by."""
+    """Shell script of a job, with its name and environment."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ def gitlab_scripts() -> list[Script]:
 
 
 def commands(text: str, program: str) -> list[list[str]]:
-    """The arguments of each call of a program in a script; `"${allow[@]}"` and `$allow` stand for
+    """Arguments of the calls of a program in a script; `"${allow[@]}"` and `$allow` are
     --allow-destroy.
     """
     found = []

@@ -68,6 +68,11 @@ def is_ready(node: Object) -> bool:
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
+def is_simulated(node: Object) -> bool:
+    """Return whether KWOK plays a node, so that its containers never run."""
+    return "kwok.x-k8s.io/node" in (node["metadata"].get("annotations") or {})
+
+
 def _exit(pod: Object) -> str:
     """Return how the failed container ended, for a pod without a reason of its own."""
     for container in _containers(pod):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -17,3 +19,18 @@ class Settings(BaseModel):
         validate_by_name=True,
         use_attribute_docstrings=True,
     )
+
+
+class DefaultedSettings(Settings):
+    """Settings with a default for every key that is missing or null."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: inner for key, inner in value.items() if inner is not None}
+
+    def written(self) -> dict[str, Any]:
+        """Return the keys that were written, by field name."""
+        return self.model_dump(exclude_unset=True, exclude_none=True)

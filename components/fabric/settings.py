@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from berth.components.core.settings import Settings
+from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import NonEmpty, Quantity, parse_quantity
 from berth.components.hardware.machines import NCCL_PROFILES
 from berth.components.sharing import Pool
@@ -27,17 +27,15 @@ def _known_profile(name: str) -> str:
     return name
 
 
-class NcclShape(Settings):
+class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
-    profile: (
-        Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] | None
-    ) = None
+    profile: Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
     """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs,
     tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
-    gIB but has no NICs. `auto` (default): chosen by the worker's pool and NICs. docs/fabric.md
+    gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
     lists every value with its source."""
-    env: dict[NonEmpty, str] | None = None
+    env: dict[NonEmpty, str] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: NonEmpty | None = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's
@@ -50,16 +48,10 @@ class NcclShape(Settings):
     the machine type's."""
 
 
-class Nccl(Settings):
-    """NCCL's settings, complete."""
+class Nccl(NcclShape):
+    """NCCL's settings, complete; workers without NICs have no shared memory."""
 
     profile: str = "none"
-    env: dict[str, str] = {}
-    """Variables that override the profile's."""
-    library_path: NonEmpty | None = None
-    shared_memory: Quantity | None = None
-    """None for workers without NICs."""
-    min_bus_bandwidth: Decimal | None = None
 
 
 def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
@@ -84,8 +76,8 @@ def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Po
     """
     default_memory = _binary(min(_SHARED_MEMORY, parse_quantity(memory) / 4)) if nics else None
     return Nccl(
-        profile=_profile(gpus, nics, pool) if given.profile in (None, "auto") else given.profile,
-        env=given.env or {},
+        profile=_profile(gpus, nics, pool) if given.profile == "auto" else given.profile,
+        env=given.env,
         library_path=given.library_path,
         shared_memory=given.shared_memory or default_memory,
         min_bus_bandwidth=given.min_bus_bandwidth,

@@ -1,4 +1,4 @@
-"""What keeps berths apart: what an environment may loosen, and who may use which berth."""
+"""Settings of the isolation of berths: exceptions of an environment, and the users of a berth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from berth.components.core.settings import Settings
+from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Cidr, NonEmpty
 
 PRODUCTION = "berth-production"
@@ -17,75 +17,75 @@ DEVELOPMENT = "berth-development"
 """PriorityClass of engineers' berths: named clusters preempt them."""
 
 PodSecurity = Literal["restricted", "baseline", "privileged"]
-"""Levels of Pod Security Admission, the strictest first (https://kubernetes.io/docs/concepts/security/pod-security-standards/)."""
+"""Levels of Pod Security Admission, the strictest first
+(https://kubernetes.io/docs/concepts/security/pod-security-standards/)."""
 
 _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 class IsolationSettings(Settings):
-    """What keeps the berths of an environment apart. Every part is on unless it is loosened here, for all of them."""
+    """Isolation of the berths of an environment. Every part is on by default; a part is off for all berths."""
 
     pod_security: Literal["restricted", "baseline"] = "restricted"
-    """The strictest level that the API server holds pods to; a berth whose pods need more of their node, such as folders of it for
-    NCCL, gets the level that lets them. `baseline` gives `sudo` in Ray's image back, and with it what the dashboard profiles."""
+    """Strictest Pod Security level that the API server enforces. A berth whose pods need more of their node,
+    such as folders for NCCL, gets the level that allows it. `baseline` allows `sudo` in Ray's image, which
+    the dashboard's profilers need."""
     network_policies: bool = True
-    """Pods reach their own berth, name servers and the internet, and only their own berth and the KubeRay operator reach them."""
+    """Limit traffic: pods reach their own berth, name servers and the internet, and only their own berth and
+    the KubeRay operator reach the pods."""
     reachable: list[Cidr] = []
-    """Private ranges that pods may reach beside that, such as those of file servers: 10.20.0.0/24."""
+    """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
     quotas: bool = True
-    """A namespace gets no more cores, memory and GPUs than its RayCluster has by the settings, and a little for what submits jobs; and
-    no pod of another PriorityClass than the berth's."""
+    """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve for job
+    submitters, and refuse pods of any PriorityClass but the berth's."""
 
 
-def _nobody_in_particular(name: str) -> str:
+def _check_subject(name: str) -> str:
     if name.startswith("system:"):
         raise ValueError(
-            f"{name!r} stands for more than the people of one berth; name e-mail addresses of users, or groups of your own"
+            f"{name!r} includes people outside of the berth; name e-mail addresses of users, or groups of your own"
         )
     return name
 
 
 def _check_service_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
-        raise ValueError(f"{text!r} is no service account of the cluster; write its namespace and name: ci/runner")
+        raise ValueError(f"{text!r} is not a service account of the cluster; write its namespace and name: ci/runner")
     return text
 
 
 def _check_priority(name: str) -> str:
     if name.startswith("system-"):
-        raise ValueError(f"{name!r} is for what the cluster itself runs; take {PRODUCTION} or a class of your own")
+        raise ValueError(
+            f"{name!r} is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own"
+        )
     return name
 
 
-Subject = Annotated[NonEmpty, AfterValidator(_nobody_in_particular)]
-"""A user or a group, as the cluster knows it: on GKE an e-mail address."""
+Subject = Annotated[NonEmpty, AfterValidator(_check_subject)]
+"""User or group of the cluster: on GKE an e-mail address."""
 
 ClusterServiceAccount = Annotated[str, AfterValidator(_check_service_account)]
-"""A Kubernetes service account: `namespace/name`."""
+"""Kubernetes service account: `namespace/name`."""
 
 PriorityClass = Annotated[NonEmpty, AfterValidator(_check_priority)]
-"""The name of a PriorityClass."""
+"""Name of a PriorityClass."""
 
 
-class AccessShape(Settings):
-    """Who may use a berth by kubectl and Ray: see its pods, run jobs, read its token. Rights in its namespace and nowhere else."""
+class Access(DefaultedSettings):
+    """Users of a berth, through kubectl and Ray: they see its pods, run jobs and read its token.
 
-    users: list[Subject] | None = None
-    """E-mail addresses of Google accounts, or of Google service accounts. Default: none."""
-    groups: list[Subject] | None = None
-    """E-mail addresses of Google groups that are members of the cluster's gke-security-groups. Default: none."""
-    service_accounts: list[ClusterServiceAccount] | None = None
-    """Kubernetes service accounts: `namespace/name`. Default: none."""
-
-
-class Access(Settings):
-    """Who may use a berth, complete."""
+    Their rights end at the berth's namespace.
+    """
 
     users: list[Subject] = []
+    """E-mail addresses of Google accounts or Google service accounts."""
     groups: list[Subject] = []
+    """E-mail addresses of Google groups that are members of the cluster's gke-security-groups."""
     service_accounts: list[ClusterServiceAccount] = []
+    """Kubernetes service accounts: `namespace/name`."""
 
     @property
     def anyone(self) -> bool:
-        """There is anybody."""
+        """Whether the berth has any user."""
         return bool(self.users or self.groups or self.service_accounts)

@@ -1,15 +1,16 @@
-"""When a berth is suspended by itself, and how long it lives."""
+"""Settings of a berth's lifecycle and of the keeper."""
 
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from berth.components.core.problems import Path, Problem
-from berth.components.core.settings import Settings
+from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Duration, NonEmpty, parse_duration
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
@@ -24,7 +25,7 @@ from berth.components.programs.lifetimes import (
 )
 
 NEVER, ALWAYS, UNLIMITED = "never", "always", "unlimited"
-"""Words that take back what the defaults say."""
+"""Words that cancel a value of the defaults."""
 
 _SHORTEST_EVERY, _LONGEST_EVERY = 60, 1800
 
@@ -36,7 +37,7 @@ def _check_expiry(text: str) -> str:
 
 
 def _duration_or(word: str) -> AfterValidator:
-    """A duration, or the word that means none."""
+    """Return the validator of a duration or the word for none."""
 
     def check(text: str) -> str:
         if text != word:
@@ -50,7 +51,7 @@ def _duration_or(word: str) -> AfterValidator:
 
 
 def _day_to_text(value: Any) -> Any:
-    """YAML reads `2026-12-31` as a date, and the engine may hand it on with the time of day that it has not."""
+    """Return a date as text: YAML reads `2026-12-31` as a date, and the engine may add a time of day."""
     if isinstance(value, datetime):
         value = value.date()
     if isinstance(value, date):
@@ -59,7 +60,7 @@ def _day_to_text(value: Any) -> Any:
 
 
 def _time_to_text(value: Any) -> Any:
-    """YAML 1.1 reads `20:00` as a number of base 60."""
+    """Return a time as text: YAML 1.1 reads `20:00` as a number of base 60."""
     if isinstance(value, int) and not isinstance(value, bool):
         return "{:02d}:{:02d}".format(*divmod(value, 60))
     return value
@@ -76,7 +77,7 @@ def _check_days(text: str) -> str:
 
 def _check_zone(text: str) -> str:
     known = zoneinfo.available_timezones()
-    # A machine without a list of zones can't tell; the keeper's image has one.
+    # Some machines have no list of zones; the keeper's image has one.
     if known and text not in known:
         raise ValueError(f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York or UTC")
     return text
@@ -85,7 +86,9 @@ def _check_zone(text: str) -> str:
 def _check_every(text: str) -> str:
     seconds = parse_duration(text)
     if seconds % 60 or not _SHORTEST_EVERY <= seconds <= _LONGEST_EVERY or 60 % (seconds // 60):
-        raise ValueError(f"{text!r} can't be: whole minutes that divide an hour, from 1m to 30m, for example 5m")
+        raise ValueError(
+            f"{text!r} is not an interval of whole minutes that divides an hour, from 1m to 30m; write for example 5m"
+        )
     return text
 
 
@@ -95,7 +98,7 @@ TimeOfDay = Annotated[
     AfterValidator(_check_time),
     WithJsonSchema({"type": "string", "pattern": r"^\d{1,2}:\d{2}$"}),
 ]
-"""A time of day such as 08:00; 24:00 is its end."""
+"""Time of day such as 08:00; 24:00 is the end of the day."""
 
 Expiry = Annotated[
     str,
@@ -103,41 +106,41 @@ Expiry = Annotated[
     AfterValidator(_check_expiry),
     WithJsonSchema({"type": "string", "pattern": r"^(\d{4}-\d{2}-\d{2}|\d+[smhd]|never)$"}),
 ]
-"""The last day, such as 2026-12-31, a time span, or never."""
+"""Last day, such as 2026-12-31, a duration, or never."""
 
 DurationOrNever = Annotated[str, _duration_or(NEVER), Field(json_schema_extra={"pattern": r"^(\d+[smhd]|never)$"})]
-"""A time span such as 2h, or never."""
+"""Duration such as 2h, or never."""
 
 DurationOrUnlimited = Annotated[
     str, _duration_or(UNLIMITED), Field(json_schema_extra={"pattern": r"^(\d+[smhd]|unlimited)$"})
 ]
-"""A time span such as 2h, or unlimited."""
+"""Duration such as 2h, or unlimited."""
 
 ZoneName = Annotated[NonEmpty, AfterValidator(_check_zone)]
-"""A time zone by its name, such as Europe/Berlin."""
+"""Name of a time zone, such as Europe/Berlin."""
 
 
 class WorkingHours(Settings):
-    """When a berth is there."""
+    """Working hours of a berth."""
 
     days: Annotated[str, AfterValidator(_check_days), Field(examples=["mon-fri"])] = "mon-fri"
     """Days on which the hours begin: mon-fri, or mon,wed,fri."""
     begin: Annotated[TimeOfDay, Field(alias="from")]
-    """When they begin: "08:00"."""
+    """Begin of the hours: "08:00"."""
     end: Annotated[TimeOfDay, Field(alias="to")]
-    """When they end: "20:00"; before `from`, on the next day."""
+    """End of the hours: "20:00"; on the next day if it is before `from`."""
 
     @model_validator(mode="after")
     def _some_time_between(self) -> WorkingHours:
         if parse_time(self.begin) % (24 * 60) == parse_time(self.end) % (24 * 60):
             raise ValueError(
-                f"begin and end at {self.begin}, so that there is no night between them; give another time, or `hours: always`"
+                f"begin and end at {self.begin}, which leaves no time outside of them; give another time, or `hours: always`"
             )
         return self
 
 
 def _which(value: Any) -> str:
-    """Which of the two is meant, so that an error speaks of that one."""
+    """Return the tag of the form that is meant, so that the error is about that form."""
     return "working" if isinstance(value, (dict, WorkingHours)) else "always"
 
 
@@ -147,43 +150,39 @@ WorkingHoursOrAlways = Annotated[
 """Working hours, or always."""
 
 
-class LifecycleShape(Settings):
-    """When a berth is suspended by itself: head and workers go, settings, Service and token stay, and `berth wake` brings it back.
+class LifecycleShape(DefaultedSettings):
+    """Automatic suspension of a berth, and its expiry, as written in YAML.
 
-    Running jobs and attached sessions are waited for.
+    Suspension deletes head and workers; settings, Service and token stay, and `berth wake` brings the berth back. A
+    suspension waits for running jobs and attached sessions.
     """
 
     expires: Expiry | None = None
-    """Its last day, 2026-12-31, or how long it lives from when it was made, 14d. Default: never."""
+    """Last day of the berth, 2026-12-31, or its lifetime from creation, 14d. Default: never."""
     hours: WorkingHoursOrAlways | None = None
-    """Working hours. It is suspended when they end, and woken when they begin. Default: always."""
+    """Working hours: the berth is suspended when they end, and woken when they begin. Default: always."""
     idle: DurationOrNever | None = None
-    """It is suspended after so long without a job, a session or an actor. Default: never."""
-    zone: ZoneName | None = None
-    """Time zone of `hours` and of the end of its last day. Default: UTC."""
+    """Time without a job, session or actor after which the berth is suspended. Default: never."""
+    zone: ZoneName = "UTC"
+    """Time zone of `hours` and of the end of the last day."""
     grace: DurationOrUnlimited | None = None
-    """How long running work holds up a suspension by `expires` or `hours` that is due. Default: unlimited, until it ends by itself."""
+    """Longest time that running work delays a suspension by `expires` or `hours`. Default: unlimited."""
     delete_after: DurationOrNever | None = None
-    """So long after it expired it is marked as due to be deleted. Who deletes it is a person. Default: never."""
+    """Time after expiry at which the berth is marked as due for deletion. A person deletes it. Default: never."""
 
 
-class Lifecycle(Settings):
-    """A berth's lifecycle, complete."""
+class Lifecycle(LifecycleShape):
+    """Lifecycle of a berth, complete: None in place of `never`, `always` and `unlimited`."""
 
-    expires: Expiry | None = None
     hours: WorkingHours | None = None
-    idle: Duration | None = None
-    zone: str = "UTC"
-    grace: Duration | None = None
-    delete_after: Duration | None = None
 
     @property
     def any(self) -> bool:
-        """There is something that the keeper does."""
+        """Whether the keeper has anything to do."""
         return bool(self.expires or self.hours or self.idle)
 
     def annotations(self) -> dict[str, str]:
-        """What the keeper reads of it on the RayCluster; nothing where there is nothing to do."""
+        """Return the annotations of the RayCluster that the keeper reads; none if it has nothing to do."""
         if not self.any:
             return {}
         hours = f"{self.hours.days} {self.hours.begin}-{self.hours.end}" if self.hours else None
@@ -199,42 +198,42 @@ class Lifecycle(Settings):
 
 
 def complete(shape: LifecycleShape) -> Lifecycle:
-    """The lifecycle that a shape means."""
-    given = {
-        key: value
-        for key, value in shape.model_dump(exclude_none=True).items()
-        if value not in (NEVER, ALWAYS, UNLIMITED)
-    }
-    return Lifecycle.model_validate(given)
+    """Return the complete lifecycle of a shape."""
+    words = (NEVER, ALWAYS, UNLIMITED)
+    return Lifecycle.model_validate({key: value for key, value in shape.written().items() if value not in words})
 
 
 class KeeperSettings(Settings):
-    """The keeper: what suspends and wakes berths by their lifecycle."""
+    """Keeper: the CronJob that suspends and wakes berths by their lifecycle."""
 
     every: Annotated[Duration, AfterValidator(_check_every)] = "5m"
-    """How often it looks: whole minutes that divide an hour, from 1m to 30m."""
+    """Interval of the keeper's runs: whole minutes that divide an hour, from 1m to 30m."""
     image: NonEmpty | None = None
-    """An image with Python 3.11 or newer. Default: the berths' own, of `defaults`."""
+    """Image with Python 3.11 or newer. Default: the berths' image, of `defaults`."""
 
     @property
     def schedule(self) -> str:
-        """As a CronJob writes it."""
+        """Schedule of the CronJob."""
         return f"*/{parse_duration(self.every) // 60} * * * *"
 
 
-def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path) -> list[Problem]:
-    """What is said of a lifecycle but does nothing.
+def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path) -> Iterable[Problem]:
+    """Yield the settings of a lifecycle that have no effect.
 
     Args:
-        written: what is said of this very RayCluster, without the defaults.
-        lifecycle: complete.
-        path: of the RayCluster's settings.
+        written: the lifecycle as written for this RayCluster, without defaults.
+        lifecycle: the complete lifecycle.
+        path: path of the RayCluster's settings.
     """
-    problems = []
     if written.delete_after not in (None, NEVER) and not lifecycle.expires:
-        message = "counts from when the berth expires, and it never does; give it `expires`, for example 30d, or take deleteAfter out"
-        problems.append(Problem((*path, "lifecycle", "deleteAfter"), message))
+        message = (
+            "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take deleteAfter"
+            " out"
+        )
+        yield Problem((*path, "lifecycle", "deleteAfter"), message)
     if written.grace not in (None, UNLIMITED) and not (lifecycle.expires or lifecycle.hours):
-        message = "is for `expires` and `hours`, and the berth has neither: by `idle` only what runs nothing is suspended; take grace out"
-        problems.append(Problem((*path, "lifecycle", "grace"), message))
-    return problems
+        message = (
+            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing; take"
+            " grace out"
+        )
+        yield Problem((*path, "lifecycle", "grace"), message)

@@ -1,8 +1,9 @@
-"""Custom resource definitions in the folder `crds/` of a chart, brought up to date before the chart's release is.
+"""Custom resource definitions in the folder `crds/` of a chart, applied before the chart's release changes.
 
-Helm installs such definitions once. It never changes them, neither with an upgrade nor where an earlier release left them behind
-(https://helm.sh/docs/chart_best_practices/custom_resource_definitions/). An operator of a newer version would then run on
-definitions that drop its new fields. Charts whose own hook upgrades their definitions, such as the GPU Operator's, need none of this.
+Helm installs such definitions once. It never changes them, neither with an upgrade nor where an
+earlier release left them (https://helm.sh/docs/chart_best_practices/custom_resource_definitions/). An
+operator of a newer version would then run on definitions that drop its new fields. Charts whose own
+hook upgrades their definitions, such as the GPU Operator's, need none of this.
 """
 
 from __future__ import annotations
@@ -16,50 +17,50 @@ from typing import Any
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError
-from berth.components.operators.helm import Chart, is_folder
+from berth.components.core.errors import BerthError
+from berth.components.operators.operator import Chart
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _KIND = "CustomResourceDefinition"
 
 
-class DefinitionsError(Exception):
-    """The definitions of a chart could not be brought up to date; the text says why, and what to do."""
+class DefinitionsError(BerthError):
+    """Failure to apply the definitions of a chart, with the reason and the remedy."""
 
 
-def up_to_date(
-    name: str, chart: Chart, known: str, kubeconfig: pulumi.Input[str], parent: pulumi.Resource
-) -> pulumi.ResourceHookBinding:
-    """Hooks of a release: before a change of it, every definition of its chart is applied.
+def definitions_hook(name: str, chart: Chart, parent: pulumi.Resource) -> pulumi.ResourceHook:
+    """Return a hook of a release that applies every definition of its chart.
+
+    Before a first installation it does nothing, unless the cluster has `chart.definition` already.
 
     Args:
         name: name of the release.
-        chart: the chart.
-        known: a definition of the chart. Before a first installation, nothing is done unless the cluster has it already.
-        kubeconfig: the cluster, as text.
-        parent: carries the kubernetes provider.
+        chart: the chart, with the name of a definition and a kubeconfig.
+        parent: resource with the kubernetes provider.
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:
-        text = await pulumi.Output.from_input(kubeconfig).future()
+        text = await pulumi.Output.from_input(chart.kubeconfig).future()
         try:
             cluster = await asyncio.to_thread(ClusterApi, str(text))
-            if change.old_inputs is None and await asyncio.to_thread(cluster.get, f"{_PATH}/{known}") is None:
+            known = f"{_PATH}/{chart.definition}"
+            if change.old_inputs is None and await asyncio.to_thread(cluster.get, known) is None:
                 return
             for definition, manifest in (await _definitions(name, chart, parent)).items():
                 await asyncio.to_thread(cluster.apply, f"{_PATH}/{definition}", manifest, f"berth-{pulumi.get_stack()}")
         except (ClusterError, OSError, ValueError) as error:
             raise DefinitionsError(
-                f"the CRDs of chart {chart.chart} could not be brought up to date: {error}. The release was not changed, since the"
-                " operator would run on older CRDs. Mend that, or apply the chart's CRDs by hand, and run the update again"
+                f"the CRDs of chart {chart.chart} could not be brought up to date: {error}. The release was not"
+                " changed, since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
+                " run the update again"
             ) from error
         pulumi.log.info(f"the CRDs of chart {chart.chart} are up to date", parent)
 
-    hook = pulumi.ResourceHook(f"{name}-definitions", apply)
-    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+    return pulumi.ResourceHook(f"{name}-definitions", apply)
 
 
 async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> dict[str, str]:
-    if is_folder(chart.chart):
+    if chart.is_folder:
         return await asyncio.to_thread(in_folder, Path(chart.chart))
     found = await pulumi.runtime.invoke_async(
         "kubernetes:helm:template",
@@ -70,11 +71,11 @@ async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> dict
 
 
 def _template(name: str, chart: Chart) -> dict[str, Any]:
-    """Options of the provider's own `helm template`, which can fetch what a release can."""
+    """Return options of the provider's own `helm template`, which can fetch what a release can."""
     return {
         "chart": chart.chart,
         "version": chart.version,
-        "fetch_opts": {"repo": chart.repository} if chart.repository and not chart.chart.startswith("oci://") else {},
+        "fetch_opts": {"repo": chart.in_repository} if chart.in_repository else {},
         "namespace": chart.namespace,
         "release_name": name,
         "values": chart.values,
@@ -82,7 +83,7 @@ def _template(name: str, chart: Chart) -> dict[str, Any]:
 
 
 def in_folder(chart: Path) -> dict[str, str]:
-    """The definitions of a chart that is a folder: YAML text by the definition's name.
+    """Return the definitions of a chart that is a folder: YAML text by the definition's name.
 
     Args:
         chart: the folder.
@@ -94,15 +95,11 @@ def in_folder(chart: Path) -> dict[str, str]:
 
 
 def among(objects: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The definitions among the objects of a chart: JSON text by the definition's name.
-
-    Args:
-        objects: the objects.
-    """
-    found = [each for each in objects if each["kind"] == _KIND]
-    # On its way through the engine every number becomes a float, and the API server takes no 1.0 for an integer.
+    """Return the definitions among the objects of a chart: JSON text by the definition's name."""
+    found = [manifest for manifest in objects if manifest["kind"] == _KIND]
+    # The engine turns every number into a float, and the API server takes no 1.0 for an integer.
     plain: list[dict[str, Any]] = json.loads(json.dumps(found), parse_float=_number)
-    return {each["metadata"]["name"]: json.dumps(each) for each in plain}
+    return {definition["metadata"]["name"]: json.dumps(definition) for definition in plain}
 
 
 def _number(text: str) -> int | float:
@@ -111,7 +108,7 @@ def _number(text: str) -> int | float:
 
 
 def _name(path: Path) -> str:
-    """Name of the definition in a file. The files are too long to be parsed for it: megabytes."""
+    """Return the name of the definition in a file, whose megabytes take too long to parse as YAML."""
     group = plural = ""
     with path.open(encoding="utf-8") as file:
         for line in file:

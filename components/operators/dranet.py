@@ -1,129 +1,167 @@
-"""DraNet, which hands the RDMA NICs of nodes to pods that claim them, and the device class by which they do.
+"""DraNet, which hands the RDMA NICs of nodes to pods that claim them, and the device class of those claims.
 
-Values: https://github.com/kubernetes-sigs/dranet, deployments/helm/dranet/values.yaml. Of its needs Container-Optimized OS brings
-all: containerd with NRI, by which DraNet moves a NIC into a pod's network namespace, and the kubelet's folder in its usual place.
-That it runs on Compute Engine it finds out itself, and then tells each NIC's network and the node's block.
+Values: https://github.com/kubernetes-sigs/dranet, deployments/helm/dranet/values.yaml.
+Container-Optimized OS fulfils its needs: containerd with NRI, by which DraNet moves a NIC into a pod's
+network namespace, and the kubelet's folder in its usual place. DraNet detects Compute Engine
+automatically, and then publishes each NIC's network and the node's block.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-import pulumi
+from pydantic import Field
 
-from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
-from berth.components.gke import on_pools
+from berth.components.gke import PoolSettings, on_pools
+from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET, ResourceApi
-from berth.components.operators.helm import Chart, operator_namespace, release
-from berth.components.operators.settings import DraNetSettings
-from berth.components.sharing import Pool, Pools
+from berth.components.operators.gib import has_nics
+from berth.components.operators.operator import (
+    BY_CHART,
+    ChartName,
+    ChartSettings,
+    Object,
+    Operator,
+    Part,
+    Repository,
+    Site,
+    namespace_of,
+)
+from berth.components.plan.fleet import PlannedPool
+from berth.components.sharing import Pools
 
 SYSTEM_NAMESPACE = "kube-system"
-"""Is there in every cluster."""
+"""Namespace that every cluster has."""
 
 EVERY_TAINT = [{"operator": "Exists"}]
-"""Its pods belong on every node of their pools, whatever else is kept off those."""
+"""Tolerations of DraNet's pods, which run on every node of their pools, whatever its taints."""
+
+
+class DraNetSettings(ChartSettings):
+    """DraNet, which hands RDMA NICs to pods: installed where a pool has `rdma: networks`.
+
+    Its nodes need Container-Optimized OS and a containerd with NRI, which GKE's are.
+    """
+
+    source: Literal["chart", "manifest", "present"] = "chart"
+    """`chart`: berth installs it by its chart. `manifest`: by a file with its objects. `present`: it is
+    there already."""
+    chart: ChartName = versions.DRANET_CHART
+    repository: Repository = None
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.DRANET
+    """Version of chart and image."""
+    manifest: NonEmpty | None = None
+    """For `source: manifest`: a file of YAML documents, relative to the project's folder, such as
+    DraNet's install.yaml of a release."""
+    namespace: Name = SYSTEM_NAMESPACE
+    """Namespace of its DaemonSet. GKE admits pods of system priority in kube-system."""
+    node_selector: dict[NonEmpty, str] = {}
+    """Labels of the nodes that it runs on, which are also of a pool with `rdma: networks`."""
 
 
 @dataclass(frozen=True)
-class DraNetInputs:
-    """What DraNet needs to know.
+class DraNetInputs(Operator):
+    """DraNet by its chart or by its objects, and its device class.
 
     Attributes:
-        settings: from where it comes, and where it runs.
-        pools: all pools by name; those with RDMA networks are among them.
-        resource_api: the version of resource.k8s.io that the cluster serves.
-        manifest: the objects of `source: manifest`, in the order of their file.
+        settings: source and node selector.
+        pools: all pools by name; DraNet runs on those with RDMA networks.
+        resource_api: version of resource.k8s.io that the cluster serves.
+        manifest: objects of `source: manifest`, in the order of their file.
     """
 
     settings: DraNetSettings
     pools: Pools
-    resource_api: ResourceApi
+    resource_api: ResourceApi = "v1"
     manifest: Sequence[Manifest] = ()
 
-
-class DraNet(pulumi.ComponentResource):
-    """DraNet by its chart or by its objects, and its device class."""
-
-    def __init__(self, name: str, inputs: DraNetInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Install it.
-
-        Args:
-            name: name of the Helm release.
-            inputs: settings and pools.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:DraNet", name, None, opts)
-        settings = inputs.settings
-        child = pulumi.ResourceOptions(parent=self)
-        # Without the class no claim is understood; it waits for nothing.
-        if not any(_is_class(each) for each in inputs.manifest):
-            KubernetesObject(DRANET, dranet_class(inputs.resource_api), child)
-        if settings.source == "chart":
-            before: list[pulumi.Resource] = []
-            if settings.namespace != SYSTEM_NAMESPACE:
-                before.append(operator_namespace(name, settings.namespace, child))
-            chart = Chart(
-                chart=settings.chart,
-                repository=settings.repository,
-                version=settings.version,
-                namespace=settings.namespace,
-                values=values(settings, inputs.pools),
-            )
-            release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=before))
-        # One after the other, as kubectl applies a file: a namespace stands before what is in it.
-        last: list[pulumi.Resource] = []
-        for each in inputs.manifest:
-            options = pulumi.ResourceOptions(parent=self, depends_on=last)
-            last = [KubernetesObject(_name(each), placed(each, settings, inputs.pools), options)]
-        self.register_outputs({})
-
-
-def served(pools: Pools) -> Mapping[str, Pool]:
-    """The pools whose NICs it hands out."""
-    return {name: pool for name, pool in pools.items() if pool.settings.rdma == "networks"}
-
-
-def values(settings: DraNetSettings, pools: Pools) -> dict[str, Any]:
-    """Helm values: what differs from the chart's own.
-
-    Args:
-        settings: version and node selector.
-        pools: all pools by name.
-    """
-    chosen: dict[str, Any] = {
-        # The chart's own default is a tag that moves.
-        "image": {"tag": f"v{settings.version}"},
-        "affinity": on_pools(served(pools)),
-        "tolerations": EVERY_TAINT,
+    pulumi_type: ClassVar[str] = "berth:operators:DraNet"
+    title: ClassVar[str] = "DraNet"
+    release: ClassVar[str] = "dranet"
+    setting: ClassVar[str] = "dranet"
+    chart_name: ClassVar[str] = "dranet"
+    pool_setting: ClassVar[str] = "`rdma: networks`"
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("chart",): BY_CHART,
+        ("manifest",): ("manifest",),
+        ("chart", "manifest"): ("nodeSelector",),
     }
-    if settings.node_selector:
-        chosen["nodeSelector"] = dict(settings.node_selector)
-    return chosen
+    when_removed: ClassVar[str] = (
+        "DraNet is removed{again}: running pods keep their NICs, those that end hang until it is back, and none that"
+        " claims NICs starts"
+    )
+    when_changed: ClassVar[str] = (
+        "DraNet restarts on its nodes: running pods keep their NICs, and none that claims NICs starts meanwhile"
+    )
 
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether DraNet hands out a pool's NICs."""
+        return pool.rdma == "networks"
 
-def placed(manifest: Manifest, settings: DraNetSettings, pools: Pools) -> Manifest:
-    """An object of the manifest as it is registered: a DaemonSet runs only where the pools and the settings say.
+    @classmethod
+    def serves_planned(cls, pool: PlannedPool) -> bool:
+        """Return whether a plan's pool has RDMA NICs."""
+        return has_nics(pool)
 
-    Args:
-        manifest: the object as it was written.
-        settings: the node selector.
-        pools: all pools by name.
-    """
-    if manifest["kind"] != "DaemonSet":
-        return manifest
-    changed = copy.deepcopy(manifest)
-    pod = changed["spec"]["template"]["spec"]
-    pod["affinity"] = {**(pod.get("affinity") or {}), **on_pools(served(pools))}
-    pod["tolerations"] = EVERY_TAINT
-    if settings.node_selector:
-        pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **settings.node_selector}
-    return changed
+    @classmethod
+    def on(cls, settings: DraNetSettings, site: Site) -> DraNetInputs | None:
+        """Return DraNet where a pool needs it: its class in any case, the rest by `source`."""
+        manifest = site.manifests.get(cls.setting, ())
+        return cls(settings, site.pools, site.resource_api, manifest) if cls.served(site.pools) else None
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the device class, and the chart or the objects, in the order of their file."""
+        if not any(_is_class(manifest) for manifest in self.manifest):
+            yield Object(DRANET, dranet_class(self.resource_api))
+        if self.settings.source == "chart":
+            if self.settings.namespace != SYSTEM_NAMESPACE:
+                yield namespace_of(name, self.settings.namespace)
+            yield self.settings.chart_with(self.values())
+        for manifest in self.manifest:
+            yield Object(_name(manifest), self.placed(manifest))
+
+    def values(self) -> dict[str, Any]:
+        """Return the Helm values that differ from the chart's own."""
+        chosen: dict[str, Any] = {
+            # The chart's own default is a tag that moves.
+            "image": {"tag": f"v{self.settings.version}"},
+            "affinity": on_pools(self.served(self.pools)),
+            "tolerations": EVERY_TAINT,
+        }
+        if self.settings.node_selector:
+            chosen["nodeSelector"] = dict(self.settings.node_selector)
+        return chosen
+
+    def placed(self, manifest: Manifest) -> Manifest:
+        """Return an object of the manifest with a DaemonSet limited to the pools and the node selector."""
+        if manifest["kind"] != "DaemonSet":
+            return manifest
+        changed = copy.deepcopy(manifest)
+        pod = changed["spec"]["template"]["spec"]
+        pod["affinity"] = {**(pod.get("affinity") or {}), **on_pools(self.served(self.pools))}
+        pod["tolerations"] = EVERY_TAINT
+        if self.settings.node_selector:
+            pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **self.settings.node_selector}
+        return changed
+
+    @classmethod
+    def problems(cls, settings: DraNetSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
+        """Return a problem for a missing file of `source: manifest`."""
+        del existing
+        if settings.source == "manifest" and settings.manifest is None:
+            yield Problem(
+                (*path, "manifest"),
+                "is required with `source: manifest`: the file with DraNet's objects, for example manifest:"
+                " ./dranet/install.yaml",
+            )
 
 
 def _is_class(manifest: Manifest) -> bool:

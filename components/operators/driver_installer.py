@@ -1,38 +1,42 @@
 """Google's driver installer for Container-Optimized OS, for nodes that GKE's own automation leaves alone.
 
-GKE installs the driver together with its own device plugin. Where the GPU Operator's plugin serves a pool, or its GPUs are claimed,
-GKE's is off, and the installer has to be run as Google's documentation has it
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers). The image of the installer is on every node.
+GKE installs the driver together with its own device plugin. Where the GPU Operator's plugin serves a
+pool, or its GPUs are claimed, GKE's plugin is off, and the installer has to be run as in Google's
+documentation (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers).
+The image of the installer is on every node.
 
-The DaemonSet is Google's own (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
-nvidia-driver-installer/cos/daemonset-preloaded.yaml at 992db812). A test compares the two
-(tests/unit/components/upstream/nvidia-driver-installer.yaml).
+The DaemonSet is Google's own
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+nvidia-driver-installer/cos/daemonset-preloaded.yaml at 992db812). A test compares the two.
 """
 
 from __future__ import annotations
 
-import pulumi
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.sharing import Pools
+from berth.components.gke import PoolSettings
+from berth.components.hardware.names import ACCELERATOR_LABEL
+from berth.components.operators.operator import Object, Operator, Part, Site
 
 NAME = "nvidia-driver-installer"
-NAMESPACE = "kube-system"
 
 HOST_DRIVER = "/home/kubernetes/bin/nvidia"
-"""Where the installer puts the driver: the root file system of Container-Optimized OS is read-only."""
+"""Folder of the driver on a node: the root file system of Container-Optimized OS is read-only."""
 
 _IMAGE = "cos-nvidia-installer:fixed"
-"""The name under which every COS node has the installer; never pulled."""
+"""Image of the installer, which is on every COS node; never pulled."""
 
 _PARTITION_IMAGE = (
     "gcr.io/gke-release/nvidia-partition-gpu@sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"
 )
-"""Google's program that cuts GPUs into MIG instances where GKE asks for them (/etc/nvidia/gpu_config.json); else it does nothing."""
+"""Google's program that cuts GPUs into MIG instances where GKE asks for them
+(/etc/nvidia/gpu_config.json)."""
 
 PAUSE = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
-"""The image of a container that does nothing, in the version of Google's own DaemonSets."""
+"""Image of a container that does nothing, in the version of Google's own DaemonSets."""
 
 _INSTALL = """if lsmod | grep nvidia; then
   echo "a driver is loaded: nothing is installed"
@@ -40,7 +44,7 @@ else
   /cos-gpu-installer install
 fi
 """
-"""A loaded driver is never installed over: it may be of another version, and jobs may use it."""
+"""Script that never replaces a loaded driver: it may be of another version, and jobs may use it."""
 
 _FOLDERS = {
     "dev": ("/dev", "/dev"),
@@ -50,7 +54,7 @@ _FOLDERS = {
     "cos-tools": ("/var/lib/cos-tools", "/build/cos-tools"),
     "nvidia-config": ("/etc/nvidia", "/etc/nvidia"),
 }
-"""Folders of the node by the names of their volumes, and where containers have them."""
+"""Folders of the node, and their paths in containers, by the name of the volume."""
 
 _VARIABLES = {
     "NVIDIA_INSTALL_DIR": "nvidia-install-dir-host",
@@ -60,78 +64,83 @@ _VARIABLES = {
 """Volumes whose two paths the installer has in the variables ..._HOST and ..._CONTAINER."""
 
 
-class DriverInstaller(pulumi.ComponentResource):
-    """The installer, once for all pools that need it."""
+@dataclass(frozen=True)
+class DriverInstallerInputs(Operator):
+    """The installer, once for all pools that need it; it has no settings."""
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Install it.
+    pulumi_type: ClassVar[str] = "berth:operators:DriverInstaller"
+    title: ClassVar[str] = "GPU driver installer"
+    release: ClassVar[str] = NAME
 
-        Args:
-            name: Pulumi's name.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:DriverInstaller", name, None, opts)
-        # It was the GPU Operator's part until others needed it too: as another resource it would be deleted after it was taken over.
-        before = pulumi.Alias(parent=_urn_of_before())
-        KubernetesObject(NAME, driver_installer(), pulumi.ResourceOptions(parent=self, aliases=[before]))
-        self.register_outputs({})
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether a pool needs the installer: GKE runs it on pools whose GPUs it serves."""
+        return (pool.by_operator or pool.by_dra) and pool.driver == "gke" and pool.node_image == "cos"
 
+    @classmethod
+    def on(cls, settings: None, site: Site) -> DriverInstallerInputs | None:
+        """Return the installer where a pool needs it."""
+        del settings
+        return cls() if cls.served(site.pools) else None
 
-def _urn_of_before() -> str:
-    return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::berth:operators:GpuOperator::gpu-operator"
-
-
-def wants_installer(pools: Pools) -> bool:
-    """Whether Google's driver installer is needed: GKE runs it by itself only on the pools whose GPUs are left to it."""
-    return any(
-        (pool.settings.by_operator or pool.settings.by_dra)
-        and pool.settings.driver == "gke"
-        and pool.settings.node_image == "cos"
-        for pool in pools.values()
-    )
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the DaemonSet, which was a part of the GPU Operator until others needed it too."""
+        del name
+        yield Object(NAME, driver_installer(), was_part_of="berth:operators:GpuOperator::gpu-operator")
 
 
 def driver_installer() -> Manifest:
-    """The DaemonSet. It runs on nodes with GPUs on which GKE installs no driver."""
-    labels = {"k8s-app": NAME}
+    """Return the DaemonSet, for nodes with GPUs on which GKE installs no driver."""
     needed = [
-        {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
+        {"key": ACCELERATOR_LABEL, "operator": "Exists"},
         {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
         # Confidential nodes need another installer (daemonset-confidential.yaml).
         {"key": "cloud.google.com/gke-confidential-nodes-instance-type", "operator": "DoesNotExist"},
     ]
-    containers = [_installer(), _partition_gpus()]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": needed}]}
+    return installer_daemon_set(
+        NAME,
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        volumes=[{"name": name, "hostPath": {"path": path}} for name, (path, _) in _FOLDERS.items()],
+        containers=[_installer(), _partition_gpus()],
+    )
+
+
+def installer_daemon_set(
+    name: str, *, affinity: Manifest, volumes: Sequence[Manifest], containers: Sequence[Manifest]
+) -> Manifest:
+    """Return a DaemonSet of Google's whose privileged init containers install something on each node.
+
+    Args:
+        name: name of the DaemonSet, in kube-system.
+        affinity: nodes that it runs on.
+        volumes: folders of the node.
+        containers: the init containers, one after the other.
+    """
+    labels = {"k8s-app": name}
+    privileged = {"securityContext": {"privileged": True}, "resources": {"requests": {"cpu": "150m"}}}
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {**labels, **MANAGED_BY}},
+        "metadata": {"name": name, "namespace": "kube-system", "labels": {**labels, **MANAGED_BY}},
         "spec": {
             "selector": {"matchLabels": labels},
             "updateStrategy": {"type": "RollingUpdate"},
             "template": {
-                "metadata": {"labels": {"name": NAME, **labels}},
+                "metadata": {"labels": {"name": name, **labels}},
                 "spec": {
                     "priorityClassName": "system-node-critical",
-                    "affinity": {
-                        "nodeAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [{"matchExpressions": needed}]
-                            }
-                        }
-                    },
+                    "affinity": affinity,
                     "tolerations": [{"operator": "Exists"}],
                     "hostNetwork": True,
                     "hostPID": True,
-                    "volumes": [{"name": name, "hostPath": {"path": path}} for name, (path, _) in _FOLDERS.items()],
-                    "initContainers": [{**_PRIVILEGED, **container} for container in containers],
+                    "volumes": list(volumes),
+                    "initContainers": [{**privileged, **container} for container in containers],
                     "containers": [{"name": "pause", "image": PAUSE}],
                 },
             },
         },
     }
-
-
-_PRIVILEGED = {"securityContext": {"privileged": True}, "resources": {"requests": {"cpu": "150m"}}}
 
 
 def _installer() -> Manifest:

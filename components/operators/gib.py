@@ -1,29 +1,37 @@
-"""Google's NCCL plugin gIB, put on nodes with RDMA NICs: pods mount it from there.
+"""Google's NCCL plugin gIB, copied to nodes with RDMA NICs, from where pods mount it.
 
 The DaemonSet is that of Google's installer for A3 Ultra and A4
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-rdma-installer.yaml at 992db812). It
-differs in one thing: it runs on the pools with RDMA NICs by their names, and Google's by their GPU. A test compares the two
-(tests/unit/components/upstream/nccl-rdma-installer.yaml).
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+gpudirect-rdma/nccl-rdma-installer.yaml at 992db812), except that it selects the pools with RDMA NICs
+by name, and Google's selects their GPU. A test compares the two.
+
+The installer overwrites files that running workers have mapped; Google's release notes ask for a time
+without workloads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-import pulumi
-
-from berth.components.cluster.objects import KubernetesObject
-from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke import on_pools
-from berth.components.operators.driver_installer import PAUSE
-from berth.components.operators.settings import GibSettings
+from berth.components.core.manifest import Manifest
+from berth.components.core.settings import Settings
+from berth.components.core.types import NonEmpty
+from berth.components.gke import PoolSettings, on_pools
+from berth.components.hardware import versions
+from berth.components.operators.driver_installer import installer_daemon_set
+from berth.components.operators.operator import Object, Operator, Part, Site
+from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
+from berth.components.plan.paths import below
+from berth.components.plan.plan import State, Step
 from berth.components.sharing import Pools
 
 NAME = "nccl-rdma-installer"
-NAMESPACE = "kube-system"
 
 HOST_GIB = "/home/kubernetes/bin/gib"
-"""Where the plugin, its configuration and scripts are on a node."""
+"""Folder of a node with the plugin, its configuration and scripts."""
 
 HOST_LIBRARIES = "/home/kubernetes/bin/nvidia/lib64"
 """Folder of a node with the plugin's libraries, beside those of NVIDIA's driver."""
@@ -37,38 +45,93 @@ cp -r /var/lib/gib/. {_IN_CONTAINER}{HOST_GIB}
 """
 
 
-def with_rdma(pools: Pools) -> list[str]:
-    """Names of the pools whose nodes need the plugin, whoever hands their NICs out."""
-    return sorted(name for name, pool in pools.items() if pool.settings.rdma != "none")
+class GibSettings(Settings):
+    """Google's NCCL plugin for RDMA, gIB: a DaemonSet in kube-system for pools with `rdma`."""
+
+    source: Literal["installer", "present"] = "installer"
+    """`installer`: berth installs it. `present`: it is on the nodes already."""
+    image: NonEmpty = versions.GIB_IMAGE
+    """Image with the plugin."""
 
 
-class Gib(pulumi.ComponentResource):
-    """The installer's DaemonSet."""
+@dataclass(frozen=True)
+class GibInputs(Operator):
+    """The installer's DaemonSet.
 
-    def __init__(
-        self, name: str, settings: GibSettings, pools: Pools, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        """Install it.
+    Attributes:
+        settings: the image.
+        pools: all pools by name; the installer runs on those with RDMA.
+    """
 
-        Args:
-            name: Pulumi's name.
-            settings: the image.
-            pools: all pools by name; those with RDMA are among them.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:Gib", name, None, opts)
-        KubernetesObject(NAME, installer(settings, with_rdma(pools)), pulumi.ResourceOptions(parent=self))
-        self.register_outputs({})
+    settings: GibSettings
+    pools: Pools
+
+    pulumi_type: ClassVar[str] = "berth:operators:Gib"
+    title: ClassVar[str] = "gIB"
+    release: ClassVar[str] = "gib"
+    setting: ClassVar[str] = "gib"
+    daemon_set: ClassVar[str] = NAME
+    pool_setting: ClassVar[str] = "`rdma`"
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("installer",): ("image",)}
+
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether a pool has RDMA NICs, whoever hands them out."""
+        return pool.rdma != "none"
+
+    @classmethod
+    def serves_planned(cls, pool: PlannedPool) -> bool:
+        """Return whether a plan's pool has RDMA NICs."""
+        return has_nics(pool)
+
+    @classmethod
+    def on(cls, settings: GibSettings, site: Site) -> GibInputs | None:
+        """Return the installer where a pool needs it, unless the plugin is there already."""
+        return cls(settings, site.pools) if cls.served(site.pools) and settings.source == "installer" else None
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the DaemonSet."""
+        del name
+        yield Object(NAME, installer(self.settings, self.served(self.pools)))
+
+    @classmethod
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
+        """Return the effects of a change of the DaemonSet."""
+        if step.operation == "delete":
+            text = "gIB stays on the nodes that have it; nodes that come later have none, and NCCL fails there"
+            return [Effect(Level.DISTURBS, text)]
+        update = step.operation == "update"
+        if update and not any(below(path, "spec.template") for path in changed):
+            return []
+        sitting = sitting_on(fleet, cls.pools_of(fleet))
+        text = (
+            "gIB is written over on every node with RDMA NICs: jobs that use it may crash, so change it while none runs"
+        )
+        if update and _installs_nccl(step.old) and not _installs_nccl(step.new):
+            text += "; the NCCL that the installer put there before stays, and shadows the image's (docs/fabric.md)"
+        return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
+
+
+def has_nics(pool: PlannedPool) -> bool:
+    """Return whether a plan's pool has RDMA NICs."""
+    network = pool.settings.get("networkConfig") or {}
+    return bool(network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile"))
+
+
+def _installs_nccl(state: State | None) -> bool:
+    """Return whether an installer copies an NCCL to nodes too, as berth's did until Google's stopped."""
+    pod = (((state.inputs if state else {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    arguments = [word for container in pod.get("initContainers") or [] for word in container.get("args") or []]
+    return any("--install-nccl" in word for word in arguments)
 
 
 def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
-    """The DaemonSet that copies the plugin to each node once.
+    """Return the DaemonSet that copies the plugin to each node once.
 
     Args:
         settings: the image.
         pools: names of the pools on whose nodes it runs.
     """
-    labels = {"k8s-app": NAME}
     volumes: list[Manifest] = [
         {"name": "library-dir-host", "hostPath": {"path": HOST_LIBRARIES, "type": "DirectoryOrCreate"}},
         {"name": "gib", "hostPath": {"path": HOST_GIB}},
@@ -78,31 +141,8 @@ def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
         "image": settings.image,
         "command": ["/bin/sh", "-c"],
         "args": [_INSTALL],
-        "securityContext": {"privileged": True},
-        "resources": {"requests": {"cpu": "150m"}},
         "volumeMounts": [
             {"name": volume["name"], "mountPath": f"{_IN_CONTAINER}{volume['hostPath']['path']}"} for volume in volumes
         ],
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {**labels, **MANAGED_BY}},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": {"name": NAME, **labels}},
-                "spec": {
-                    "priorityClassName": "system-node-critical",
-                    "affinity": on_pools(pools),
-                    "tolerations": [{"operator": "Exists"}],
-                    "hostNetwork": True,
-                    "hostPID": True,
-                    "volumes": volumes,
-                    "initContainers": [container],
-                    "containers": [{"name": "pause", "image": PAUSE}],
-                },
-            },
-        },
-    }
+    return installer_daemon_set(NAME, affinity=on_pools(pools), volumes=volumes, containers=[container])

@@ -1,72 +1,118 @@
 """NVIDIA's DRA driver for GPUs on GKE: pods claim single GPUs, each beside the NIC of its PCIe root.
 
-Values: "Prepare GKE infrastructure for DRA workloads" (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra) and
-https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, deployments/helm/dra-driver-nvidia-gpu/values.yaml. The driver of the
-GPUs themselves is Google's installer's: GKE installs none on nodes whose GPUs are claimed.
+Values: "Prepare GKE infrastructure for DRA workloads"
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra) and
+https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu,
+deployments/helm/dra-driver-nvidia-gpu/values.yaml. Google's installer installs the GPU driver: GKE
+installs none on nodes whose GPUs are claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-import pulumi
+from pydantic import Field
 
-from berth.components.gke import on_pools
-from berth.components.operators.driver_installer import HOST_DRIVER
-from berth.components.operators.helm import Chart, operator_namespace, release
-from berth.components.operators.settings import GpuDraSettings
-from berth.components.sharing import Pool, Pools
-
-
-class GpuDra(pulumi.ComponentResource):
-    """The driver by its Helm chart. The chart brings the device classes gpu.nvidia.com, mig.nvidia.com and vfio.gpu.nvidia.com."""
-
-    def __init__(
-        self, name: str, settings: GpuDraSettings, pools: Pools, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        """Install it.
-
-        Args:
-            name: name of the Helm release.
-            settings: chart, version, namespace.
-            pools: all pools by name; those whose GPUs are claimed are among them.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:GpuDra", name, None, opts)
-        namespace = operator_namespace(name, settings.namespace, pulumi.ResourceOptions(parent=self))
-        chart = Chart(
-            chart=settings.chart,
-            repository=settings.repository,
-            version=settings.version,
-            namespace=settings.namespace,
-            values=values(pools),
-            timeout=600,
-        )
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[namespace]))
-        self.register_outputs({})
+from berth.components.core.types import Name
+from berth.components.gke import PoolSettings, on_pools
+from berth.components.hardware import versions
+from berth.components.hardware.names import CLAIMED_LABEL
+from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstallerInputs
+from berth.components.operators.operator import (
+    BY_CHART,
+    ChartName,
+    ChartSettings,
+    Operator,
+    Part,
+    Repository,
+    Site,
+    namespace_of,
+)
+from berth.components.plan.fleet import PlannedPool
+from berth.components.sharing import Pools
 
 
-def served(pools: Pools) -> Mapping[str, Pool]:
-    """The pools whose GPUs are claimed."""
-    return {name: pool for name, pool in pools.items() if pool.settings.by_dra}
+class GpuDraSettings(ChartSettings):
+    """NVIDIA's DRA driver for GPUs: installed where a pool has `gpuAllocation: dra`."""
+
+    source: Literal["chart", "present"] = "chart"
+    """`chart`: berth installs it. `present`: it is there already."""
+    chart: ChartName = versions.GPU_DRA_CHART
+    repository: Repository = None
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.GPU_DRA
+    """Version of chart and driver."""
+    namespace: Name = "nvidia-dra-driver-gpu"
+    """Namespace that the driver runs in."""
 
 
-def values(pools: Pools) -> dict[str, Any]:
-    """Helm values: what differs from the chart's own.
+@dataclass(frozen=True)
+class GpuDraInputs(Operator):
+    """The driver by its Helm chart, which brings the device classes of GPUs and MIG instances.
 
-    The controller is for compute domains, which no machine type of berth has (GB200's NVLink across nodes): without them the chart
-    installs none, so that Google's values for it (no affinity, no priority class) have nothing to act on.
+    Attributes:
+        settings: chart, version, namespace.
+        pools: all pools by name; the driver runs on those whose GPUs are claimed.
     """
-    return {
-        "nvidiaDriverRoot": HOST_DRIVER,
-        # The chart refuses to serve GPUs until it is told that no device plugin does on the same nodes: their labels see to it.
-        "gpuResourcesEnabledOverride": True,
-        "resources": {"gpus": {"enabled": True}, "computeDomains": {"enabled": False}},
-        "kubeletPlugin": {
-            # GKE admits pods of system priority in other namespaces than kube-system only by a quota; Google's guide does without.
-            "priorityClassName": "",
-            "tolerations": [{"operator": "Exists"}],
-            "affinity": on_pools(served(pools)),
-        },
-    }
+
+    settings: GpuDraSettings
+    pools: Pools
+
+    pulumi_type: ClassVar[str] = "berth:operators:GpuDra"
+    title: ClassVar[str] = "GPU DRA driver"
+    release: ClassVar[str] = "dra-driver-nvidia-gpu"
+    setting: ClassVar[str] = "gpu_dra"
+    needs: ClassVar[tuple[type[Operator], ...]] = (DriverInstallerInputs,)
+    chart_name: ClassVar[str] = "dra-driver-nvidia-gpu"
+    pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
+    when_removed: ClassVar[str] = (
+        "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is back, and none that claims GPUs starts"
+    )
+    when_changed: ClassVar[str] = (
+        "NVIDIA's DRA driver restarts on its nodes: running pods keep their GPUs, and none that claims GPUs starts"
+        " meanwhile"
+    )
+
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether a pool's GPUs are claimed."""
+        return pool.by_dra
+
+    @classmethod
+    def serves_planned(cls, pool: PlannedPool) -> bool:
+        """Return whether the GPUs of a plan's pool are claimed."""
+        return pool.labels.get(CLAIMED_LABEL) == "true"
+
+    @classmethod
+    def on(cls, settings: GpuDraSettings, site: Site) -> GpuDraInputs | None:
+        """Return the driver where a pool needs it, unless it is there already."""
+        return cls(settings, site.pools) if cls.served(site.pools) and settings.source == "chart" else None
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the namespace and the chart."""
+        yield namespace_of(name, self.settings.namespace)
+        yield self.settings.chart_with(self.values(), timeout=600)
+
+    def values(self) -> dict[str, Any]:
+        """Return the Helm values that differ from the chart's own.
+
+        The controller is for compute domains, which no machine type of berth has (GB200's NVLink
+        across nodes). Without them the chart installs no controller, and Google's values for it (no
+        affinity, no priority class) have nothing to act on.
+        """
+        return {
+            "nvidiaDriverRoot": HOST_DRIVER,
+            # The chart refuses to serve GPUs unless no device plugin serves the same nodes: their
+            # labels keep it off.
+            "gpuResourcesEnabledOverride": True,
+            "resources": {"gpus": {"enabled": True}, "computeDomains": {"enabled": False}},
+            "kubeletPlugin": {
+                # GKE admits pods of system priority outside kube-system only by a quota; Google's
+                # guide does without.
+                "priorityClassName": "",
+                "tolerations": [{"operator": "Exists"}],
+                "affinity": on_pools(self.served(self.pools)),
+            },
+        }

@@ -1,27 +1,48 @@
-"""NVIDIA's GPU Operator on GKE. Where its nodes need Google's driver installer, that comes first (driver_installer.py).
+"""NVIDIA's GPU Operator on GKE; where its nodes need Google's driver installer, that is installed first.
 
 Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html.
+
+Effects of changes: docs.nvidia.com/datacenter/cloud-native/gpu-operator, "Upgrading the NVIDIA GPU
+Operator" and "GPU Driver Upgrades" (the driver of a node is reloaded once its GPU pods are evicted),
+"Time-Slicing GPUs in Kubernetes" (the device plugin restarts for another config, running pods keep
+what they have), "GPU Operator with MIG".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-import pulumi
+from pydantic import AfterValidator, Field
 
-from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.gke import tolerations
-from berth.components.operators.driver_installer import HOST_DRIVER
-from berth.components.operators.helm import Chart, operator_namespace, release
-from berth.components.operators.settings import GpuOperatorSettings
-from berth.components.sharing import Occupants, Pool, Pools, Profiles, config_map, of_configs
+from berth.components.core.types import Name
+from berth.components.gke import PoolSettings, tolerations
+from berth.components.hardware import versions
+from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
+from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstallerInputs
+from berth.components.operators.operator import (
+    ChartName,
+    ChartSettings,
+    Object,
+    Operator,
+    Part,
+    Repository,
+    Site,
+    Values,
+    namespace_of,
+)
+from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
+from berth.components.plan.paths import below
+from berth.components.plan.plan import State, Step
+from berth.components.sharing import KEEPS, Occupants, Pools, config_change, config_map, of_configs
 
 CRITICAL_PODS = "100k"
-"""GKE admits pods of system priority only where a quota allows them. The operator has one on every node, and up to eight on a
-node with GPUs: Google's example of 100 would keep the daemons off the nodes of a larger cluster."""
+"""Quota of pods of system priority, without which GKE admits none. The operator has one on every node,
+and up to eight on a node with GPUs: Google's example of 100 would keep the daemons off the nodes of a
+larger cluster."""
 
 CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
@@ -31,121 +52,187 @@ CONTROL_PLANE = {
 }
 """Toleration that the chart gives the worker of node feature discovery, beside the one for GPUs."""
 
+_CONFIG = "values.devicePlugin.config"
+
+
+def _good_version(version: str) -> str:
+    if version in versions.GPU_OPERATOR_BAD:
+        raise ValueError(f"{version} {versions.GPU_OPERATOR_BAD[version]}")
+    return version
+
+
+class GpuOperatorSettings(ChartSettings):
+    """NVIDIA's GPU Operator: installed where it manages a pool, once for the cluster."""
+
+    chart: ChartName = "gpu-operator"
+    repository: Repository = versions.GPU_OPERATOR_REPOSITORY
+    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_version)] = versions.GPU_OPERATOR
+    """Version of chart and operator."""
+    namespace: Name = "gpu-operator"
+    """Namespace that the operator and its daemons run in."""
+    dcgm_exporter: bool = False
+    """GPU metrics by NVIDIA's exporter, of the pools that the operator serves. GKE's managed DCGM
+    exports the same metrics, so that the exporter is off by default."""
+    node_feature_discovery: bool = True
+    """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then tolerate
+    the taints of the operator's pools, and label nodes by PCI vendor (`pci-10de.present`) and
+    os-release."""
+    validator: bool = True
+    """Run a CUDA workload of the operator's own on every node that it serves; it takes no GPU from
+    pods."""
+
 
 @dataclass(frozen=True)
-class GpuOperatorInputs:
-    """What the operator needs to know.
+class GpuOperatorInputs(Operator):
+    """The operator, and the quota that admits its daemons.
 
     Attributes:
         settings: chart, version, toggles.
-        pools: all pools by name; those that it serves are among them.
-        profiles: the sharing profiles by name.
-        occupants: who is on which pool.
+        pools: all pools by name; the operator serves some of them.
+        occupants: names of those who work on each pool, for warnings.
     """
 
     settings: GpuOperatorSettings
     pools: Pools
-    profiles: Profiles
     occupants: Occupants = field(default_factory=dict)
 
+    pulumi_type: ClassVar[str] = "berth:operators:GpuOperator"
+    title: ClassVar[str] = "GPU Operator"
+    release: ClassVar[str] = "gpu-operator"
+    setting: ClassVar[str] = "gpu"
+    needs: ClassVar[tuple[type[Operator], ...]] = (DriverInstallerInputs,)
+    chart_name: ClassVar[str] = "gpu-operator"
+    when_removed: ClassVar[str] = (
+        "the GPU Operator is removed{again}: its nodes offer no GPUs, and lose a driver that it installed"
+    )
 
-class GpuOperator(pulumi.ComponentResource):
-    """The operator, and the quota that lets its daemons in."""
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether the operator serves a pool's GPUs."""
+        return pool.by_operator
 
-    def __init__(self, name: str, inputs: GpuOperatorInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Install it.
+    @classmethod
+    def serves_planned(cls, pool: PlannedPool) -> bool:
+        """Return whether the operator serves the GPUs of a plan's pool."""
+        return pool.by_operator
 
-        Args:
-            name: name of the Helm release.
-            inputs: settings, pools, profiles.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:GpuOperator", name, None, opts)
-        settings = inputs.settings
-        child = pulumi.ResourceOptions(parent=self)
-        namespace = operator_namespace(name, settings.namespace, child)
-        its_quota = KubernetesObject(
-            name, quota(settings.namespace), pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-        )
-        chart = Chart(
-            chart=settings.chart,
-            repository=settings.repository,
-            version=settings.version,
-            namespace=settings.namespace,
-            values=values(inputs),
-            timeout=900,
-            # The chart's hook upgrades the CRD after Helm would hold the new ClusterPolicy to the old one ("Upgrading the NVIDIA
-            # GPU Operator", https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
-            validated=False,
-        )
+    @classmethod
+    def pools_of(cls, fleet: PlannedFleet) -> list[str]:
+        """Return the pools that the operator serves; on an existing cluster those with GPUs in use."""
+        if fleet.before:
+            return super().pools_of(fleet)
+        usages = [usage for occupant in fleet.occupants for usage in occupant.on.items()]
+        return sorted({pool for pool, usage in usages if usage.gpus})
 
-        def warn(change: pulumi.ResourceHookArgs) -> None:
-            for line in of_configs(
-                _plugin_config(change.old_inputs), _plugin_config(change.new_inputs), inputs.pools, inputs.occupants
-            ):
-                pulumi.log.warn(line)
+    @classmethod
+    def on(cls, settings: GpuOperatorSettings, site: Site) -> GpuOperatorInputs | None:
+        """Return the operator where it serves a pool."""
+        return cls(settings, site.pools, site.occupants) if cls.served(site.pools) else None
 
-        hook = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
-        hooks = pulumi.ResourceHookBinding(before_update=[hook])
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[its_quota], hooks=hooks))
-        self.register_outputs({})
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the namespace, the quota and the chart."""
+        yield namespace_of(name, self.settings.namespace)
+        yield Object(name, quota(self.settings.namespace))
+        # The chart's hook upgrades the CRD after Helm would check the new ClusterPolicy against the old
+        # one ("Upgrading the NVIDIA GPU Operator",
+        # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
+        yield self.settings.chart_with(self.values(), timeout=900, validated=False, warn=self._warnings)
+
+    def _warnings(self, old: Values, new: Values) -> list[str]:
+        return of_configs(_plugin_config(old), _plugin_config(new), self.pools, self.occupants)
+
+    def values(self) -> dict[str, Any]:
+        """Return the Helm values that differ from the chart's own."""
+        pools = self.served(self.pools)
+        on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
+        strategy = next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single")
+        chosen: dict[str, Any] = {
+            "operator": {"upgradeCRD": True, "cleanupCRD": False},
+            "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
+            "cdi": {"enabled": True},
+            "nfd": {"enabled": self.settings.node_feature_discovery},
+            "dcgmExporter": {"enabled": self.settings.dcgm_exporter},
+            "mig": {"strategy": strategy},
+            "devicePlugin": {"config": config_map(self.pools)},
+            # GKE 1.33 and newer configure containerd from files, not from its running state.
+            "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
+        }
+        if on_cos:
+            # The root file system is read-only: driver and toolkit live where Google's installer puts the driver.
+            chosen["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
+            chosen["toolkit"]["installDir"] = HOST_DRIVER
+            # A COS node has to be restarted before MIG mode holds.
+            chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
+        if not self.settings.validator:
+            # The validator runs the workload unless it is told not to (gpu-operator v26.7.0, cmd/nvidia-validator).
+            chosen["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
+        if tolerated := _tolerations(pools):
+            chosen["daemonsets"] = {"tolerations": tolerated}
+            if self.settings.node_feature_discovery:
+                chosen["node-feature-discovery"] = {"worker": {"tolerations": [CONTROL_PLANE, *tolerated]}}
+        return chosen
+
+    @classmethod
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
+        """Return the effects of a change of the release."""
+        if step.operation != "update":
+            return super().effects(step, fleet, changed)
+        effects = []
+        old, new = _values(step.old), _values(step.new)
+        sitting = sitting_on(fleet, cls.pools_of(fleet))
+        driver = any(below(path, "values.driver") for path in changed)
+        chart = any(below(path, prefix) for path in changed for prefix in ("version", "chart"))
+        if driver or (chart and (new.get("driver") or {}).get("enabled")):
+            why = "the driver changes" if driver else "another version of the GPU Operator brings its own driver"
+            text = f"{why}: the GPU Operator evicts the GPU pods of one node after the other and reloads it"
+            effects.append(Effect(where_somebody_works(fleet, sitting), text, sitting))
+        if any(below(path, _CONFIG) for path in changed):
+            effects += _of_configs(_plugin_config(old), _plugin_config(new), fleet, cls.pools_of(fleet))
+        if any(not below(path, "values.driver") and not below(path, _CONFIG) for path in changed):
+            what = "another version of the GPU Operator" if chart else "other settings of the GPU Operator"
+            text = f"{what}: its daemons restart on every node that it serves; {KEEPS}"
+            effects.append(Effect(Level.DISTURBS, text, sitting))
+        return effects
 
 
-def _plugin_config(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    found = ((inputs or {}).get("values") or {}).get("devicePlugin", {}).get("config", {})
-    return dict(found)
+def _values(state: State | None) -> Values:
+    return (state.inputs if state else {}).get("values") or {}
 
 
-def served(pools: Pools) -> Mapping[str, Pool]:
-    """The pools that the operator serves."""
-    return {name: pool for name, pool in pools.items() if pool.settings.by_operator}
+def _plugin_config(values: Values) -> Mapping[str, Any]:
+    return dict((values.get("devicePlugin") or {}).get("config") or {})
 
 
-def values(inputs: GpuOperatorInputs) -> dict[str, Any]:
-    """Helm values: what differs from the chart's own."""
-    settings, pools = inputs.settings, served(inputs.pools)
-    on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
-    strategies = {pool.profile.mig_strategy for pool in pools.values() if pool.profile.mig_strategy}
-    chosen: dict[str, Any] = {
-        "operator": {"upgradeCRD": True, "cleanupCRD": False},
-        "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
-        "cdi": {"enabled": True},
-        "nfd": {"enabled": settings.node_feature_discovery},
-        "dcgmExporter": {"enabled": settings.dcgm_exporter},
-        "mig": {"strategy": strategies.pop() if strategies else "single"},
-        "devicePlugin": {"config": config_map(inputs.pools)},
-        # GKE 1.33 and newer configure containerd from files, not from its running state.
-        "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
-    }
-    if on_cos:
-        # The root file system is read-only: driver and toolkit live where Google's installer puts the driver.
-        chosen["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
-        chosen["toolkit"]["installDir"] = HOST_DRIVER
-        # A COS node has to be restarted before MIG mode holds.
-        chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
-    if not settings.validator:
-        # The validator runs the workload unless it is told not to (gpu-operator v26.7.0, cmd/nvidia-validator).
-        chosen["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
-    if tolerated := _tolerations(pools):
-        chosen["daemonsets"] = {"tolerations": tolerated}
-        if settings.node_feature_discovery:
-            chosen["node-feature-discovery"] = {"worker": {"tolerations": [CONTROL_PLANE, *tolerated]}}
-    return chosen
+def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]) -> list[Effect]:
+    """Return the effects on pools whose nodes read another config than before."""
+    before, after = old.get("data") or {}, new.get("data") or {}
+    effects = []
+    for name in (name for name in served if name in fleet.before):
+        key = fleet.before[name].labels.get(CONFIG_LABEL, WHOLE_KEY)
+        if key in before and before[key] != after.get(key):
+            effects.append(Effect(Level.DISTURBS, config_change(name, key), sitting_on(fleet, [name])))
+    if not effects:
+        # The ConfigMap has another name because of a pool that is new or goes; no node reads anything
+        # else in it.
+        text = f"the device plugins read another ConfigMap and restart; {KEEPS}"
+        effects.append(Effect(Level.DISTURBS, text, sitting_on(fleet, served)))
+    return effects
 
 
 def _tolerations(pools: Pools) -> list[dict[str, str]]:
-    """Tolerations of the operator's daemons, for Helm, which replaces lists as a whole; empty where the chart's own will do.
+    """Return the tolerations of the operator's daemons; empty where the chart's own suffice.
 
-    Without them a pool with taints has no device plugin, or no label by which the operator finds it.
+    Helm replaces lists as a whole. Without them a pool with taints has no device plugin, or no label by
+    which the operator finds it.
     """
-    wanted: list[dict[str, str]] = []
+    found: list[dict[str, str]] = []
     for pool in pools.values():
-        wanted += [each for each in tolerations(pool.settings) if each not in wanted]
-    return wanted if len(wanted) > 1 else []
+        found += [toleration for toleration in tolerations(pool.settings) if toleration not in found]
+    return found if len(found) > 1 else []
 
 
 def quota(namespace: str) -> Manifest:
-    """The quota without which GKE refuses pods of system priority outside kube-system."""
+    """Return the quota without which GKE refuses pods of system priority outside kube-system."""
     scope = {
         "operator": "In",
         "scopeName": "PriorityClass",

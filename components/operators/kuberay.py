@@ -1,47 +1,93 @@
-"""The KubeRay operator, which makes pods of RayClusters."""
+"""The KubeRay operator, which creates the pods of RayClusters."""
 
 from __future__ import annotations
 
-import pulumi
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from berth.components.operators.definitions import up_to_date
-from berth.components.operators.helm import Chart, operator_namespace, release
-from berth.components.operators.settings import KubeRaySettings
+from pydantic import Field
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import Name
+from berth.components.hardware import versions
+from berth.components.operators.operator import (
+    BY_CHART,
+    ChartName,
+    ChartSettings,
+    Operator,
+    Part,
+    Repository,
+    Site,
+    namespace_of,
+)
+
+if TYPE_CHECKING:
+    import pulumi
 
 RAY_CLUSTERS = "rayclusters.ray.io"
-"""Name of the definition of RayClusters."""
+"""Name of the CRD of RayClusters."""
 
 
-class KubeRay(pulumi.ComponentResource):
-    """KubeRay by its Helm chart. The chart brings the CRDs, and leaves them behind when it is removed.
+class KubeRaySettings(ChartSettings):
+    """The KubeRay operator."""
 
-    berth brings the CRDs up to date with each change of the release.
+    source: Literal["chart", "addon", "present"] = "chart"
+    """`chart`: berth installs it. `addon`: GKE does, in a version of its own choice. `present`: it is
+    there already."""
+    chart: ChartName = "kuberay-operator"
+    repository: Repository = versions.KUBERAY_REPOSITORY
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
+    """Version of chart and operator."""
+    namespace: Name = "kuberay-operator"
+    """Namespace that the operator runs in."""
+
+
+@dataclass(frozen=True)
+class KubeRayInputs(Operator):
+    """KubeRay by its Helm chart, with its CRDs, which stay when the release is removed.
+
+    Attributes:
+        kubeconfig: access to the cluster, as text: the CRDs are upgraded before the release is.
+        settings: chart, version, namespace.
     """
 
-    def __init__(
-        self,
-        name: str,
-        settings: KubeRaySettings,
-        kubeconfig: pulumi.Input[str],
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        """Install the operator.
+    kubeconfig: pulumi.Input[str]
+    settings: KubeRaySettings = field(default_factory=KubeRaySettings)
 
-        Args:
-            name: name of the Helm release.
-            settings: chart, version, namespace.
-            kubeconfig: the cluster, as text.
-            opts: must carry the kubernetes provider.
-        """
-        super().__init__("berth:operators:KubeRay", name, None, opts)
-        chart = Chart(
-            chart=settings.chart,
-            repository=settings.repository,
-            version=settings.version,
-            namespace=settings.namespace,
-            values={"image": {"tag": f"v{settings.version}"}},
-        )
-        namespace = operator_namespace(name, settings.namespace, pulumi.ResourceOptions(parent=self))
-        hooks = up_to_date(name, chart, RAY_CLUSTERS, kubeconfig, self)
-        release(name, chart, pulumi.ResourceOptions(parent=self, depends_on=[namespace], hooks=hooks))
-        self.register_outputs({})
+    pulumi_type: ClassVar[str] = "berth:operators:KubeRay"
+    title: ClassVar[str] = "KubeRay operator"
+    release: ClassVar[str] = "kuberay-operator"
+    setting: ClassVar[str] = "kuberay"
+    chart_name: ClassVar[str] = "kuberay-operator"
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
+    when_removed: ClassVar[str] = (
+        "the KubeRay operator is removed{again}: RayClusters keep running, and nobody creates, repairs or deletes their"
+        " pods"
+    )
+    when_changed: ClassVar[str] = (
+        "the CRDs of KubeRay are brought up to date, and its operator restarts; RayClusters keep running, and none is"
+        " created or repaired meanwhile"
+    )
+
+    @classmethod
+    def on(cls, settings: KubeRaySettings, site: Site) -> KubeRayInputs | None:
+        """Return the operator, unless GKE brings it or it is there already."""
+        return cls(site.kubeconfig, settings) if settings.source == "chart" else None
+
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the namespace and the chart."""
+        yield namespace_of(name, self.settings.namespace)
+        values = {"image": {"tag": f"v{self.settings.version}"}}
+        yield self.settings.chart_with(values, definition=RAY_CLUSTERS, kubeconfig=self.kubeconfig)
+
+    @classmethod
+    def problems(cls, settings: KubeRaySettings, path: Path, *, existing: bool) -> Iterable[Problem]:
+        """Return a problem for the add-on on an existing cluster."""
+        if settings.source == "addon" and existing:
+            yield Problem(
+                (*path, "source"),
+                "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there"
+                " (gcloud container clusters update NAME --update-addons=RayOperator=ENABLED) and write"
+                " `source: present`",
+            )

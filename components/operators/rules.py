@@ -1,4 +1,4 @@
-"""What is installed for the fabric: from where it comes, and settings of it that nothing would use."""
+"""Rules of operators' settings: contradictions, and settings that nothing would use."""
 
 from __future__ import annotations
 
@@ -8,78 +8,47 @@ from pydantic import BaseModel
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.components.operators.operator import Operator
+from berth.components.operators.settings import OPERATORS, OperatedSettings
 
 _OPERATORS: Path = ("environment", "operators")
 _POOLS: Path = ("environment", "pools")
 
-_BY_CHART = ("chart", "repository", "version", "namespace")
-_THERE = "it is there already"
+_OTHERWISE = {
+    "present": "it is there already",
+    "addon": "GKE installs it, in a version of its own choice",
+    "manifest": "its objects are in a file",
+    "chart": "it comes by its chart",
+}
+"""Origin of an operator, by the value of its `source`."""
 
 
-def problems(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """Settings of operators for the fabric that contradict each other, or that nothing would use."""
-    yield from _ray_operator(settings)
-    operators, pools = settings.operators, settings.pools.values()
-    for key, given, used, needs in (
-        ("dranet", operators.dranet, any(pool.rdma == "networks" for pool in pools), "`rdma: networks`"),
-        ("gpuDra", operators.gpu_dra, any(pool.by_dra for pool in pools), "`gpuAllocation: dra`"),
-        ("gib", operators.gib, any(pool.rdma != "none" for pool in pools), "`rdma`"),
-    ):
-        path = (*_OPERATORS, key)
-        if not used:
-            if written(given):
-                yield Problem(
-                    path, f"would be ignored, since no pool has {needs}; take it out", of_key=True, rests_on=(_POOLS,)
-                )
+def problems(settings: OperatedSettings) -> Iterable[Problem]:
+    """Return settings of operators that contradict each other, or that nothing would use."""
+    for operator in OPERATORS:
+        if not operator.setting:
             continue
-        yield from _of_source(given, path)
-    dranet = operators.dranet
-    if dranet.source == "manifest" and dranet.manifest is None:
-        yield Problem(
-            (*_OPERATORS, "dranet", "manifest"),
-            "is required with `source: manifest`: the file with DraNet's objects, for example manifest: ./dranet/install.yaml",
-        )
+        given = settings.operators.of(operator)
+        path = (*_OPERATORS, type(settings.operators).model_fields[operator.setting].alias or operator.setting)
+        if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
+            if written(given):
+                message = f"would be ignored, since no pool has {operator.pool_setting}; take it out"
+                yield Problem(path, message, of_key=True, rests_on=(_POOLS,))
+            continue
+        yield from _of_source(operator, given, path)
+        yield from operator.problems(given, path, existing=settings.cluster.existing is not None)
 
 
-def _ray_operator(settings: EnvironmentSettings) -> Iterable[Problem]:
-    """The add-on or the chart, never both: each brings the same CRDs and would reconcile the same RayClusters."""
-    kuberay = settings.operators.kuberay
-    path = (*_OPERATORS, "kuberay")
-    if kuberay.source == "addon" and settings.cluster.existing:
-        yield Problem(
-            (*path, "source"),
-            "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there (gcloud"
-            " container clusters update NAME --update-addons=RayOperator=ENABLED) and write `source: present`",
-        )
-    if kuberay.source == "chart":
-        return
-    whose = "GKE installs it, in a version of its own choice" if kuberay.source == "addon" else "it is there already"
-    for key in written(kuberay):
-        if key != "source":
-            yield Problem(
-                (*path, key),
-                f"belongs to `source: chart`, but here {whose} (source: {kuberay.source}); take this line out, or `source`",
-                rests_on=((*path, "source"),),
-            )
-
-
-def _of_source(given: BaseModel, path: Path) -> Iterable[Problem]:
-    """Keys that belong to another source than the one that was chosen."""
-    source = str(getattr(given, "source"))  # noqa: B009 (each of them has one, of different values)
-    belongs = {
-        "chart": _BY_CHART,
-        "manifest": ("manifest",),
-        "chart or manifest": ("nodeSelector",),
-        "installer": ("image",),
-    }
-    whose = {"present": _THERE, "manifest": "its objects are in a file"}.get(source, "it comes by its chart")
-    for sources, keys in belongs.items():
-        if source in sources.split(" or "):
+def _of_source(operator: type[Operator], given: BaseModel, path: Path) -> Iterable[Problem]:
+    """Return keys that belong to another source than the chosen one."""
+    source = getattr(given, "source", "")
+    for sources, keys in operator.sources.items():
+        if source in sources:
             continue
         for key in (key for key in written(given) if key in keys):
             yield Problem(
                 (*path, key),
-                f"belongs to `source: {sources}`, but here {whose} (source: {source}); take this line out, or change `source`",
+                f"belongs to `source: {' or '.join(sources)}`, but here {_OTHERWISE[source]} (source: {source}); take"
+                " this line out, or change `source`",
                 rests_on=((*path, "source"),),
             )

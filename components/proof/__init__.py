@@ -1,5 +1,27 @@
-"""Proofs that what was provisioned is really there: what is run for them, what is found, and how that is judged.
+"""Proofs in a live cluster: a GPU adds on every pool, and an all-reduce crosses the fabric.
 
-Belongs here: pure manifests and pure judging, and the run that asks the API server and cleans up after itself. Does not
-belong here: anything that stays in a cluster (that is Pulumi's), tables and exit codes (cli/).
+Belongs here: the run, its evidence, verdicts and likely causes. Does not belong here: which pool or RayCluster to prove (cli/).
 """
+
+from berth.components.proof.checks import RUN_LABEL, Check, Verdict
+from berth.components.proof.cuda_vector_add import NAMESPACE
+from berth.components.proof.fabric.claims import Expected
+from berth.components.proof.fabric.report import page
+from berth.components.proof.fabric.run import FabricRun, Found
+from berth.components.proof.fabric.verdicts import Threshold, threshold_of
+from berth.components.proof.gpu_run import GpuRun, PoolProof
+
+__all__ = [
+    "NAMESPACE",
+    "RUN_LABEL",
+    "Check",
+    "Expected",
+    "FabricRun",
+    "Found",
+    "GpuRun",
+    "PoolProof",
+    "Threshold",
+    "Verdict",
+    "page",
+    "threshold_of",
+]

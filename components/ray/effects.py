@@ -11,10 +11,10 @@ from typing import Any
 
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.plan.effect import Effect, Level, Sitting, counted, sitting_whole
-from berth.components.plan.fleet import Fleet, Occupant, occupant_of
+from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.ray.workloads import RAY_CLUSTER_CONFIG
+from berth.components.ray.workload import RAY_CLUSTER_CONFIG
 
 _COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"))
 _LEFT_OUT = (
@@ -29,7 +29,7 @@ _LEFT_OUT = (
 )
 
 
-def of_ray_cluster(step: Step, fleet: Fleet) -> list[Effect]:
+def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a RayCluster."""
     if step.old is None:
         return []
@@ -59,7 +59,7 @@ def of_ray_cluster(step: Step, fleet: Fleet) -> list[Effect]:
     return effects
 
 
-def of_ray_job(step: Step, fleet: Fleet) -> list[Effect]:
+def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a RayJob.
 
     Whether one still runs no plan tells; where the cluster was asked, one whose own RayCluster is gone has ended.
@@ -79,7 +79,7 @@ def of_ray_job(step: Step, fleet: Fleet) -> list[Effect]:
     return [Effect(level, f"job {name} goes; {what}", own)]
 
 
-def of_ray_service(step: Step, fleet: Fleet) -> list[Effect]:
+def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a RayService."""
     if step.old is None:
         return []
@@ -104,7 +104,7 @@ def _owner(step: Step, kind: OwnerKind) -> str:
     return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
 
 
-def _made_for(step: Step, fleet: Fleet) -> list[Sitting]:
+def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
     """The RayClusters that KubeRay made for a RayJob or a RayService, where the cluster was asked."""
     metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
     its = [
@@ -115,13 +115,13 @@ def _made_for(step: Step, fleet: Fleet) -> list[Sitting]:
     return [sitting_whole(fleet, each) for each in its]
 
 
-def _known(occupant: Occupant, fleet: Fleet) -> Occupant:
+def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
     """As the cluster has it now, where it was asked."""
     same = (each for each in fleet.occupants if each.namespace == occupant.namespace)
     return next((each for each in same if each.ray_cluster == occupant.ray_cluster), occupant)
 
 
-def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: Fleet) -> list[Effect]:
+def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet) -> list[Effect]:
     if step.new is None or not any(below(each.path, prefix) for each in step.properties for prefix in _COUNTS):
         return []
     now = sum(usage.pods for usage in occupant.on.values()) - 1

@@ -96,7 +96,7 @@ def _of_another_cluster(job: JobShape, settings: Workloads, path: Path) -> Itera
         yield Problem((*path, "cluster"), message, rests_on=wrong)
     for name, field in JobShape.model_fields.items():
         of_cluster = name in RayClusterShape.model_fields or name in _OF_ITS_CLUSTER
-        if of_cluster and getattr(job, name) != field.default:
+        if of_cluster and name in job.model_fields_set:
             message = f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one of the two out"
             yield Problem((*path, str(field.alias)), message)
 

@@ -19,9 +19,6 @@ from berth.components.ray.workload_settings import RayJobSettings, RayServiceSet
 CLUSTER_CONFIG = "berth/cluster-config"
 """The annotation of a RayService's head that tells all of its cluster's configuration apart from any other."""
 
-RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
-"""Where a RayService has its cluster."""
-
 _DIGITS = 8
 
 
@@ -97,7 +94,7 @@ def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
     return written
 
 
-def told_apart(service: Manifest) -> Manifest:
+def with_fingerprint(service: Manifest) -> Manifest:
     """A RayService every edit of whose cluster is seen.
 
     By itself KubeRay compares clusters without their numbers of workers and their tolerations, so that an edit of these would go

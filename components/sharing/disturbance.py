@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet
+from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.plan import Step
 from berth.components.sharing.modes import MODES
 from berth.components.sharing.pools import Pools
@@ -43,7 +43,7 @@ def of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> 
     return [f"{change} ({_who(occupants)})"] if change else []
 
 
-def of_node_labels(step: Step, fleet: Fleet) -> list[Effect]:
+def of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effect of changed node labels that choose a sharing profile or a MIG layout."""
     name = str(step.old.inputs.get("name")) if step.old else step.name
     before, after = fleet.before.get(name), fleet.after.get(name)
@@ -65,7 +65,8 @@ def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:
     for mode in MODES:
         if mode.label and old.get(mode.label) != new.get(mode.label):
             change = f"{old.get(mode.label, 'none')} to {new.get(mode.label, 'none')}"
-            return _sentence(pool, f"{mode.label_chooses} changes from {change}", mode.label_effect), True
+            choice, effect = mode.label_change
+            return _sentence(pool, f"{choice} changes from {change}", effect), True
     names = [labels.get(CONFIG_LABEL, "GKE's own device plugin") for labels in (old, new)]
     if names[0] == names[1]:
         return "", False

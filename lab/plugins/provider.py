@@ -1,7 +1,7 @@
-"""What a provider of the lab implements: one method for each thing the engine asks, on plain data.
+"""Interface of the lab's providers: one method for each request of the engine, on plain data.
 
 `server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at a time: a provider
-guards what it shares, and long waits watch `Provider.cancelled`.
+guards its shared state, and long waits watch `Provider.cancelled`.
 
 Simulates nothing: the interface between the engine's protocol and the lab's providers.
 """
@@ -26,13 +26,13 @@ class ProviderError(BerthError):
 
 
 class InitFailedError(ProviderError):
-    """The object is there but not as it should be: the engine records it, and the failure beside it.
+    """Error: the object exists but is not ready; the engine records it with the failure.
 
     Attributes:
         resource_id: the object's id.
-        properties: the object's outputs, as a successful answer would have had them.
-        inputs: inputs to record with a read; none for creates and updates, where the engine has them.
-        reasons: one text for each thing that failed.
+        properties: the object's outputs.
+        inputs: inputs to record with a read; None for creates and updates, where the engine has them.
+        reasons: one text for each failure.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class InitFailedError(ProviderError):
 
 
 class Kind(IntEnum):
-    """How one property differs; the numbers are the protocol's."""
+    """Kind of difference of one property; the numbers are the protocol's."""
 
     ADD = 0
     ADD_REPLACE = 1
@@ -57,17 +57,17 @@ class Kind(IntEnum):
 
     @property
     def replaces(self) -> bool:
-        """Whether the difference needs a new object."""
+        """Whether the difference replaces the object."""
         return self % 2 == 1
 
     def as_replace(self) -> Kind:
-        """The same difference, needing a new object."""
+        """Return the same difference, as one that replaces the object."""
         return Kind(self | 1)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """A request about one resource."""
+    """Request about one resource."""
 
     urn: str
 
@@ -84,26 +84,24 @@ class _Request:
 
 @dataclass(frozen=True)
 class CheckRequest(_Request):
-    """Are these inputs good, and what are they with defaults filled in?
+    """Request to check inputs and fill in defaults.
 
     Attributes:
-        olds: the inputs recorded last time, empty for a new resource.
+        olds: the recorded inputs, empty for a new resource.
         news: the program's inputs.
         seed: random bytes, the same in the preview and the update of one run where the engine can.
-        proposed_name: the name that the project's own naming rule asks for, if it has one.
-        naming_disabled: the project wants every name given in the program.
+        proposed_name: the name by the project's own naming rule, if it has one.
     """
 
     olds: Properties
     news: Properties
     seed: bytes = b""
     proposed_name: str = ""
-    naming_disabled: bool = False
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Inputs to record, or why they are refused.
+    """Inputs to record, or the reasons for refusing them.
 
     Attributes:
         failures: pairs of a property path (empty for the whole) and a reason.
@@ -115,7 +113,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class DiffRequest(_Request):
-    """What differs between what is recorded and what the program wants?"""
+    """Request to compare the recorded resource with the program's."""
 
     id: str
     olds: Properties
@@ -126,13 +124,13 @@ class DiffRequest(_Request):
 
 @dataclass(frozen=True)
 class DiffResult:
-    """The differences.
+    """Differences of a resource.
 
     Attributes:
-        detailed: kind of difference by property path, such as `spec.ports[0].port`; empty when nothing differs.
-        delete_before_replace: a replacement has to delete the old object first (its name is taken).
-        input_diff: whether the paths speak of inputs rather than of the recorded outputs.
-        input_diff_paths: the paths that do when the others do not.
+        detailed: kind of difference by property path, such as `spec.ports[0].port`; empty without differences.
+        delete_before_replace: a replacement deletes the old object first, because its name is taken.
+        input_diff: whether the paths are those of inputs rather than of the recorded outputs.
+        input_diff_paths: the paths of inputs where the others are of outputs.
     """
 
     detailed: Mapping[str, Kind]
@@ -143,7 +141,7 @@ class DiffResult:
 
 @dataclass(frozen=True)
 class CreateRequest(_Request):
-    """Make the object. In a preview, only say what it would be."""
+    """Request to create the object; in a preview, only to return its outputs."""
 
     properties: Properties
     timeout: float
@@ -152,7 +150,7 @@ class CreateRequest(_Request):
 
 @dataclass(frozen=True)
 class ReadRequest(_Request):
-    """What is there? With empty properties and inputs, it is an import."""
+    """Request to read the object; with empty properties and inputs, an import."""
 
     id: str
     properties: Properties
@@ -161,7 +159,7 @@ class ReadRequest(_Request):
 
 @dataclass(frozen=True)
 class ReadResult:
-    """What is there; an empty id says that the object is gone."""
+    """Object as it is; an empty id means that the object is gone."""
 
     id: str
     properties: Properties = field(default_factory=dict)
@@ -170,7 +168,7 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class UpdateRequest(_Request):
-    """Change the object in place. In a preview, only say what it would become."""
+    """Request to change the object in place; in a preview, only to return its outputs."""
 
     id: str
     olds: Properties
@@ -183,7 +181,7 @@ class UpdateRequest(_Request):
 
 @dataclass(frozen=True)
 class DeleteRequest(_Request):
-    """Remove the object; that it is gone already is no error."""
+    """Request to delete the object; a missing one is not an error."""
 
     id: str
     properties: Properties
@@ -191,25 +189,31 @@ class DeleteRequest(_Request):
     timeout: float
 
 
+def changed(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, Kind]:
+    """Return the kind of difference by key of two mappings, without the engine's own keys."""
+    keys = sorted(key for key in old.keys() | new.keys() if not key.startswith("__") and old.get(key) != new.get(key))
+    return {key: Kind.ADD if key not in old else Kind.DELETE if key not in new else Kind.UPDATE for key in keys}
+
+
 class Engine(Protocol):
-    """How a provider speaks to the user while it works."""
+    """Lines to the user while a provider works."""
 
     def status(self, urn: str, message: str) -> None:
-        """A passing line beside the resource; the next one takes its place."""
+        """Show a passing line beside the resource; the next one replaces it."""
 
     def info(self, urn: str, message: str) -> None:
-        """A line that stays."""
+        """Show a line that stays."""
 
     def warn(self, urn: str, message: str) -> None:
-        """A warning that stays."""
+        """Show a warning that stays."""
 
 
 class Provider:
-    """Base of the lab's providers; every method may raise `ProviderError`.
+    """Base of the lab's providers; every method may raise a `BerthError`.
 
     Attributes:
         engine: set before the first request.
-        cancelled: set when the user interrupts: waits end at once, with what they have.
+        cancelled: set when the user interrupts: waits end at once.
     """
 
     engine: Engine
@@ -218,27 +222,18 @@ class Provider:
         self.cancelled = threading.Event()
 
     def check_config(self, request: CheckRequest) -> CheckResult:
-        """Check the provider's own settings."""
+        """Check the provider's settings."""
         return CheckResult(request.news)
 
     def diff_config(self, request: DiffRequest) -> DiffResult:
-        """Compare the provider's own settings; a replacement replaces everything made with it."""
-        changed = {key for key in request.old_inputs.keys() | request.news.keys() if not key.startswith("__")}
-        kinds = {}
-        for key in sorted(changed):
-            if key not in request.news:
-                kinds[key] = Kind.DELETE
-            elif key not in request.old_inputs:
-                kinds[key] = Kind.ADD
-            elif request.old_inputs[key] != request.news[key]:
-                kinds[key] = Kind.UPDATE
-        return DiffResult(kinds, input_diff=True)
+        """Compare the provider's settings; a replacement replaces all its resources."""
+        return DiffResult(changed(request.old_inputs, request.news), input_diff=True)
 
     def configure(self, settings: Properties) -> None:
-        """Take the settings over; called once, before any resource."""
+        """Take the settings; called once, before any resource."""
 
     def check(self, request: CheckRequest) -> CheckResult:
-        """Fill in defaults and refuse what cannot work."""
+        """Fill in defaults and refuse inputs that cannot work."""
         raise NotImplementedError
 
     def diff(self, request: DiffRequest) -> DiffResult:
@@ -246,7 +241,7 @@ class Provider:
         raise NotImplementedError
 
     def create(self, request: CreateRequest) -> tuple[str, Properties]:
-        """Create; the answer is the new object's id and its outputs."""
+        """Create; return the new object's id and its outputs."""
         raise NotImplementedError
 
     def read(self, request: ReadRequest) -> ReadResult:
@@ -254,7 +249,7 @@ class Provider:
         raise NotImplementedError
 
     def update(self, request: UpdateRequest) -> Properties:
-        """Update; the answer is the object's outputs."""
+        """Update; return the object's outputs."""
         raise NotImplementedError
 
     def delete(self, request: DeleteRequest) -> None:
@@ -262,7 +257,7 @@ class Provider:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back what the process holds; called once, at its end."""
+        """Release the resources of the process; called once, at its end."""
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """Run a function of the provider."""

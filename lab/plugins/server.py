@@ -1,11 +1,11 @@
-"""A `Provider` behind the engine's gRPC protocol, as a plugin process.
+"""Plugin process: a `Provider` behind the engine's gRPC protocol.
 
 The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads unknown values as
-strings and cannot report an object that was made but does not work. So the handful of calls a provider of resources
-needs is served here on the SDK's generated protocol, with plain errors.
+strings and cannot report an object that exists but is not ready. So the calls that a provider of resources needs are
+served here on the SDK's generated protocol, with plain errors.
 
 The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent is gone (a killed
-engine leaves no plugin behind). What nobody expected goes with its stack to `logs/plugin-<name>.log` of the lab that
+engine leaves no plugin behind). An unexpected error goes with its stack to `logs/plugin-<name>.log` of the lab that
 `BERTH_LAB` names, and as one line to the user.
 
 Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the real one:
@@ -54,8 +54,8 @@ from berth.lab.plugins.values import read_properties, write_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Waits hold a thread each, and the engine asks for as many resources at once as `--parallel` allows (4 a core unless
-# told otherwise); a hundred RayClusters wait at once. Threads start only when they are needed.
+# Each wait holds a thread, and the engine asks for as many resources at once as `--parallel` allows (4 a core by
+# default); a hundred RayClusters wait at once. Threads start only when they are needed.
 _THREADS = 512
 
 # The largest message that the engine itself accepts.
@@ -91,12 +91,12 @@ class _EngineLog:
                 engine_pb2.LogRequest(severity=severity, urn=urn, message=message, ephemeral=ephemeral), timeout=5
             )
         except grpc.RpcError:
-            # A line that the user misses must not fail the work it speaks of.
+            # A missed line must not fail the work.
             _log.warning("not shown to the user: %s %s", urn, message)
 
 
 def _plainly(method: Callable[[Any, Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
-    """Errors of a provider as statuses that the engine shows as they are."""
+    """Turn errors of a provider into statuses that the engine shows as they are."""
 
     def answer(servicer: _Servicer, request: Any, context: grpc.ServicerContext) -> Any:
         try:
@@ -105,7 +105,7 @@ def _plainly(method: Callable[[Any, Any, grpc.ServicerContext], Any]) -> Callabl
             _abort_init_failed(context, error)
         except BerthError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
-        except Exception as error:  # noqa: BLE001 (the last line of defence: logged with its stack)
+        except Exception as error:  # noqa: BLE001 (logged with its stack)
             urn = getattr(request, "urn", "")
             _log.exception("%s %s", method.__name__, urn)
             where = " (the log file has where)" if logging.getLogger().handlers else ""
@@ -132,7 +132,7 @@ def _abort_init_failed(context: grpc.ServicerContext, error: InitFailedError) ->
 
 
 class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
-    """The calls the engine makes, on a `Provider`."""
+    """Calls of the engine, served by a `Provider`."""
 
     def __init__(self, provider: Provider, name: str, version: str) -> None:
         self._provider = provider
@@ -234,20 +234,13 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
     @_plainly
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:
         answer = self._provider.invoke(request.tok, read_properties(request.args))
-        response: dict[str, Any] = {"return": write_properties(answer)}  # a word of Python's own
+        response: dict[str, Any] = {"return": write_properties(answer)}  # a keyword of Python
         return provider_pb2.InvokeResponse(**response)
 
 
 def _check_request(request: Any) -> CheckRequest:
-    naming = request.autonaming if request.HasField("autonaming") else None
-    return CheckRequest(
-        request.urn,
-        read_properties(request.olds),
-        read_properties(request.news),
-        request.randomSeed,
-        naming.proposed_name if naming else "",
-        naming is not None and naming.mode == provider_pb2.CheckRequest.AutonamingOptions.DISABLE,
-    )
+    olds, news = read_properties(request.olds), read_properties(request.news)
+    return CheckRequest(request.urn, olds, news, request.randomSeed, request.autonaming.proposed_name)
 
 
 def _check_response(result: CheckResult) -> Any:
@@ -289,9 +282,9 @@ def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> 
     """Serve until the engine closes the process.
 
     Args:
-        provider: what answers.
+        provider: the provider.
         name: the plugin's name, such as `kubernetes`.
-        version: what `GetPluginInfo` reports.
+        version: version that `GetPluginInfo` reports.
         arguments: the command line without the program: the engine's address, and flags, which are ignored.
     """
     addresses = [argument for argument in arguments if not argument.startswith("-")]
@@ -317,7 +310,7 @@ def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> 
     server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
     provider.close()
     logging.shutdown()
-    # Threads that hang in a system call must not keep the process: nobody waits for their answer any more.
+    # Threads that hang in a system call must not keep the process.
     os._exit(0)
 
 

@@ -1,13 +1,13 @@
-"""Property values between the engine and a plugin: plain Python data with the few things JSON has no word for.
+"""Property values between the engine and a plugin: plain Python data with the few things that JSON lacks.
 
-The engine sends properties as protobuf structs in which a few signed objects stand for secrets, unknown values (known
-only after an update), files and outputs. Here they become plain dicts, lists, strings, booleans and numbers, and:
+The engine sends properties as protobuf structs in which a few signed objects stand for secrets, unknown values and
+outputs. Here they become plain dicts, lists, strings, booleans and numbers, and:
 
-- `Secret(value)`: the engine keeps it encrypted in the state;
-- `UNKNOWN`: known only once something it depends on has been created (previews only);
-- `pulumi.FileAsset`, `StringAsset`, `RemoteAsset` and the archives of the same kinds.
+- `Secret(value)`: the engine encrypts it in the state;
+- `UNKNOWN`: known only once a resource that it depends on has been created (previews only).
 
-The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string.
+The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string. Files and archives, which no
+resource of the lab takes, are refused.
 
 Answers to (read): Pulumi v3.250.0, sdk/go/common/resource/plugin/rpc.go and sdk/go/common/resource/sig:
     https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go
@@ -15,26 +15,14 @@ Answers to (read): Pulumi v3.250.0, sdk/go/common/resource/plugin/rpc.go and sdk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import struct_pb2
-from pulumi import (
-    Archive,
-    Asset,
-    AssetArchive,
-    FileArchive,
-    FileAsset,
-    RemoteArchive,
-    RemoteAsset,
-    StringAsset,
-)
 
 # The signatures of the engine's wire format (sdk/go/common/resource in the pulumi repository).
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
-_ASSET = "c44067f5952c0a294b673a41bacd8c17"
-_ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (a signature of the wire format, not a password)
 _RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
@@ -57,7 +45,7 @@ Properties = dict[str, Any]
 
 
 class Unknown:
-    """The type of `UNKNOWN`. It is true as a condition, so that `x or default` never replaces it."""
+    """Type of `UNKNOWN`, which is true as a condition, so that `x or default` never replaces it."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -68,7 +56,7 @@ UNKNOWN = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that the engine encrypts in the state and hides on the terminal."""
+    """Value that the engine encrypts in the state and hides on the terminal."""
 
     value: Any
 
@@ -77,21 +65,21 @@ class Secret:
 
 
 def read_properties(struct: struct_pb2.Struct) -> Properties:
-    """Plain data of a property map that came from the engine."""
+    """Return the plain data of a property map from the engine."""
     return {key: _read(value) for key, value in struct.fields.items()}
 
 
 def write_properties(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """The engine's form of a property map.
+    """Return the engine's form of a property map.
 
     Raises:
-        TypeError: for a value the engine has no form for.
+        TypeError: the engine has no form for a value.
     """
     return struct_pb2.Struct(fields={key: _write(value) for key, value in properties.items()})
 
 
 def reveal(value: Any) -> Any:
-    """The same data without `Secret` wrappers at any depth."""
+    """Return the data without `Secret` wrappers at any depth."""
     if isinstance(value, Secret):
         return reveal(value.value)
     if isinstance(value, Mapping):
@@ -102,7 +90,7 @@ def reveal(value: Any) -> Any:
 
 
 def has(value: Any, kind: type) -> bool:
-    """Whether a value of `kind` (`Secret`, `Unknown`) is in the data at any depth."""
+    """Return whether the data has a value of `kind` (`Secret`, `Unknown`) at any depth."""
     if isinstance(value, kind):
         return True
     if isinstance(value, Secret):
@@ -115,7 +103,7 @@ def has(value: Any, kind: type) -> bool:
 
 
 def mark_secrets(value: Any, like: Any) -> Any:
-    """`value` with every part secret that is secret in `like` (matched by key; a list is hidden whole)."""
+    """Return `value` with every part secret that is secret in `like` (matched by key; a list is hidden whole)."""
     if isinstance(value, Secret):
         return value
     if isinstance(like, Secret):
@@ -123,7 +111,7 @@ def mark_secrets(value: Any, like: Any) -> Any:
     if isinstance(value, Mapping) and isinstance(like, Mapping):
         return {key: mark_secrets(item, like.get(key)) for key, item in value.items()}
     if isinstance(value, list) and has(like, Secret):
-        # The server may order a list anew: hiding it whole is the safe reading.
+        # The server may reorder a list, so all of it is hidden.
         return Secret(reveal(value))
     return value
 
@@ -155,24 +143,10 @@ def _read_signed(signature: str, fields: dict[str, struct_pb2.Value]) -> Any:
         value = _read(fields["value"]) if "value" in fields else UNKNOWN
         return Secret(value) if "secret" in fields and fields["secret"].bool_value else value
     if signature == _RESOURCE:
-        # A provider that does not accept resource references gets the id; so do we.
+        # A provider that does not accept resource references gets the id.
         return _read(fields["id"]) if "id" in fields else fields["urn"].string_value
-    if signature in {_ASSET, _ARCHIVE}:
-        for key, make in _MAKERS[signature].items():
-            if key in fields and (fields[key].string_value or key == "text"):
-                return make(fields[key].string_value)
-        if "assets" in fields:
-            return AssetArchive(_read(fields["assets"]))
-        if signature == _ASSET:
-            return StringAsset("")
     msg = f"a property value with the unknown signature {signature}"
     raise TypeError(msg)
-
-
-_MAKERS: dict[str, dict[str, Callable[[str], Any]]] = {
-    _ASSET: {"path": FileAsset, "uri": RemoteAsset, "text": StringAsset},
-    _ARCHIVE: {"path": FileArchive, "uri": RemoteArchive},
-}
 
 
 def _write(value: Any) -> struct_pb2.Value:
@@ -191,13 +165,6 @@ def _write(value: Any) -> struct_pb2.Value:
     if isinstance(value, list | tuple):
         return struct_pb2.Value(list_value=struct_pb2.ListValue(values=[_write(item) for item in value]))
     if isinstance(value, Secret):
-        return _signed(_SECRET, {"value": value.value})
-    if isinstance(value, Asset | Archive):
-        content = {key: getattr(value, key) for key in ("path", "text", "uri", "assets") if hasattr(value, key)}
-        return _signed(_ASSET if isinstance(value, Asset) else _ARCHIVE, content)
+        return struct_pb2.Value(struct_value=write_properties({_SIGNATURE: _SECRET, "value": value.value}))
     msg = f"no property value for a {type(value).__name__}"
     raise TypeError(msg)
-
-
-def _signed(signature: str, content: Mapping[str, Any]) -> struct_pb2.Value:
-    return struct_pb2.Value(struct_value=write_properties({_SIGNATURE: signature, **content}))

@@ -6,7 +6,7 @@ from typing import get_args
 
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.effect import Effect, Level, sitting_on
-from berth.components.plan.fleet import Fleet
+from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.plan import Step
 
 # Gone or made anew without anything that runs noticing: what reads them has done so, or reads the new one by its name.
@@ -81,7 +81,7 @@ def _called(step: Step) -> str:
     return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
 
-def of_other(step: Step, fleet: Fleet) -> list[Effect]:
+def of_other(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of what has no table of its own."""
     if step.old is None:
         return []

@@ -17,4 +17,4 @@ class EngineerSettings(RayShape):
     @property
     def shape(self) -> RayShape:
         """The RayCluster's part of these settings."""
-        return RayShape.model_validate(self.model_dump(exclude={"environment", "name"}))
+        return RayShape.model_validate(self.model_dump(exclude={"environment", "name"}, exclude_unset=True))

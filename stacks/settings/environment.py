@@ -6,15 +6,14 @@ from pydantic import field_validator
 
 from berth.components.core.types import Name
 from berth.components.isolation.settings import IsolationSettings
-from berth.components.lifecycle.settings import KeeperSettings
-from berth.components.operators.settings import OperatorsSettings
+from berth.components.lifecycle import KeeperSettings
+from berth.components.operators import OperatedSettings
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
-from berth.components.sharing import SharingSettings
 from berth.stacks.settings.policy import PolicySettings
 
 
-class EnvironmentSettings(SharingSettings):
+class EnvironmentSettings(OperatedSettings):
     """One environment: `pulumi up` on its stack makes all of it.
 
     What refers to something else is checked in resolve.py, so that everything that is wrong is said at once.
@@ -23,7 +22,6 @@ class EnvironmentSettings(SharingSettings):
     production: bool | None = None
     """It is a production environment, for which more policies hold. Default: the stack is `prod` or `production`, or its
     name begins with one of them and `-`."""
-    operators: OperatorsSettings = OperatorsSettings()
     isolation: IsolationSettings = IsolationSettings()
     keeper: KeeperSettings | None = None
     """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
@@ -56,8 +54,3 @@ class EnvironmentSettings(SharingSettings):
         if self.production is not None:
             return self.production
         return stack.partition("-")[0] in ("prod", "production")
-
-    @property
-    def ray_addon(self) -> bool | None:
-        """Whether GKE's own Ray operator is on; None leaves it as it is."""
-        return {"addon": True, "chart": False}.get(self.operators.kuberay.source)

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.owner import OwnerKind, namespace_of
+from berth.components.core.owner import namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
-from berth.components.fabric import nccl_of, nics_of, resource_problem
+from berth.components.fabric import resource_problem
 from berth.components.gke import PoolSettings
-from berth.components.hardware.names import GPU_RESOURCE, ResourceApi
+from berth.components.hardware.names import ResourceApi
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
-from berth.components.lifecycle.settings import LifecycleShape, complete, lifecycle_problems
-from berth.components.operators.settings import KubeRaySettings
+from berth.components.lifecycle import complete as complete_lifecycle
+from berth.components.lifecycle import lifecycle_problems
+from berth.components.operators import KubeRaySettings
+from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
+from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
-from berth.components.ray.settings import BUILT_IN, RayClusterSettings, RayShape
-from berth.components.ray.workload_settings import JobShape, JobUntil, RayJobSettings, RayServiceSettings, ServiceShape
+from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.workload_settings import (
+    JobKeys,
+    JobShape,
+    RayJobSettings,
+    RayServiceSettings,
+    ServiceKeys,
+    ServiceShape,
+)
 from berth.components.sharing import Pool, Pools, SharingProfile, offered
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.rules import problems_of, warnings_of
 
-# What a worker that takes a whole node asks for; the rest stays for GKE's own reservation and daemons. The A4 recipe of
-# the DraNet documentation asks for 200 of 224 cores.
-_WHOLE_NODE_CPU = Decimal("0.9")
-_WHOLE_NODE_MEMORY = Decimal("0.8")
-
-_NO_SIZE = dict.fromkeys(("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources"))
+_SIZE = tuple(f"worker.{key}" for key in ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources"))
+"""Settings of a worker's size."""
 
 
 class EnvironmentContract(Settings):
@@ -43,7 +51,7 @@ class EnvironmentContract(Settings):
     """The environment's name."""
     pools: dict[Name, PoolSettings]
     sharing: dict[Name, SharingProfile] = {}
-    defaults: RayShape
+    defaults: Annotated[RayShape, PlainSerializer(lambda shape: shape.model_dump(by_alias=True, exclude_unset=True))]
     demands: list[Demand]
     """What the environment's own berths and clusters ask of the pools."""
     namespaces: dict[str, str]
@@ -81,14 +89,14 @@ class Resolved:
     @property
     def every(self) -> list[RayClusterSettings]:
         """Every RayCluster that the stack makes or has KubeRay make."""
-        return [cluster for _, cluster, _ in self.owners()]
+        return [workload.settings for workload in self.workloads()]
 
-    def owners(self) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
-        """Yield every RayCluster with its kind of owner, and the RayJob or RayService that has KubeRay create it."""
-        yield from (("engineer", berth, None) for berth in self.berths)
-        yield from (("cluster", cluster, None) for cluster in self.clusters)
-        yield from (("job", job.cluster, job) for job in self.jobs if job.own_cluster)
-        yield from (("service", service.cluster, service) for service in self.services)
+    def workloads(self) -> Iterator[Workload]:
+        """Yield the workload of every berth: all RayClusters, and the RayJobs and RayServices that have their own."""
+        yield from (ClusterWorkload(berth, "engineer") for berth in self.berths)
+        yield from (ClusterWorkload(cluster, "cluster") for cluster in self.clusters)
+        yield from (JobWorkload(job) for job in self.jobs if job.own_cluster)
+        yield from (ServiceWorkload(service) for service in self.services)
 
 
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
@@ -115,7 +123,7 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
                 _resolve_job(name, shape, settings.defaults, path, resolved)
             elif isinstance(shape, ServiceShape):
                 _resolve_service(name, shape, settings.defaults, path, resolved)
-            elif cluster := _resolve(name, shape, settings.defaults, path, resolved, whole_node=kind == "clusters"):
+            elif cluster := _resolve(name, shape, settings.defaults, path, resolved, for_whole_node=kind == "clusters"):
                 (resolved.clusters if kind == "clusters" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
     return resolved
@@ -135,7 +143,7 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     if settings.priority not in (None, contract.defaults.priority):
         message = f"which berths go first is for environment {contract.name!r} to say, not for an engineer's own stack; take it out"
         resolved.problems.append(Problem((*path, "priority"), message))
-    cluster = _resolve(name, settings.shape, contract.defaults, path, resolved, whole_node=False)
+    cluster = _resolve(name, settings.shape, contract.defaults, path, resolved, for_whole_node=False)
     if cluster:
         resolved.berths.append(cluster)
         if cluster.lifecycle.any and not contract.keeper:
@@ -175,7 +183,7 @@ def contract_of(
 
 def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
     """Whether an environment has a keeper: one is asked for, or a berth of it, or one that takes its defaults, has a lifecycle."""
-    kept = [settings.keeper is not None, complete(settings.defaults.lifecycle).any]
+    kept = [settings.keeper is not None, complete_lifecycle(settings.defaults.lifecycle).any]
     return any([*kept, *(each.lifecycle.any for each in (*resolved.berths, *resolved.clusters))])
 
 
@@ -192,46 +200,30 @@ def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, int
     It is held against its pools alone, not in the sum of what all ask for: a job waits for room, and one that has ended holds none.
     """
     if shape.cluster is None:
-        cluster = _resolve(name, shape.shape, _without_own_ways(defaults), path, into, whole_node=True, counted=False)
+        cluster = _resolve(
+            name, shape.shape, defaults.without("dashboard"), path, into, for_whole_node=True, counted=False
+        )
         into.problems += capacity_problems(into.pools, demands_of(cluster) if cluster else [], path)
     else:
         # That there is none is said by rules/workloads.py.
         cluster = next((each for each in (*into.berths, *into.clusters) if each.name == shape.cluster), None)
     if cluster is None:
         return
-    given = shape.model_dump(include=_OF_JOB, exclude_none=True)
-    default: JobUntil = "submitted" if cluster.wait_until == "submitted" else "running"
-    times = {"wait_until": shape.wait.until or default, "wait_timeout": shape.wait.timeout or cluster.wait_timeout}
-    into.jobs.append(
-        RayJobSettings.model_validate(
-            {"name": name, "cluster": cluster, "own_cluster": shape.cluster is None, **given, **times}
-        )
-    )
+    written = shape.model_dump(include=set(JobKeys.model_fields), exclude_unset=True)
+    goal = {"until": "submitted" if cluster.wait.until == "submitted" else "running", "timeout": cluster.wait.timeout}
+    job = {"name": name, "cluster": cluster, "own_cluster": shape.cluster is None, "wait": goal | shape.wait.written()}
+    into.jobs.append(RayJobSettings.model_validate(written | job))
 
 
 def _resolve_service(name: str, shape: ServiceShape, defaults: RayShape, path: Path, into: Resolved) -> None:
-    cluster = _resolve(name, shape.shape, _without_own_ways(defaults), path, into, whole_node=True)
+    cluster = _resolve(name, shape.shape, defaults.without("dashboard"), path, into, for_whole_node=True)
     if cluster is None:
         return
-    service = RayServiceSettings(
-        name=name,
-        cluster=cluster,
-        serve_config=shape.serve_config,
-        code=shape.code,
-        clients=shape.clients,
-        upgrade_strategy=shape.upgrade_strategy,
-    )
+    written = shape.model_dump(include=set(ServiceKeys.model_fields), exclude_unset=True)
+    service = RayServiceSettings.model_validate({**written, "name": name, "cluster": cluster})
     into.services.append(service)
     if service.upgrade_strategy == "NewCluster" and (warning := second_cluster_warning(cluster, into.pools, path)):
         into.warnings.append(warning)
-
-
-def _without_own_ways(defaults: RayShape) -> RayShape:
-    """Defaults without what RayJobs and RayServices have other ways for: their heads are nobody's to reach."""
-    return defaults.model_copy(update={"dashboard": None})
-
-
-_OF_JOB = set(RayJobSettings.model_fields) & set(JobShape.model_fields) - {"cluster"}
 
 
 def _resolve(
@@ -241,7 +233,7 @@ def _resolve(
     path: Path,
     into: Resolved,
     *,
-    whole_node: bool,
+    for_whole_node: bool,
     counted: bool = True,
 ) -> RayClusterSettings | None:
     """One complete RayCluster; None, with the problems in `into`, where its pools cannot be told."""
@@ -252,71 +244,24 @@ def _resolve(
     head_pool = _choose_pool(wanted.head.pool, "head", path, into, gpus=False)
     if worker_pool is None or head_pool is None:
         return None
-    base = BUILT_IN
-    if whole_node:
-        defaults = defaults.model_copy(update={"lifecycle": LifecycleShape()})
-        # A cluster takes the node whole unless it says otherwise itself: the defaults' worker is a berth's.
-        wanted = shape.over(defaults.model_copy(update={"worker": defaults.worker.model_copy(update=_NO_SIZE)}))
-        if worker_pool.shared and shape.worker.gpus is None:
+    if for_whole_node:
+        if worker_pool.shared and "gpus" not in shape.worker.model_fields_set:
             message = (
                 f"a cluster's worker takes a whole node, but pool {worker_pool.name!r} shares its GPUs; name a pool that"
                 " doesn't, or say how many shares a worker takes (worker.gpus)"
             )
             into.problems.append(Problem((*path, "worker", "pool"), message))
             return None
-        base = _whole_node(worker_pool).over(BUILT_IN)
-    full = wanted.over(base)
-    advertised = worker_pool.offer.resource if worker_pool.offer else GPU_RESOURCE
-    resource = advertised if worker_pool.settings.by_dra else full.worker.gpu_resource or advertised
-    if problem := resource_problem(full.worker.gpu_resource, worker_pool, path):
+        # The worker's size in the defaults is a berth's; a cluster takes whole nodes unless its own settings differ.
+        wanted = shape.over(defaults.without("lifecycle", *_SIZE)).over(whole_node(worker_pool))
+    if problem := resource_problem(wanted.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)
-    nics = nics_of(full.worker.nics, full.worker.gpus, worker_pool)
-    cluster = RayClusterSettings.model_validate(
-        {
-            "name": name,
-            "workers": full.workers,
-            "worker": full.worker.model_dump()
-            | {
-                "pool": worker_pool.name,
-                "gpu_resource": resource,
-                "nics": nics,
-                "cpu_limit": full.worker.cpu_limit or full.worker.cpu,
-                "ray_resources": full.worker.ray_resources or {},
-            },
-            "head": full.head.model_dump() | {"pool": head_pool.name},
-            "image": full.image,
-            "image_has": full.image_has or (),
-            "ray_version": full.ray_version,
-            "env": full.env,
-            "nccl": nccl_of(full.nccl, full.worker.gpus, nics, full.worker.memory or "0", worker_pool).model_dump(),
-            "nested_containers": full.nested_containers,
-            "auth": full.auth,
-            "dashboard": full.dashboard,
-            "access": full.access.model_dump(exclude_none=True),
-            "priority": full.priority or (PRODUCTION if whole_node else DEVELOPMENT),
-            "lifecycle": complete(full.lifecycle).model_dump(),
-            "wait_until": full.wait.until,
-            "wait_timeout": full.wait.timeout,
-        }
-    )
+    cluster = complete(name, wanted, worker_pool, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT)
     into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
     into.warnings += cluster_warnings(cluster, into.pools, path)
     return cluster
-
-
-def _whole_node(pool: Pool) -> RayShape:
-    machine = pool.settings.machine
-    return RayShape.model_validate(
-        {
-            "worker": {
-                "gpus": pool.per_node,
-                "cpu": str(max(1, int(machine.vcpus * _WHOLE_NODE_CPU))),
-                "memory": f"{max(1, int(machine.memory_gib * _WHOLE_NODE_MEMORY))}Gi",
-            }
-        }
-    )
 
 
 def _choose_pool(given: str | None, role: str, path: Path, into: Resolved, *, gpus: bool) -> Pool | None:

@@ -1,5 +1,5 @@
-"""A Ray pod's container without Kubernetes: its manifest done with namespaces and mounts, in a root
-that is this machine's with podman's Debian packages laid over it.
+"""Container of a Ray pod without Kubernetes: namespaces and mounts after its manifest, in this
+machine's root with podman's Debian packages laid over it.
 
 What a kubelet and containerd would do is done by a script, as far as it matters to podman: the
 device files are the pod's own, /proc and /sys are read-only where theirs are, and the process has
@@ -47,8 +47,8 @@ _DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "u
 
 
 def packages(folder: Path) -> Path:
-    """Podman's packages as a root file system to lay over a merged one, whose /bin, /lib and /sbin
-    are links.
+    """Podman's packages as a root file system to lay over a merged one (/bin, /lib and /sbin are
+    links).
     """
     folder.mkdir()
     debian.unpack(PACKAGES, folder)
@@ -82,7 +82,7 @@ class Container:
     image: Path | None = None
 
     def run(self, script: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run a script where `ray start` would run, after what the manifest has before it."""
+        """Run a script in place of `ray start`, after the manifest's preceding commands."""
         ray = self.spec["containers"][0]
         context = ray["securityContext"]
         own = {"PATH": PATH, "HOME": HOME} | {item["name"]: item["value"] for item in ray["env"]} | dict(env)
@@ -191,7 +191,7 @@ class Container:
 
 
 def obstacle() -> str | None:
-    """Why there can be no such container here, in one line; None if there can."""
+    """Reason why there can be no such container here, in one line; None if there can."""
     trial: Sequence[str] = ("unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
     if shutil.which("setpriv") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
         return "podman's tests need root with namespaces and mounts of its own, and setpriv"

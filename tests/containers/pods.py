@@ -1,5 +1,5 @@
-"""Ray pods as NVIDIA's and Google's device plugins leave them, as files: what is in /dev, what the
-driver says, where libraries are.
+"""Ray pods with the files of NVIDIA's and Google's device plugins: /dev, the driver's /proc,
+libraries.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Pod:
 
     @property
     def devices(self) -> list[str]:
-        """All its device files, below /dev."""
+        """Device files of the pod, below /dev."""
         own = [f"nvidia{minor}" for minor in self.gpus] + [f"nvidia-caps/nvidia-cap{cap}" for cap in self.capabilities]
         return [*own, *(CONTROL if self.gpus else ())]
 
     def write(self, root: Path, *, status: str = UNPRIVILEGED) -> None:
-        """Make its files below a folder; device files are plain ones there.
+        """Write the pod's files below a folder, with plain files for device files.
 
         Args:
             root: the folder.
@@ -83,9 +83,7 @@ class Pod:
             path.write_text(content)
 
     def make_device_files(self, root: Path) -> None:
-        """Make its device files real ones: each is the null device under another name. Needs
-        root.
-        """
+        """Replace device files by the null device under their names. Needs root."""
         for name in self.devices:
             path = root / "dev" / name
             path.unlink()
@@ -100,7 +98,7 @@ def _whole(gpus: tuple[int, ...], *, uuids: bool = True) -> dict[str, set[str]]:
 
 
 def _mig() -> Pod:
-    """Two parts of GPU 2 of a node with four, by MIG: a device plugin hands a part out as three
+    """Pod with two MIG instances of GPU 2 of four: a device plugin hands an instance out as three
     files.
     """
     files = dict(TOOLKIT_LIBRARIES)

@@ -1,5 +1,5 @@
-"""The images of folder images/, built from their Dockerfiles without a container engine, and what
-is in them.
+"""Images of folder images/, built from their Dockerfiles without a container engine, and their
+contents.
 
 Every command of the Dockerfiles runs as it is written. Two things differ from a real build. The
 base of ray-a4, Ray's own image, cannot be had here: ray-podman, which is Debian with Ray's wheels,
@@ -68,8 +68,8 @@ def build(name: str, root: Path, base: dockerfile.Built | None = None) -> Image:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that is gone after the tests: the images take 10 GB, and the wheels as much again
-    meanwhile.
+    """Folder that is removed after the tests: the images take 10 GB, and the wheels as much
+    again.
     """
     obstacle = container.obstacle()
     if obstacle is not None:
@@ -120,8 +120,8 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
 
 
 def missing(image: Path, libraries: Path) -> set[str]:
-    """Libraries that RDMA's user space, carried into an image as gIB's folder is, would not find
-    there.
+    """Libraries that RDMA's user space lacks in an image into which it is mounted as gIB's folder
+    is.
     """
     carried = image / "opt" / "rdma"
     shutil.copytree(libraries / "usr/lib/x86_64-linux-gnu", carried, symlinks=True)
@@ -136,9 +136,7 @@ def missing(image: Path, libraries: Path) -> set[str]:
     return {line.split()[0] for line in ldd.splitlines() if "not found" in line}
 
 
-def test_gib_finds_what_it_is_linked_against_and_only_because_of_the_dockerfile(
-    ray_podman: Image, ray_a4: Image, folder: Path
-) -> None:
+def test_gib_finds_its_libraries_because_of_the_dockerfile(ray_podman: Image, ray_a4: Image, folder: Path) -> None:
     assert "libnl" in BERTH_IMAGES["ray-a4"].has
     libraries = folder / "rdma"
     libraries.mkdir()

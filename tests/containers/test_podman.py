@@ -1,5 +1,4 @@
-"""Podman, in a pod's container as berth makes it, as Ray calls it: it sees exactly the devices of
-its pod.
+"""Podman in a berth's container, called as Ray calls it: it sees exactly the devices of its pod.
 
 The device files are harmless: each is the null device under a GPU's name.
 """
@@ -33,7 +32,7 @@ WORKER = (
     f" %s--entrypoint python {IMAGE} /default_worker.py --device=x"
 )
 
-# What stands for Python in the image: it tells what it sees.
+# Stand-in for Python in the image: it prints what it sees.
 PYTHON = f"""#!/bin/busybox sh
 cd /dev
 for file in nvidia* nvidia-caps/*; do [ -c $file ] && [ $file != nvidia-caps ] && echo device $file; done
@@ -60,9 +59,7 @@ def image(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def nested_image(packages: Path, archive: Path) -> Path:
-    """An image's file system: a shell, and what stands for Python. Files of root's, as images have
-    them.
-    """
+    """File system of an image: a shell and a stand-in for Python, owned by root."""
     with tarfile.open(archive, "w") as tar:
         for folder in ("bin", "etc", "tmp", "home", "home/ray"):
             member = tarfile.TarInfo(folder)
@@ -82,8 +79,8 @@ def nested_image(packages: Path, archive: Path) -> Path:
 
 @pytest.fixture
 def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], list[str]]:
-    """Run a script in the container of a berth's worker that has a pod's devices; its output's
-    lines.
+    """Run a script in the container of a worker with a pod's devices; return the lines of its
+    output.
     """
 
     return lambda pod, script: worker_output(pod, script, image, tmp_path, packages=packages)
@@ -92,8 +89,8 @@ def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], 
 def worker_output(
     pod: Pod, script: str, archive: Path, folder: Path, *, packages: Path | None = None, image: Path | None = None
 ) -> list[str]:
-    """The output's lines of a script in the container of a berth's worker, with a nested image
-    imported before.
+    """Run a script in a worker's container, after an import of a nested image; return the lines of
+    its output.
 
     Args:
         pod: the devices of the worker's pod.
@@ -145,9 +142,7 @@ def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
 
 
 @pytest.mark.parametrize("name", ["two GPUs of eight, by NVIDIA's device plugin", "two parts of a GPU, by MIG"])
-def test_a_device_that_is_asked_for_by_its_name_is_the_only_one(
-    inside: Callable[[Pod, str], list[str]], name: str
-) -> None:
+def test_a_device_that_is_requested_by_name_is_the_only_one(inside: Callable[[Pod, str], list[str]], name: str) -> None:
     pod = PODS[name]
     control = set(pod.devices) - pod.expected["all"]
     names = list(pod.expected)
@@ -166,10 +161,8 @@ def test_without_the_program_before_it_podman_gives_no_gpu(inside: Callable[[Pod
     assert seen(second.splitlines()) == set(pod.devices)
 
 
-def test_podman_reads_what_is_broken_as_no_device(inside: Callable[[Pod, str], list[str]]) -> None:
-    """The specification that is there is podman's own affair: what it refuses, it refuses here
-    too.
-    """
+def test_podman_refuses_a_broken_specification(inside: Callable[[Pod, str], list[str]]) -> None:
+    """Podman judges an existing specification itself, and refuses a broken one."""
     pod = PODS["no GPU"]
     broken = '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","devices":[]}'
     run = f"/usr/bin/podman run --device nvidia.com/gpu=all {IMAGE}"

@@ -1,4 +1,4 @@
-"""Pods that have no business in a berth: what each one says beyond a good one."""
+"""Pods that a berth must refuse, as changes of a good pod."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def good_pod(name: str, priority: str) -> Object:
 
 
 def over(below: Any, above: Any) -> Any:
-    """`above` laid over `below`, key by key, lists place by place; null takes a key out."""
+    """Merge `above` into `below`, key by key, lists index by index; null removes a key."""
     if isinstance(below, dict) and isinstance(above, dict):
         merged = {**below, **{key: over(below.get(key), value) for key, value in above.items()}}
         return {key: value for key, value in merged.items() if value is not None}

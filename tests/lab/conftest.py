@@ -1,4 +1,4 @@
-"""A lab of the tests' own, beside the clone's: other folder, other ports, other state."""
+"""Lab of the tests, beside the clone's: other folder, other ports, other state."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ class Lab:
         timeout: float = COMMAND_SECONDS,
         stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program as a user would who has evaluated `berth lab env`; a failure shows what it
-        wrote.
-        """
+        """Run a program in the environment of `berth lab env`; a failure shows its output."""
         result = subprocess.run(
             list(args),
             cwd=cwd or CLONE,
@@ -78,7 +76,7 @@ class Lab:
         return self.run([sys.executable, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout)
 
     def up(self) -> str:
-        """Bring it up without `pulumi up`; what was said about it."""
+        """Bring it up without `pulumi up`; return its progress lines."""
         return self.berth("up", "--no-update", timeout=BUILD_SECONDS).stderr
 
     def get(self, *args: str) -> Any:
@@ -103,8 +101,6 @@ def brought_up(folder: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """One lab for all tests of the session that share it: up, with no stack yet, its backend
-    empty.
-    """
+    """Lab that tests of the session share: up, without stacks, its backend empty."""
     with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
         yield lab

@@ -1,5 +1,5 @@
-"""GitHub's `gh`, played from a folder: comments, issues, commits and their pull requests; each call
-is recorded.
+"""Stand-in for GitHub's `gh`: comments, issues, commits and pull requests in a folder; calls are
+recorded.
 
 It knows the calls that the shipped workflow makes, and fails on any other. `--jq` is done by jq, as
 gh does it by its own.

@@ -1,5 +1,5 @@
-"""`curl` as the shipped GitLab jobs call it, with GitLab's API played from a file: notes of a merge
-request, and issues.
+"""Stand-in for `curl` in the shipped GitLab jobs: notes of a merge request and issues, from a
+file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Pulumi project of a test's own, with berth's program, run by the real engine against a lab."""
+"""Pulumi project of a test, with berth's program, run by the real engine against a lab."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Done = subprocess.CompletedProcess[str]
 def environment_settings(
     lab: Lab, pools: Settings, *operators: str, defaults: Settings | None = None, **settings: Any
 ) -> Settings:
-    """An environment with KubeRay and some operators from the lab's charts, and a CPU pool of one
-    node beside the others.
+    """Settings of an environment with the lab's charts of KubeRay and other operators, and a CPU
+    pool of one node beside the given pools.
     """
     return {
         "project": "berth-test",
@@ -51,7 +51,7 @@ def environment_settings(
 
 @dataclass(frozen=True)
 class Project:
-    """The project's folder, and what runs in it.
+    """Project in a folder, and the commands that run in it.
 
     Attributes:
         folder: Pulumi.yaml, __main__.py and stacks/ of the test.
@@ -90,13 +90,13 @@ class Project:
         return self.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview")
 
     def status(self, stack: str) -> dict[str, Any]:
-        """`berth status --json`, whatever it says of the health."""
+        """Document of `berth status --json`, healthy or not."""
         done = self.run("berth", "status", "-s", stack, "--json", check=False)
         assert done.stdout, done.stderr
         return dict(json.loads(done.stdout))
 
     def preview(self, stack: str) -> dict[str, str]:
-        """What `pulumi preview` would do: operation by `type::name`, unchanged ones left out."""
+        """Operations of `pulumi preview` by `type::name`, without unchanged resources."""
         steps = json.loads(self.run("pulumi", "preview", "-s", stack, "--json").stdout)["steps"]
         return {_short(step["urn"]): step["op"] for step in steps if step["op"] != "same"}
 
@@ -132,7 +132,7 @@ class Project:
 
 @contextlib.contextmanager
 def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Iterator[Project]:
-    """A project with one environment that is up, and destroyed afterwards."""
+    """Project with one environment that is up, and destroyed afterwards."""
     project = Project.make(folder / "project", lab)
     project.write(stack, environment=environment)
     project.up(stack)

@@ -1,5 +1,5 @@
-"""An engineer's and an admin's day with `berth`, on one small environment: nothing here calls
-`pulumi up` itself.
+"""A day of an engineer and an admin with `berth`, on one small environment, without a call of
+`pulumi up`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def environment(lab: Lab) -> Settings:
 
 @pytest.fixture(scope="module")
 def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An environment with bob on it, and amy by a stack of her own: made and destroyed by berth's
-    own commands.
+    """Environment with bob, and amy with her own stack, created and destroyed by berth's
+    commands.
     """
     project = Project.make(tmp_path_factory.mktemp("commands") / "project", lab)
     project.write("day", environment=environment(lab))
@@ -69,7 +69,7 @@ def pods(day: Project, name: str) -> list[dict[str, Any]]:
 
 
 def test_an_engineer_comes_and_goes(day: Project) -> None:
-    """She comes while there is no room for her, so that the update waits, is watched, and is
+    """The engineer is added while there is no room: the update waits, is watched, and is
     interrupted.
     """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
@@ -97,7 +97,7 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     removed = berth(day, "engineer", "remove", "carol", "-s", "day")
     assert "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost" in removed.stdout
     assert yaml.safe_load(file.read_text()) == yaml.safe_load(text)
-    # No lock is left. What goes is said first, and goes only where that is meant.
+    # No lock is left. Deletions are listed first, and need consent.
     refused = berth(day, "up", "-s", "day", "--yes", code=3)
     assert "Whose work is lost: berth carol (2 pods, 1 GPU)" in refused.stderr
     assert len(pods(day, "carol")) == 2
@@ -112,8 +112,7 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert "simulated" in report.stderr
     assert pods(day, "bob") == []
     assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
-    # The way of Pulumi's own commands: none of them sees a difference, and an update leaves it
-    # asleep.
+    # Pulumi's own commands see no difference, and an update leaves the berth suspended.
     day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
     day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
@@ -126,7 +125,7 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
 
 
-def test_connecting_and_logs_say_what_is_simulated(day: Project) -> None:
+def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
     assert "bob runs on simulated nodes" in berth(day, "connect", "bob", code=1).stderr
     by_hand = berth(day, "connect", "-s", "amy", "--print").stdout
     assert "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001" in by_hand
@@ -155,7 +154,7 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
         assert planted not in text
 
 
-def test_destroying_names_everybodys_berths_first(day: Project) -> None:
+def test_destroy_names_all_berths_first(day: Project) -> None:
     before = day.versions()
     refused = berth(day, "destroy", "-s", "day", "--yes", "--json", code=3)
     report = json.loads(refused.stdout)

@@ -1,4 +1,4 @@
-"""berth doctor end to end: its own process, Google's client, and the lab's stand-in for Google's
+"""`berth doctor` end to end: its own process, Google's client, the lab's stand-in for Google's
 APIs.
 """
 
@@ -29,8 +29,8 @@ MEMBER = '--member="user:$(gcloud config get account)"'
 
 @pytest.fixture
 def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
-    """A project with stacks `shop`, which has the settings that are shipped as `prod`, and an
-    engineer on it.
+    """Project with stack `shop`, which has the shipped settings of `prod`, and an engineer's
+    stack.
     """
     project = Project.make(tmp_path / "project", lab)
     project.write("shop", environment=SETTINGS)
@@ -45,7 +45,7 @@ def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture(autouse=True)
 def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
-    """The conditions as shipped; a test changes them by `put`."""
+    """Shipped conditions of the simulated project; a test changes them by `put`."""
     file = file_of(lab.home)
     before = file.read_text() if file.exists() else None
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -55,20 +55,20 @@ def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
 
 
 def put(lab: Lab, conditions: dict[str, Any], **changes: Any) -> None:
-    """Give the project an entry of its own, which differs from that of any project by `changes`."""
+    """Give the project its own entry, the default one with `changes`."""
     entry = conditions["projects"]["*"] | changes
     file_of(lab.home).write_text(yaml.safe_dump(conditions | {"projects": {NAME: entry}}))
 
 
 def doctor(project: Project, stack: str = "shop", *before: str) -> tuple[int, dict[str, Any]]:
-    """The exit code, and what it told."""
+    """Exit code and report."""
     done = project.run("env", *before, "berth", "doctor", "-s", stack, "--json", check=False)
     assert "Traceback" not in done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
 def missing(report: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Topic, text and what mends it of each thing that is missing."""
+    """Topic, text and remedy of each missing requirement."""
     return [
         (finding["topic"], finding["text"], finding["mend"])
         for finding in report["findings"]
@@ -76,7 +76,7 @@ def missing(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_production_settings_lack_nothing(project: Project) -> None:
+def test_production_settings_meet_all_requirements(project: Project) -> None:
     code, report = doctor(project)
     assert (code, missing(report)) == (0, [])
     assert report["simulated"] == f"the lab in {project.lab.home.root}"
@@ -90,7 +90,7 @@ def test_production_settings_lack_nothing(project: Project) -> None:
     assert for_people[-1].startswith("nothing is missing")
 
 
-def test_what_is_missing_in_the_project_is_named_with_what_mends_it(
+def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     project: Project, lab: Lab, conditions: dict[str, Any]
 ) -> None:
     conditions["reservations"] = []
@@ -143,7 +143,7 @@ def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, c
     )
 
 
-def test_no_such_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
+def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     file_of(lab.home).write_text(yaml.safe_dump(conditions | {"projects": {}}))
     code, report = doctor(project)
     assert code == 1
@@ -228,7 +228,7 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
     assert [mend for _, _, mend in missing(report)] == ["pulumi up -s shop"]
     try:
         project.up("shop")
-        # What the environment's own nodes use is all that there is.
+        # The environment's own nodes use the whole quota.
         put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
         code, report = doctor(project)
         assert (code, missing(report)) == (0, [])

@@ -1,5 +1,5 @@
-"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → the real scheduler →
-what `berth status` says.
+"""NICs and GPUs by claims, end to end: settings → drivers → ResourceSlices → scheduler → `berth
+status`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ KINDS = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 
 
 def environment(lab: Lab, pool: Settings, cluster: Settings, *operators: str) -> Settings:
-    """One pool with a cluster of its name. Counted GPUs beside claimed NICs, and claimed GPUs, are
-    refused in one environment.
+    """Environment with one pool and a cluster of its name. Counted GPUs beside claimed NICs, and
+    claimed GPUs, are refused in one environment.
     """
     return environment_settings(
         lab,
@@ -63,7 +63,7 @@ def named(listed: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def results(fleet: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
-    """What each pod of a cluster was given: the results of its claim, by the pod's name."""
+    """Allocation results of the claims of a cluster's pods, by the pod's name."""
     return {
         claim["status"]["reservedFor"][0]["name"]: claim["status"]["allocation"]["devices"]["results"]
         for claim in fleet.get("resourceclaims", "-n", f"berth-{owner}")
@@ -72,7 +72,7 @@ def results(fleet: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def devices(fleet: Project) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """All published devices."""
+    """Devices of all published slices."""
     return {
         (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]): device["attributes"]
         for slice_ in fleet.get("resourceslices")
@@ -85,7 +85,9 @@ def key(result: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def scale(fleet: Project, workers: int) -> None:
-    """Behind Pulumi's back: settings and quota would refuse more workers than there are nodes."""
+    """Change the number of workers outside Pulumi: settings and quota refuse more workers than
+    nodes.
+    """
     cores = [{"op": "replace", "path": "/spec/hard/requests.cpu", "value": 500 * workers}]
     memory = [
         {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"} for item in ("requests", "limits")
@@ -123,7 +125,7 @@ def test_a_production_cluster_has_all_nics_of_two_nodes(fleet: Project) -> None:
         assert sorted(interfaces) == [f"gpu{number}rdma0" for number in range(8)]
 
 
-def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Project) -> None:
+def test_workers_without_free_nics_wait_and_status_names_the_holders(fleet: Project) -> None:
     scale(fleet, 3)
     eventually(lambda: len(fleet.workers("train")) == 3, "a third worker is there")
 
@@ -142,8 +144,8 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
         lambda: len(results(fleet, "train")) == len(fleet.get("resourceclaims", "-n", "berth-train")) == 2,
         "its claim goes",
     )
-    # With GPUs left out of it: cores and memory are there, and it is the NICs alone that are
-    # missing. The settings would refuse that many NICs at the start.
+    # Without GPUs: cores and memory are free, and only NICs are missing. The settings would refuse
+    # that many NICs at the start.
     worker = {"pool": "train", "gpus": 0, "nics": 8, "cpu": 1, "memory": "2Gi"}
     second = {"environment": "fabric", "workers": {"min": 0, "max": 1}, "worker": worker, "wait": {"timeout": "5s"}}
     fleet.write("second", engineer=second)
@@ -163,8 +165,8 @@ def test_workers_that_find_no_nics_wait_and_status_says_who_has_them(fleet: Proj
 
 
 def test_without_dranet_status_says_where_to_look(fleet: Project) -> None:
-    """Its DaemonSet keeps off the nodes of `train`: slices go with its pods, and what is held stays
-    held.
+    """DraNet's DaemonSet avoids the nodes of `train`: slices go with its pods, allocated devices
+    stay allocated.
     """
 
     def keep_to(pool: str | None) -> None:
@@ -203,7 +205,7 @@ def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(f
 
 
 def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(fleet: Project) -> None:
-    """After the other environment, which leaves nothing: a lab has one cluster."""
+    """Runs after the other environment is destroyed: a lab has one cluster."""
     fleet.destroy("fabric")
     eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
     fleet.write("pairs", environment=pairs(fleet.lab))

@@ -46,7 +46,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projec
 
 @pytest.fixture
 def settings(fleet: Project) -> Iterator[Settings]:
-    """The environment's settings, to be changed; what was changed is set back and brought up."""
+    """Copy of the environment's settings for changes, which are undone afterwards."""
     original = environment(fleet.lab)
     yield copy.deepcopy(original)
     fleet.write("env", environment=original)
@@ -72,7 +72,7 @@ def test_a_second_up_changes_nothing(fleet: Project) -> None:
     assert fleet.versions() == before
 
 
-def test_a_production_cluster_has_each_workers_node_for_itself(fleet: Project) -> None:
+def test_a_production_cluster_has_a_node_for_each_worker(fleet: Project) -> None:
     workers = fleet.workers("train")
     assert len({pod["spec"]["nodeName"] for pod in workers}) == 2
     for pod in workers:
@@ -84,7 +84,7 @@ def test_a_production_cluster_has_each_workers_node_for_itself(fleet: Project) -
     } == {"train"}
 
 
-def test_heads_have_no_gpu_and_are_on_a_pool_without(fleet: Project) -> None:
+def test_heads_have_no_gpu_and_run_on_a_pool_without_gpus(fleet: Project) -> None:
     heads = fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
     assert len(heads) == 3
     for pod in heads:
@@ -142,7 +142,7 @@ def test_adding_an_engineer_touches_nobody_else(fleet: Project, settings: Settin
     assert {key: version for key, version in after.items() if "berth-dave" not in key} == before
 
 
-def test_a_renamed_engineer_is_removed_and_made(fleet: Project, settings: Settings) -> None:
+def test_a_renamed_engineer_is_removed_and_created(fleet: Project, settings: Settings) -> None:
     settings["engineers"]["caroline"] = settings["engineers"].pop("carol")
     fleet.write("env", environment=settings)
     plan = fleet.preview("env")
@@ -191,8 +191,8 @@ def test_two_stacks_cannot_share_a_berth(fleet: Project) -> None:
 
 
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # Cores are no problem for the sum: of two workers one finds no node, since each takes over half
-    # of the only one.
+    # The sum of cores fits, but one of two workers finds no node, since a worker takes over half of
+    # the only one.
     fleet.write(
         "alice",
         engineer={
@@ -222,7 +222,7 @@ def test_submitted_does_not_wait(fleet: Project) -> None:
     fleet.destroy("alice")
 
 
-def test_bad_settings_register_nothing_and_read_as_in_check(fleet: Project, settings: Settings) -> None:
+def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Project, settings: Settings) -> None:
     before = fleet.versions()
     settings["engineers"]["bob"] = {"worker": {"pool": "devv"}, "wrokers": 1}
     settings["engineers"] |= {f"eng-{number}": {"worker": {"gpus": 4}} for number in range(3)}
@@ -276,7 +276,7 @@ def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project, sett
     assert ready >= set(engineers)
 
 
-def test_failed_resources_are_shown_each_with_its_reason_and_no_traceback(fleet: Project, settings: Settings) -> None:
+def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: Project, settings: Settings) -> None:
     foreign = ["erin", "frank"]
     for name in foreign:
         fleet.run("kubectl", "create", "namespace", f"berth-{name}")

@@ -1,5 +1,5 @@
-"""The gallery (docs/gallery.md): the shipped environments come up in the lab as they are; and Ray's
-autoscaler is left alone.
+"""Gallery (docs/gallery.md): the shipped environments come up in the lab unchanged, and Pulumi
+leaves Ray's autoscaler alone.
 
 `prod` is one of them; tests/lab/test_prod.py brings it up.
 """
@@ -33,7 +33,7 @@ SHIPPED = {
 
 @pytest.fixture
 def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
-    """The clone's program with one shipped file as it is, and the environment of it up."""
+    """Project with one shipped stack file, unchanged, and its environment up."""
     stack: str = request.param
     project = Project.make(tmp_path / "project", lab)
     shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
@@ -45,7 +45,7 @@ def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         project.destroy(stack)
 
 
-def test_whatever_the_gallery_ships_comes_up_here() -> None:
+def test_every_stack_of_the_gallery_is_tested_here() -> None:
     files = (CLONE / "stacks/gallery").glob("*.yaml")
     assert {file.name for file in files} == {f"Pulumi.{name}.yaml" for name in SHIPPED if SHIPPED[name] != "stacks"}
 
@@ -78,7 +78,7 @@ def scale(project: Project, owner: str, workers: int) -> None:
 
 
 def seen(project: Project, owner: str) -> bool:
-    """Whether the operator has acted on a RayCluster as it is now."""
+    """Whether the operator has observed the RayCluster's present generation."""
     (cluster,) = project.get("rayclusters", "-n", f"berth-{owner}")
     return bool(cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"])
 
@@ -121,8 +121,7 @@ def test_serve_is_ready_without_a_gpu_and_gets_one_with_a_request(gallery: Proje
     assert nodes(gallery, "gpu") == []
     gallery.up("serve", "--expect-no-changes")
 
-    # How node and worker go again: tests/lab/test_workloads.py, with less than a quarter of an hour
-    # to wait.
+    # tests/lab/test_workloads.py has the scaling down, with shorter delays.
     path = f"/api/v1/namespaces/{namespace}/services/stable-diffusion-serve-svc:8000/proxy/imagine?prompt=ship"
     gallery.run("kubectl", "get", "--raw", path, check=False)
     eventually(lambda: len(nodes(gallery, "gpu")) == 1, "a request brings a node")
@@ -164,7 +163,7 @@ def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("gallery", ["nested"], indirect=True)
-def test_nested_has_podmans_parts_in_every_pod_and_nobody_is_privileged(gallery: Project) -> None:
+def test_nested_has_podmans_parts_in_every_pod_and_no_privileges(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 2)}
     (namespace,) = [item for item in gallery.get("namespaces") if item["metadata"]["name"] == "berth-me"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"

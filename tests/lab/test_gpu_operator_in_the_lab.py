@@ -1,5 +1,5 @@
-"""The GPU Operator as the lab plays it: the chart by helm, sharing and MIG on nodes, as recordings
-and sources of the real one have it.
+"""Simulated GPU Operator: the chart by helm, sharing and MIG on nodes, against recordings and
+sources of the real one.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Operated:
         return dict(self.node(name)["metadata"]["labels"])
 
     def devices(self, name: str = "gpus") -> dict[str, str]:
-        """What a node advertises; the same as capacity and as allocatable."""
+        """Devices that a node advertises, equal as capacity and as allocatable."""
         status = self.node(name)["status"]
         found = [
             {resource: count for resource, count in status[part].items() if resource.startswith("nvidia.com/")}
@@ -143,7 +143,7 @@ class Operated:
         return self.lab.run(["kubectl", "get", kind], check=False).returncode == 0
 
     def settled(self, pod: str) -> dict[str, Any]:
-        """A pod's status once a kubelet has looked at it."""
+        """Status of a pod once the kubelet has set it."""
         eventually(lambda: bool(self.status(pod).get("podIP")), f"a kubelet looks at pod {pod}")
         return self.status(pod)
 
@@ -167,7 +167,7 @@ class Operated:
         return {pod["metadata"]["labels"]["app"]: pod for pod in labelled if owner_kind(pod) == "DaemonSet"}
 
     def waits(self, node: str, operand: str, words: str) -> bool:
-        """Whether an operand's pod on a node says that it is not ready, in these words."""
+        """Whether an operand's pod on a node is not ready with this message."""
         conditions = self.pods(node).get(operand, {}).get("status", {}).get("conditions") or []
         return any(condition["type"] == "Ready" and words in condition.get("message", "") for condition in conditions)
 
@@ -192,7 +192,7 @@ def operated(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ope
         yield operated
     finally:
         operated.uninstall()
-        # Nobody waits for pods' grace periods.
+        # Pods have no grace period.
         for kind in ("daemonsets", "pods"):
             lab.run(["kubectl", "delete", kind, "--all", "-n", NAMESPACE, "--force"], check=False)
         lab.run(["kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found"], check=False)
@@ -236,8 +236,8 @@ def test_another_config_map_reaches_the_node_and_its_labels(again: Operated) -> 
 
 def test_an_edit_in_place_waits_for_a_restart_of_the_daemonset(again: Operated) -> None:
     again.kubectl("patch", "configmap", "four", "-n", NAMESPACE, "-p", json.dumps({"data": {"any": sliced(8)}}))
-    # A change that reaches the node meanwhile shows that it was looked at again, with what was read
-    # before.
+    # A change that reaches the node meanwhile shows that the node was reconciled again, with the
+    # old configuration.
     again.label("gpus", "nvidia.com/gpu.replicas=none")
     again.sliced(32, 4)
     again.kubectl("rollout", "restart", f"daemonset/{PLUGIN}", "-n", NAMESPACE)
@@ -262,7 +262,7 @@ def test_a_pod_that_wants_two_shares_fails_where_the_plugin_is_strict(again: Ope
     again.label("gpus", f"{CONFIG}=strict")
     words = "maximum request size for shared resources is 1; found 2"
     try:
-        # The label's change shows in nothing else: the first pods may still be let in.
+        # Nothing else shows the label's change: the first pods may still be admitted.
         for number in range(20):
             again.kubectl("create", "-f", "-", stdin=pod(f"two-{number}", 2))
             status = again.settled(f"two-{number}")
@@ -372,7 +372,7 @@ def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> No
     again.install("four", nfd={"enabled": False})
     again.add_node("unseen", **CONTROLLED, **PREINSTALLED)
     again.add_node("labelled", **CONTROLLED, **PREINSTALLED, **{PCI: "true"})
-    # The operator has looked at all nodes; and nobody writes the labels of GPU feature discovery.
+    # The operator has reconciled all nodes, and nothing writes GPU feature discovery's labels.
     again.shows({GPU: "32"}, "labelled", present="true", product=None)
     assert not any(name.startswith("nvidia.com/") for name in again.labels("unseen"))
     assert again.devices("unseen") == {}

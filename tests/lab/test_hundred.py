@@ -1,4 +1,4 @@
-"""A hundred berths on shared pools: all ready, and none feels that another one goes."""
+"""A hundred berths on shared pools: all become ready, and the removal of one changes no other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fleet(lab: Lab, tmp_path: Path) -> Iterator[Project]:
 
 
 def settled(project: Project) -> dict[str, str]:
-    """Versions of all objects, once nobody writes them any more."""
+    """Resource versions of all objects, once they no longer change."""
     seen: list[dict[str, str]] = [{}]
 
     def still() -> bool:

@@ -1,5 +1,5 @@
-"""A lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and
-loads a plugin of that shape.
+"""Lab on a machine with Pulumi's own kubernetes plugin: the real engine installs, downloads and
+loads one.
 
 The program in it is the stand-in, which writes down that it was started from there.
 """
@@ -60,7 +60,7 @@ def archive(lab: Lab, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's home folder without any plugin; what is built stays where it is."""
+    """Home folder of a user without any plugin; the built tools stay in the cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -1,5 +1,4 @@
-"""Ten berths on shared pools, and what one of them can do to another: rights, pods, quotas,
-traffic, rank, tokens.
+"""Ten berths on shared pools, and their isolation: rights, pods, quotas, traffic, priority, tokens.
 
 Real: API server with its admission, quotas and rights, scheduler with its preemption, KubeRay.
     Nothing in the lab enforces
@@ -96,13 +95,13 @@ def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
     eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs")
     (worker,) = fleet.workers(OWNERS[0])
     (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
-    # What KubeRay puts in itself keeps to it too.
+    # KubeRay's own containers and Services are isolated too.
     assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
     assert [container["name"] for container in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
     assert not [service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"]
 
 
-# What an engineer's day with a berth needs: verb, group, resource, subresource, name.
+# Rights for an engineer's day with a berth: verb, group, resource, subresource, name.
 DAY = [
     ("list", "", "pods", "", ""),
     ("get", "", "pods", "log", ""),
@@ -113,7 +112,7 @@ DAY = [
     ("patch", "ray.io", "rayclusters", "", "{owner}"),
     ("create", "ray.io", "rayjobs", "", ""),
 ]
-# What nobody may, in a berth of their own either.
+# Rights that no engineer has, even in the own berth.
 NOBODYS = [
     ("list", "", "secrets", "", ""),
     ("get", "", "secrets", "", "default-token"),
@@ -127,9 +126,7 @@ NOBODYS = [
 
 
 def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
-    """What the API server says of `user may in namespace`, each (user, owner of the namespace,
-    right); "" for all namespaces.
-    """
+    """Answers of the API server to (user, owner of the namespace, right); "" is all namespaces."""
     reviews = [
         {
             "apiVersion": "authorization.k8s.io/v1",
@@ -156,7 +153,7 @@ def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) ->
     return [line == "true" for line in done.stdout.split()]
 
 
-def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet: Project) -> None:
+def test_an_engineer_has_rights_in_their_own_berth_only(fleet: Project) -> None:
     assert all(rights(fleet, [(user(owner), owner, right) for owner in OWNERS[:3] for right in DAY]))
     of_others = [
         (user(one), other, right)
@@ -180,8 +177,8 @@ def test_an_engineer_has_a_berth_of_their_own_and_nothing_of_anyone_elses(fleet:
 
 
 def refusals(fleet: Project, where: str, *manifests: Object) -> dict[str, str]:
-    """What the API server says against each manifest, by its name; nothing is made. Good ones are
-    not among them.
+    """Refusals of the API server by the manifest's name, from dry runs; admitted manifests are left
+    out.
     """
     command = ["kubectl", "create", "--dry-run=server", "-n", where, "-f", "-"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
@@ -196,7 +193,7 @@ _REFUSAL = re.compile(r'"([^"\s]+)" (is (?:forbidden|invalid).*)')
 
 @pytest.fixture(scope="module")
 def refused(fleet: Project) -> dict[str, str]:
-    """What the API server says against pods in a berth, by what is wrong with them."""
+    """Refusals of the API server for bad pods in a berth, by the pods' faults."""
     names = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
     bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in names.items()]
     answers = refusals(fleet, namespace(OWNERS[1]), good_pod("good", DEVELOPMENT), *bad)
@@ -213,7 +210,7 @@ def test_a_bad_pod_is_refused(refused: dict[str, str], what: str) -> None:
     assert 'violates PodSecurity "restricted:latest"' in refused[what]
 
 
-def test_the_level_that_is_derived_is_the_strictest_that_the_api_server_admits(fleet: Project) -> None:
+def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Project) -> None:
     levels = ("restricted", "baseline", "privileged")
     for level in levels:
         fleet.run("kubectl", "create", "namespace", f"level-{level}")
@@ -238,7 +235,7 @@ def test_the_level_that_is_derived_is_the_strictest_that_the_api_server_admits(f
         fleet.run("kubectl", "delete", "namespace", f"level-{level}", "--wait=false")
 
 
-def test_nobody_takes_more_than_their_settings_give_them(fleet: Project) -> None:
+def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:
     def refusal(above: Object) -> str:
         pod = over(good_pod("pod", DEVELOPMENT), {"spec": above})
         return refusals(fleet, namespace(OWNERS[1]), dict(pod)).get("pod", "")
@@ -262,13 +259,13 @@ def test_nobody_takes_more_than_their_settings_give_them(fleet: Project) -> None
 
 @dataclass
 class Network:
-    """The policies of all berths as the API server has them, and what is to become of traffic."""
+    """Network policies of all berths in the API server, and the expected verdicts on traffic."""
 
     policies: list[Object]
     cases: list[Case] = field(default_factory=list)
 
     def of(self, owner: str, name: str) -> Object:
-        """One policy's spec, to be changed."""
+        """Spec of one policy, for changes."""
         for policy in self.policies:
             if policy["metadata"]["namespace"] == namespace(owner) and policy["metadata"]["name"] == name:
                 spec: Object = policy["spec"]
@@ -343,7 +340,7 @@ def spoilt(name: str, change: Callable[[Object], Any]) -> Callable[[Network], No
 
 
 def _to(spec: Object, part: str) -> Object:
-    """The egress rule that has a peer of which some part is written so."""
+    """Egress rule with a peer that contains this text."""
     return next(rule for rule in spec["egress"] if part in json.dumps(rule["to"]))
 
 
@@ -409,7 +406,7 @@ def test_a_spoilt_policy_is_found(network: Network, judge: Path, what: str) -> N
     assert len(MUTATIONS) >= FEWEST_MUTATIONS
 
 
-def test_a_named_cluster_takes_the_place_of_engineers_workers_and_not_the_other_way_round(fleet: Project) -> None:
+def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: Project) -> None:
     (before,) = fleet.workers(OWNERS[0])
     assert before["spec"]["priority"] == -1
     heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
@@ -478,7 +475,7 @@ def test_a_token_is_in_no_state_log_plan_or_argument(fleet: Project) -> None:
     seen: set[str] = set()
 
     def watched(*command: str) -> None:
-        """Run a command while all processes' arguments are looked at."""
+        """Run a command while the arguments of all processes are watched."""
         process = subprocess.Popen(
             command, cwd=fleet.folder, env=fleet.lab.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )

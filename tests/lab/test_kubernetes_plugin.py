@@ -1,19 +1,17 @@
-"""The stand-in kubernetes plugin held to what the real one does.
+"""The stand-in kubernetes plugin compared with recordings of the real one.
 
-`programs/kubernetes` was run with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); what it
-planned, recorded and said is here as expected values. Where the recordings themselves are beside
-the clone, whole states are compared too. RayClusters become ready by a status that the tests write:
-what is under test is the plugin, not the operator.
+The program of the recordings ran with the real plugin (4.29, SDK 4.34.2, Kubernetes 1.36); its
+plans, states and messages are here as expected values. Where the recordings are beside the clone,
+whole states are compared too. `programs/kubernetes` is that program without the parts that berth
+never registers: a Patch resource and waits by annotation.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +28,8 @@ pytestmark = pytest.mark.lab
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parents[2] / "shared" / "upstream" / "kubernetes-plugin"
-NODE = "contract-node"
 STACK = "contract"
+WAITS = {"pulumi.com/waitFor", "pulumi.com/timeoutSeconds"}
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 
 IMMUTABLE = (
@@ -67,8 +65,7 @@ class Project:
         return dict(json.loads(plan))
 
     def up(self, *options: str, check: bool = True) -> str:
-        with ready_rayclusters(self.lab):
-            return self.pulumi("up", "--yes", "--skip-preview", *options, check=check)
+        return self.pulumi("up", "--yes", "--skip-preview", *options, check=check)
 
     def state(self) -> dict[str, Any]:
         return dict(json.loads(self.run("pulumi", "stack", "export", "-s", self.stack, "--show-secrets").stdout))
@@ -77,72 +74,34 @@ class Project:
         return self.run("kubectl", *command).stdout
 
 
-@contextlib.contextmanager
-def ready_rayclusters(lab: Lab) -> Iterator[None]:
-    """Report every RayCluster named `dev` as ready, as soon as its spec is seen."""
-    template = (
-        "{.metadata.namespace} {.metadata.name} {.metadata.generation} {.status.observedGeneration} {.status.state}"
-        '{"\\n"}'
-    )
-    watch = subprocess.Popen(
-        ["kubectl", "get", "rayclusters", "--all-namespaces", "--watch", "-o", f"jsonpath={template}"],
-        env=lab.env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-    def report() -> None:
-        for line in watch.stdout or []:
-            namespace, name, generation, *status = line.split()
-            if name == "dev" and status != [generation, "ready"]:
-                patch = {"status": {"state": "ready", "observedGeneration": int(generation)}}
-                target = ["raycluster", name, "-n", namespace, "--subresource=status"]
-                lab.run(["kubectl", "patch", *target, "--type=merge", "-p", json.dumps(patch)], check=False)
-
-    reporter = threading.Thread(target=report)
-    reporter.start()
-    try:
-        yield
-    finally:
-        watch.terminate()
-        watch.wait()
-        reporter.join()
-
-
 def make_project(lab: Lab, folder: Path, stack: str) -> Project:
     shutil.copytree(HERE / "programs" / "kubernetes", folder)
     project = Project(lab, folder, stack)
     project.run("pulumi", "stack", "init", stack)
-    for key, value in (("kubeconfig", str(lab.kubeconfig)), ("node", NODE), ("step", "create")):
+    for key, value in (("kubeconfig", str(lab.kubeconfig)), ("step", "create")):
         project.run("pulumi", "config", "set", key, value, "-s", stack)
     return project
 
 
 @pytest.fixture(scope="module")
-def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The lab with what the program stands on: RayClusters, and a node that may be labelled and
-    takes no pods.
-    """
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "spec": {"unschedulable": True}}
-    needed = tmp_path_factory.mktemp("needed") / "node.json"
-    needed.write_text(json.dumps(node))
-    files = [str(needed)]
-    if lab.run(["kubectl", "get", "crd", "rayclusters.ray.io"], check=False).returncode:
-        files.append(str(next(lab.home.charts.rglob("*rayclusters.yaml"))))
-    for file in files:
-        # Too long for the annotation of `kubectl apply`.
-        lab.run(["kubectl", "create", "-f", file])
+def cluster(lab: Lab) -> Iterator[Lab]:
+    """The lab with the kind RayCluster, and nothing that acts on its objects."""
+    if lab.run(["kubectl", "get", "crd", "rayclusters.ray.io"], check=False).returncode == 0:
+        yield lab
+        return
+    file = str(next(lab.home.charts.rglob("*rayclusters.yaml")))
+    # Too long for the annotation of `kubectl apply`.
+    lab.run(["kubectl", "create", "-f", file])
     # `kubectl wait` fails on an object that has no status yet.
     established = ["kubectl", "wait", "--for=condition=Established", "crd/rayclusters.ray.io", "--timeout=10s"]
     eventually(lambda: lab.run(established, check=False).returncode == 0, "the kind RayCluster is established")
     yield lab
-    for file in files:
-        lab.run(["kubectl", "delete", "-f", file])
+    lab.run(["kubectl", "delete", "-f", file])
 
 
 @pytest.fixture(scope="module")
 def replay(cluster: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The recorded sequence, run once: what each step planned, said and left behind."""
+    """Recorded sequence, run once: plan, output and state of each step."""
     project = make_project(cluster, tmp_path_factory.mktemp("replay") / "project", STACK)
     seen: dict[str, Any] = {"project": project}
     try:
@@ -171,7 +130,6 @@ def replay(cluster: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
         seen["state errors"] = project.state()
         seen["destroy"] = project.pulumi("destroy", "--yes", "--skip-preview")
         seen["left"] = project.kubectl("get", "namespaces,deviceclasses", "-o", "name")
-        seen["node"] = project.kubectl("get", "node", NODE, "-o", "jsonpath={.metadata.labels}")
         yield seen
     finally:
         project.pulumi("destroy", "--yes", "--skip-preview", check=False)
@@ -198,23 +156,34 @@ def operations(plan: dict[str, Any]) -> dict[str, str]:
 
 
 def comparable(value: Any) -> Any:
-    """A state's value without what differs from run to run."""
+    """A state's value without what differs from run to run, and without annotations that the
+    stand-in refuses.
+    """
     if isinstance(value, dict):
         return {
             key: comparable(item)
-            for key, item in value.items()
+            for key, item in without_waits(value).items()
             if key not in {"uid", "resourceVersion", "managedFields", "status", "kubeconfig"} and "imestamp" not in key
         }
     if isinstance(value, list):
         return [comparable(item) for item in value]
     if isinstance(value, str):
-        value = re.sub(r"(pulumi-kubernetes-|cm-)[0-9a-f]{8}", r"\1########", value)
-        return value.replace(NODE, "cpu-2")
+        return re.sub(r"(pulumi-kubernetes-|cm-)[0-9a-f]{8}", r"\1########", value)
     return value
 
 
+def without_waits(value: Any) -> Any:
+    """A recorded value without the annotations by which the recorded program waits."""
+    if isinstance(value, list):
+        return [without_waits(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    remaining = {key: without_waits(item) for key, item in value.items() if key not in WAITS}
+    return {key: item for key, item in remaining.items() if key != "annotations" or item}
+
+
 def test_first_plan_creates_everything(replay: dict[str, Any]) -> None:
-    names = {"contract-contract", "lab", "ns", "cm", "dc", "rct", "ray", "rel", "sec", "np"}
+    names = {"contract-contract", "lab", "ns", "cm", "dc", "rct", "ray", "rel", "sec"}
     assert operations(replay["plan create"]) == dict.fromkeys(names, "create")
     config_map = by_name(replay["plan create"]["steps"])["cm"]["newState"]["inputs"]["metadata"]
     assert re.fullmatch(r"cm-[0-9a-f]{8}", config_map["name"])
@@ -228,7 +197,7 @@ def test_a_plan_never_shows_a_secret(replay: dict[str, Any]) -> None:
 
 def test_second_plan_changes_nothing(replay: dict[str, Any]) -> None:
     assert operations(replay["plan again"]) == {}
-    assert replay["plan again"]["changeSummary"] == {"same": 10}
+    assert replay["plan again"]["changeSummary"] == {"same": 9}
 
 
 def test_plan_of_an_update_names_only_what_changed(replay: dict[str, Any]) -> None:
@@ -256,8 +225,7 @@ def test_ids_and_hidden_fields_of_the_state(replay: dict[str, Any]) -> None:
     assert state["rct"]["id"] == "rec/nics"
     assert state["ray"]["id"] == "rec/dev"
     assert state["rel"]["id"] == "rec/rec-rel"
-    assert state["np"]["id"] == NODE
-    for name in ("ns", "cm", "dc", "rct", "ray", "sec", "np"):
+    for name in ("ns", "cm", "dc", "rct", "ray", "sec"):
         outputs = state[name]["outputs"]
         assert re.fullmatch(r"pulumi-kubernetes-[0-9a-f]{8}", outputs["__fieldManager"])
         assert outputs["__initialApiVersion"] == state[name]["inputs"]["apiVersion"]
@@ -333,7 +301,7 @@ def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str,
 
 
 def failed(output: str, name: str) -> str:
-    """What the diagnostics say of one resource."""
+    """Text of the diagnostics about one resource."""
     text = output.partition("Diagnostics:\n")[2]
     found = re.search(rf"\({name}\):\n(.*?)(?=\n  \S+ \(|\nResources:)", text, re.DOTALL)
     assert found, f"nothing of {name} in:\n{output}"
@@ -365,22 +333,9 @@ def test_what_may_still_come_is_retried(replay: dict[str, Any], name: str, reaso
     assert failed(replay["errors"], name).endswith(f"{reason}\n")
 
 
-def test_a_wait_that_times_out_leaves_a_failed_resource(replay: dict[str, Any]) -> None:
-    urn = f"urn:pulumi:{STACK}::contract::kubernetes:ray.io/v1:RayCluster::slow"
-    assert "{.status.state} selected nothing" in replay["errors"]
-    reason = (
-        f'resource "{urn}" was successfully created, but the Kubernetes API server reported that it failed to fully '
-        "initialize or become live: timed out waiting for the condition"
-    )
-    assert f"* {reason}" in failed(replay["errors"], "slow")
-    slow = resources(replay["state errors"])["slow"]
-    assert (slow["id"], slow["initErrors"]) == ("rec/slow", [reason])
-
-
-def test_destroy_leaves_nothing_but_what_was_patched(replay: dict[str, Any]) -> None:
+def test_destroy_leaves_nothing(replay: dict[str, Any]) -> None:
     assert "namespace/rec\n" not in replay["left"]
     assert "rec-dranet" not in replay["left"]
-    assert '"rec":"yes"' not in replay["node"]
 
 
 needs_recordings = pytest.mark.skipif(
@@ -413,7 +368,7 @@ def test_plans_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
 
 
 def recorded(file: str) -> str:
-    """A recorded text with our names in the place of the recorded ones."""
+    """Recorded text with the test's names in place of the recorded ones."""
     text = (RECORDINGS / file).read_text()
     return text.replace("lab::rec::", f"{STACK}::contract::").replace("rec-lab", f"contract-{STACK}")
 
@@ -426,7 +381,7 @@ def diagnostics(text: str) -> dict[str, str]:
 
 
 def differences(text: str) -> dict[str, list[str]]:
-    """The lines of a `--diff` by the type of the resource, without what differs from run to run."""
+    """Lines of a `--diff` by the resource's type, without the parts that differ from run to run."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.partition("\n    [urn=")[2].partition("\nResources:")[0].splitlines()[1:]:
@@ -441,7 +396,15 @@ def differences(text: str) -> dict[str, list[str]]:
 def test_errors_agree_with_the_recorded_ones(replay: dict[str, Any]) -> None:
     theirs, ours = diagnostics(recorded("9-errors.txt")), diagnostics(replay["errors"])
     assert set(theirs) >= {"nocrd", "nons", "invalid", "dup", "slow"}
+    del theirs["slow"]
+    # The engine may come to the refused update before another error ends the run.
+    ours.pop("rct", None)
     assert ours == theirs
+
+
+def summary(text: str) -> str:
+    """The lines with which a run counts its resources."""
+    return text.partition("\nResources:\n")[2].partition("\n\n")[0]
 
 
 @needs_recordings
@@ -452,8 +415,11 @@ def test_a_failed_update_agrees_with_the_recorded_one(replay: dict[str, Any]) ->
     after = diagnostics(recorded("8-up-after-drift.txt"))
     assert diagnostics(replay["up after drift"])["rct"] == after["rct"]
     for file, output in (("5-up-update.txt", "up update"), ("8-up-after-drift.txt", "up after drift")):
-        summary = recorded(file).partition("\nResources:\n")[2].partition("\n\n")[0]
-        assert replay[output].partition("\nResources:\n")[2].partition("\n\n")[0] == summary, file
+        # The recorded program has one resource more, which stays the same.
+        theirs_less = re.sub(
+            r"(\d+) unchanged", lambda match: f"{int(match[1]) - 1} unchanged", summary(recorded(file))
+        )
+        assert summary(replay[output]) == theirs_less, file
 
 
 @needs_recordings
@@ -468,7 +434,7 @@ def test_a_refused_plan_agrees_with_the_recorded_one(replay: dict[str, Any]) -> 
     theirs = json.loads(recorded("4-preview-update.json"))
     assert replay["plan update"]["diagnostics"] == theirs["diagnostics"]
     again = json.loads(recorded("3-preview-noop.json"))
-    assert replay["plan again"]["changeSummary"] == again["changeSummary"]
+    assert replay["plan again"]["changeSummary"] == {"same": again["changeSummary"]["same"] - 1}
     # The engine leaves an empty list out.
     assert replay["plan again"].get("diagnostics", []) == again["diagnostics"] == []
 
@@ -498,9 +464,7 @@ def test_a_state_of_the_real_plugin_is_usable(
 
 
 def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
-    """Our state with inputs and outputs as the real plugin recorded them, under our objects'
-    names.
-    """
+    """State of the test with recorded inputs and outputs, under the test's names."""
     theirs = resources(recorded)
     for name, mine in resources(ours).items():
         if name not in {"ns", "dc", "rct", "ray", "rel", "sec", "cm"}:
@@ -508,5 +472,5 @@ def adopt(ours: dict[str, Any], recorded: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps({key: theirs[name][key] for key in ("inputs", "outputs")})
         if name == "cm":
             text = text.replace(theirs[name]["id"].split("/")[1], mine["id"].split("/")[1])
-        mine.update(json.loads(text))
+        mine.update(without_waits(json.loads(text)))
     return ours

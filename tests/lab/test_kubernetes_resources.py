@@ -1,5 +1,5 @@
-"""What the stand-in kubernetes plugin does where no recording shows it: conflicts, imports,
-interrupts, bad clusters.
+"""Stand-in kubernetes plugin where there is no recording: conflicts, interrupts,
+bad clusters.
 """
 
 from __future__ import annotations
@@ -134,22 +134,6 @@ def test_a_conflict_names_the_field_and_its_owner(make: Callable[[str], Stack]) 
     assert stack.get("deployment", "deployment")["spec"]["replicas"] == 3
 
 
-def test_what_is_there_can_be_imported(make: Callable[[str], Stack]) -> None:
-    stack = make("import")
-    stack.up()
-    stack.run("kubectl", "create", "configmap", "there", "-n", "import", "--from-literal", "a=b")
-    arguments = ["--yes", "--generate-code=false", "--protect=false"]
-    stack.pulumi("import", "kubernetes:core/v1:ConfigMap", "there", "import/there", *arguments)
-    assert stack.resources()["there"]["inputs"] == {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"a": "b"},
-        "metadata": {"name": "there", "namespace": "import"},
-    }
-    missing = stack.pulumi("import", "kubernetes:core/v1:ConfigMap", "gone", "import/gone", *arguments, check=False)
-    assert "resource 'import/gone' does not exist" in missing
-
-
 def test_credentials_of_a_program(make: Callable[[str], Stack]) -> None:
     stack = make("credentials")
     document = yaml.safe_load(stack.lab.kubeconfig.read_text())
@@ -183,7 +167,7 @@ def test_a_server_that_is_down_is_one_clear_error(make: Callable[[str], Stack]) 
     stack.config(kubeconfig=str(stack.folder / "dead.yaml"))
     output = stack.up(check=False)
     diagnostics = output.partition("Diagnostics:")[2]
-    assert diagnostics.count("configured Kubernetes cluster is unreachable: GET https://127.0.0.1:1") == 1
+    assert diagnostics.count("configured Kubernetes cluster is unreachable: https://127.0.0.1:1") == 1
     assert "Connection refused" in diagnostics
     assert "Retry" not in output
 

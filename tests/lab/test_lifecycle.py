@@ -1,4 +1,4 @@
-"""A lab's life with its real processes, in a folder of its own beside the session's lab."""
+"""Life of a lab with real processes, in a folder of its own beside the session's lab."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _marked(lab: Lab) -> list[psutil.Process]:
-    """Every process on the machine that was started for this lab."""
+    """Processes on the machine that were started for this lab."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -63,7 +63,7 @@ def _alive(pid: int) -> bool:
 
 
 def _name(process: psutil.Process) -> str:
-    """Its name, or nothing where it has ended since it was found."""
+    """Name of a process, empty if it has ended meanwhile."""
     try:
         return process.name()
     except psutil.NoSuchProcess:
@@ -88,7 +88,7 @@ def test_up_again_starts_nothing(own: Lab) -> None:
     assert "building" not in output
 
 
-def test_it_says_what_is_real_and_what_is_simulated(own: Lab) -> None:
+def test_up_names_the_real_and_the_simulated_parts(own: Lab) -> None:
     output = own.berth("up", "--no-update").stdout
     assert "real: Pulumi, the Kubernetes control plane" in output
     assert "simulated: Google Cloud" in output
@@ -138,7 +138,7 @@ def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
 
 
 @pytest.mark.parametrize("victims", [["kube-apiserver"], ["etcd"], ["etcd", "kube-scheduler", "kwok-controller"]])
-def test_what_was_killed_is_repaired_and_the_data_is_there(own: Lab, victims: list[str]) -> None:
+def test_killed_processes_are_repaired_and_the_data_is_there(own: Lab, victims: list[str]) -> None:
     own.up()
     name = f"survives-{'-'.join(victims)}"
     _apply(own, _config_map(name))
@@ -153,7 +153,7 @@ def test_what_was_killed_is_repaired_and_the_data_is_there(own: Lab, victims: li
     assert own.berth("status").returncode == 0
 
 
-def test_one_that_hangs_is_replaced(own: Lab) -> None:
+def test_a_hanging_process_is_replaced(own: Lab) -> None:
     own.up()
     before = own.pids()["kube-scheduler"]
     os.kill(before, signal.SIGSTOP)
@@ -172,7 +172,7 @@ def test_down_finds_processes_whose_records_are_lost(own: Lab) -> None:
 
 
 @pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGINT])
-def test_an_up_that_is_broken_off_is_finished_by_the_next(tmp_path: Path, signalled: signal.Signals) -> None:
+def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path, signalled: signal.Signals) -> None:
     broken = Lab(Home(tmp_path / "lab"))
     try:
         process = subprocess.Popen(
@@ -242,7 +242,7 @@ def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     assert result.stderr == ""
 
 
-def test_the_environment_of_a_lab_that_is_down_says_so(tmp_path: Path) -> None:
+def test_the_environment_of_a_lab_that_is_down_has_a_warning(tmp_path: Path) -> None:
     absent = Lab(Home(tmp_path / "lab")).berth("env", check=False)
     assert absent.returncode == 3
     assert "export BERTH_LAB=" in absent.stdout

@@ -1,4 +1,4 @@
-"""The life of berths, end to end: the keeper's own program with its own rights, against a real API
+"""Life of berths, end to end: the keeper's own program with its own rights, against a real API
 server and operator.
 
 Simulated nodes run no containers, so the keeper's pod and Ray's dashboards don't run here: the
@@ -57,7 +57,7 @@ def environment(lab: Lab, now: datetime) -> Settings:
 
 
 class Dashboards(ThreadingHTTPServer):
-    """Dashboards of all heads, which want their berth's token; what runs is as a test says."""
+    """Dashboards of all heads: they require the berth's token, and a test sets their jobs."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answers)
@@ -91,7 +91,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 class Keeper:
-    """The environment, and the keeper's program as its CronJob has it."""
+    """Environment, and the keeper's program as its CronJob runs it."""
 
     def __init__(self, project: Project, folder: Path, dashboards: Dashboards, now: datetime) -> None:
         self.project, self.dashboards, self.now, self._folder = project, dashboards, now, folder
@@ -141,9 +141,7 @@ class Keeper:
             self.dashboards.tokens[name] = secret.stdout
 
     def look(self, after: timedelta, *options: str, dashboard: str = "") -> dict[str, dict[str, Any]]:
-        """One look, so long after the test began; what it said of each berth, which is all that it
-        may do.
-        """
+        """Run the keeper once, so long after the test began; return its report of each berth."""
         moment = (self.now + after).isoformat()
         command = [sys.executable, "-E", "-S", *self._command, "--at", moment, *options]
         done = subprocess.run(
@@ -238,20 +236,20 @@ def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
 
 def test_working_hours(keeper: Keeper) -> None:
     assert keeper.cluster("train")["metadata"].get("annotations", {}).keys().isdisjoint({"berth/idle", "berth/expires"})
-    # Made outside of its hours, it is there; in the night after that a job keeps it.
+    # Created outside of its hours, the berth runs; in the next night a job keeps it awake.
     assert keeper.did(timedelta(0)) == {}
     keeper.dashboards.jobs["bob"] = [JOB]
     report = keeper.look(NIGHT)["bob"]
     assert (report["did"], report["running"]) == ("", ["job raysubmit_1 (running): python train.py"])
     assert "bob is to be suspended: it is outside of its working hours, but job raysubmit_1" in keeper.status()
-    # When the job has ended it is suspended, and nobody asks the cluster that has no lifecycle.
+    # Once the job has ended the berth is suspended; the cluster without a lifecycle is not asked.
     keeper.dashboards.jobs["bob"] = [JOB | {"status": "SUCCEEDED", "end_time": 1000 * keeper.now.timestamp()}]
     secret = keeper.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"]
     assert keeper.did(NIGHT) == {"bob": "suspended"}
     eventually(lambda: keeper.is_suspended("bob"), "bob is suspended")
     assert keeper.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"] == secret
     assert "train" not in keeper.dashboards.asked
-    # Neither the engine nor a person has anything to do with it.
+    # The engine sees no difference.
     keeper.nothing_drifts()
     assert keeper.is_suspended("bob")
     assert re.search(r"bob is suspended outside of its working hours until \w+ [-\d]+ \d\d:\d\d UTC", keeper.status())
@@ -270,7 +268,7 @@ def test_working_hours(keeper: Keeper) -> None:
 
 
 def test_idleness(keeper: Keeper) -> None:
-    # Ray can't be asked: nobody is idle.
+    # Without Ray's answer no berth is idle.
     for after in (4 * HOUR, 8 * HOUR):
         assert keeper.did(after, dashboard="http://127.0.0.1:1") == {}
     # An attached session on one, then nothing for as long as each says.
@@ -304,14 +302,14 @@ def test_expiry(keeper: Keeper) -> None:
     assert "berth/delete-due" in keeper.cluster("carol")["metadata"]["annotations"]
     assert "carol is due to be deleted" in keeper.status()
     keeper.project.run("berth", "wake", "carol", "--stack", ENV)
-    # By its own clock the berth has not expired, and it says so no more.
+    # By the real clock the berth has not expired, and the annotations go.
     keeper.look(timedelta(0))
     assert (
         keeper.cluster("carol")["metadata"]["annotations"].keys().isdisjoint({"berth/delete-due", "berth/suspended-by"})
     )
 
 
-def test_an_edit_of_the_image_has_reached_every_pod_when_the_update_returns(keeper: Keeper) -> None:
+def test_an_update_of_the_image_returns_when_every_pod_has_it(keeper: Keeper) -> None:
     changed = environment(keeper.project.lab, keeper.now)
     changed["engineers"]["carol"]["image"] = "rayproject/ray:2.60.0-py311-cpu"
     keeper.project.write(ENV, environment=changed)

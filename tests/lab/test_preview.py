@@ -1,6 +1,4 @@
-"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of one that is not
-yet.
-"""
+"""`berth preview`, end to end: the real engine's plan of a fleet that is up, and of a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverV
 
 
 def environment(lab: Lab) -> Settings:
-    """A production cluster on whole A4 nodes, and two engineers who share one GPU node; a third has
+    """Production cluster on whole A4 nodes, two engineers who share one GPU node, and a third with
     her own stack.
     """
     return environment_settings(
@@ -55,7 +53,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projec
 
 @pytest.fixture(autouse=True)
 def _as_it_is(fleet: Project) -> None:
-    """Each test begins with the settings that are up."""
+    """Restore the deployed settings before every test."""
     fleet.write("fleet", environment=environment(fleet.lab))
     fleet.write("alice", engineer={"environment": "fleet", "workers": 2})
 
@@ -65,8 +63,8 @@ def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
 
 
 def changed(fleet: Project, **changes: Any) -> None:
-    """Write the fleet's settings with other values; `pools__train__nodes=1` leads deeper, None
-    takes out.
+    """Write the fleet's settings with other values; `pools__train__nodes=1` is a nested key, None
+    removes it.
     """
     settings = copy.deepcopy(environment(fleet.lab))
     for path, value in changes.items():
@@ -124,7 +122,7 @@ def test_other_shares_disturb_berths_of_other_stacks_too(fleet: Project) -> None
     ]
 
 
-def test_an_engineer_who_is_taken_out_loses_the_berth(fleet: Project) -> None:
+def test_a_removed_engineer_loses_the_berth(fleet: Project) -> None:
     changed(fleet, engineers__carol=None)
     done = preview(fleet)
     assert done.returncode == 3
@@ -133,7 +131,7 @@ def test_an_engineer_who_is_taken_out_loses_the_berth(fleet: Project) -> None:
     assert "bob" not in done.stdout
 
 
-def test_a_larger_boot_disk_makes_every_node_anew(fleet: Project) -> None:
+def test_a_larger_boot_disk_recreates_every_node(fleet: Project) -> None:
     changed(fleet, pools__cpu__diskSizeGb=300)
     done = preview(fleet)
     assert done.returncode == 3
@@ -148,7 +146,7 @@ def test_compact_placement_replaces_the_pool(fleet: Project) -> None:
     assert 'placementPolicy: + {"type": "COMPACT"}  forces the replacement' in done.stdout
 
 
-def test_values_that_are_taken_out_stay_and_that_is_said(fleet: Project) -> None:
+def test_removed_values_stay_and_the_preview_says_so(fleet: Project) -> None:
     changed(fleet, pools__cpu__maxPodsPerNode=None, pools__cpu__labels=None)
     report = json.loads(preview(fleet, "--json").stdout)
     assert [(stay["name"], stay["path"], stay["value"]) for stay in report["stays"]] == [
@@ -175,7 +173,7 @@ def test_an_emptied_list_of_networks_stays_until_the_control_plane_is_opened(fle
     }
 
 
-def test_defaults_that_only_other_stacks_use_are_told(fleet: Project) -> None:
+def test_defaults_that_only_other_stacks_use_are_reported(fleet: Project) -> None:
     """No resource changes, and yet `pulumi up` does something."""
     changed(fleet, pools__dev__hourlyRate=3)
     done = preview(fleet)
@@ -184,7 +182,7 @@ def test_defaults_that_only_other_stacks_use_are_told(fleet: Project) -> None:
     assert preview(fleet, "--expect-no-changes").returncode == 4
 
 
-def test_what_was_changed_behind_pulumis_back(fleet: Project) -> None:
+def test_changes_outside_of_pulumi(fleet: Project) -> None:
     quota = ("resourcequota", "gpu-operator-quota", "-n", "gpu-operator")
     fleet.run("kubectl", "delete", *quota)
     assert preview(fleet, "--expect-no-changes").returncode == 0

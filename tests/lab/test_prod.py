@@ -1,4 +1,4 @@
-"""The shipped production environment, unmodified, against the lab: made, changed, drifted, and gone
+"""Shipped production environment, unmodified, in the lab: created, changed, drifted, and removed
 without a trace.
 """
 
@@ -51,9 +51,7 @@ def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def prod(project: Project) -> Project:
-    """The same, up. The last test takes it down; should it not come to that, it ends with its
-    lab.
-    """
+    """Project that is up. The last test destroys it; otherwise it ends with its lab."""
     project.up(STACK)
     return project
 
@@ -103,12 +101,12 @@ def test_it_comes_up_as_it_is_shipped(prod: Project) -> None:
     assert [len(claim) for claim in claims] == [RDMA_NICS] * 2
 
 
-def test_the_development_pool_comes_from_nothing(prod: Project) -> None:
+def test_the_development_pool_scales_up_from_zero(prod: Project) -> None:
     eventually(lambda: len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")) == 1, "a node for bob")
     eventually(lambda: prod.run("berth", "status", "-s", STACK, check=False).returncode == 0, "all berths ready")
 
 
-def test_again_changes_nothing(prod: Project) -> None:
+def test_a_second_update_changes_nothing(prod: Project) -> None:
     prod.up(STACK, "--expect-no-changes")
     code, plan = berth_preview(prod)
     assert (code, plan["verdict"]) == (0, "nothing")
@@ -142,7 +140,7 @@ def test_another_driver_is_a_replacement_that_names_who_is_on_the_nodes(prod: Pr
     assert berth_preview(prod, "--allow-destroy")[0] == 0
 
 
-def test_what_others_delete_is_found_and_made_again(prod: Project) -> None:
+def test_objects_that_others_delete_are_found_and_recreated(prod: Project) -> None:
     settings = shipped()
     settings["pools"]["train"]["nodes"] = 3
     prod.write(STACK, environment=settings)
@@ -170,6 +168,6 @@ def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
     assert prod.resources(STACK) == []
 
 
-def test_the_file_is_not_changed_by_trying_it(project: Project) -> None:
+def test_the_shipped_file_stays_unchanged(project: Project) -> None:
     there = Path(project.folder / "stacks" / f"Pulumi.{STACK}.yaml").read_text(encoding="utf-8")
     assert "encryptionsalt: v1:" in there

@@ -1,4 +1,4 @@
-"""The README is true: every command in it runs, in order, on a fresh clone."""
+"""Commands of the README, run in order on a fresh clone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def commands() -> list[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Path]:
-    """What a fresh clone would hold, with this working tree's changes."""
+    """Files of a fresh clone, with this working tree's changes."""
     folder = tmp_path / "berth"
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],

@@ -83,7 +83,7 @@ def test_a_tainted_pool_has_the_operators_daemons(fleet: Project) -> None:
     assert {PLUGIN, DISCOVERY} <= daemons(fleet, node)
 
 
-def test_a_pool_of_gkes_plugin_keeps_its_eight_gpus_beside_one_that_is_shared(fleet: Project) -> None:
+def test_a_pool_of_gkes_plugin_keeps_its_eight_gpus_beside_a_shared_pool(fleet: Project) -> None:
     node = node_of(fleet, "train")
     found = node["metadata"]["labels"]
     assert found["feature.node.kubernetes.io/pci-10de.present"] == "true", "the operator sees the GPUs all the same"
@@ -121,7 +121,7 @@ def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet:
     )
 
 
-def test_the_33rd_is_refused_by_the_settings(fleet: Project) -> None:
+def test_a_33rd_worker_is_refused_by_the_settings(fleet: Project) -> None:
     settings = environment(fleet.lab)
     settings["engineers"]["zoe"] = {}
     fleet.write("shared", environment=settings)
@@ -132,7 +132,7 @@ def test_the_33rd_is_refused_by_the_settings(fleet: Project) -> None:
     fleet.write("shared", environment=environment(fleet.lab))
 
 
-def test_the_33rd_that_is_forced_waits_and_status_says_why(fleet: Project) -> None:
+def test_a_forced_33rd_worker_waits_and_status_has_the_reason(fleet: Project) -> None:
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 5}]
     patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 5})
     fleet.run("kubectl", "patch", "raycluster", "eng-0", "-n", "berth-eng-0", "--type=json", "-p", json.dumps(patch))
@@ -161,7 +161,7 @@ def test_two_replicas_by_one_setting_and_one_update(fleet: Project) -> None:
     fleet.up("shared", "--expect-no-changes")
 
 
-def test_renamed_shares_are_asked_for_by_their_name(fleet: Project) -> None:
+def test_renamed_shares_are_requested_by_their_name(fleet: Project) -> None:
     settings = copy.deepcopy(environment(fleet.lab))
     settings["sharing"]["any"] |= {"renameByDefault": True, "failRequestsGreaterThanOne": True}
     settings["engineers"] = {"eng-0": {"workers": 2}}

@@ -1,6 +1,4 @@
-"""Machines that cannot be had: what the simulated GKE does then, what berth says of it, and that it
-mends itself.
-"""
+"""Unavailable machines: the simulated GKE's behaviour, berth's messages, and recovery."""
 
 from __future__ import annotations
 
@@ -43,20 +41,20 @@ def settings(cpu: int = 1, wait: dict[str, str] | None = None, **pools: Any) -> 
 
 
 class World:
-    """The environment, and the conditions of its project."""
+    """Environment, and the conditions of its project."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.file = file_of(project.lab.home)
 
     def conditions(self, **parts: Any) -> None:
-        """Replace the file at once, as an editor does."""
+        """Replace the file in one step, as an editor does."""
         new = self.file.with_suffix(".new")
         new.write_text(yaml.safe_dump(parts))
         new.replace(self.file)
 
     def up(self, environment: dict[str, Any], *, check: bool = True) -> str:
-        """What `pulumi up` says; failing as it should is success."""
+        """Output of `pulumi up`; an expected failure counts as success."""
         self.project.write(STACK, environment=environment)
         done = self.project.up(STACK, check=check)
         assert check or done.returncode != 0, done.stdout
@@ -89,7 +87,7 @@ def world(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]
     world.file.write_text(SHIPPED.read_text())
 
 
-def test_a_pool_by_flex_start_is_made_without_machines_and_the_berth_says_why_it_waits(world: World) -> None:
+def test_a_pool_by_flex_start_is_created_without_machines_and_the_berth_has_the_reason(world: World) -> None:
     assert world.nodes("dev") == []
     eventually(
         lambda: (
@@ -100,7 +98,7 @@ def test_a_pool_by_flex_start_is_made_without_machines_and_the_berth_says_why_it
     )
 
 
-def test_an_update_that_waits_says_it_too(world: World) -> None:
+def test_a_waiting_update_has_the_reason_too(world: World) -> None:
     output = world.up(settings(wait={"until": "ready", "timeout": "15s"}), check=False)
     assert "RayCluster berth-bob/bob is not ready after 15s" in output
     assert "GCE out of resources" in output
@@ -115,7 +113,7 @@ def test_nodes_come_when_there_are_machines(world: World) -> None:
     world.up(settings())
 
 
-def test_a_quota_that_is_too_small_is_said_at_once_and_nothing_is_changed(world: World) -> None:
+def test_a_quota_that_is_too_small_is_reported_at_once_and_nothing_is_changed(world: World) -> None:
     world.conditions(projects={PROJECT: {"quotas": {"us-central1": {"N2_CPUS": 20}}}})
     output = world.up(settings(cpu=3), check=False)
     assert (
@@ -127,7 +125,7 @@ def test_a_quota_that_is_too_small_is_said_at_once_and_nothing_is_changed(world:
     assert len(world.nodes("cpu")) == 2
 
 
-def test_a_reservation_that_is_full_or_not_there(world: World) -> None:
+def test_a_full_or_missing_reservation(world: World) -> None:
     block = {"project": PROJECT, "name": "block", "zone": ZONE, "machineType": "a4-highgpu-8g", "count": 1}
     world.conditions(reservations=[block])
     train = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": {"kind": "reservation", "reservation": "block"}}

@@ -1,4 +1,4 @@
-"""The simulated GKE under the real engine and the real SDK: what pools do to the lab's nodes."""
+"""Simulated GKE under the real engine and the real SDK: effects of pools on the lab's nodes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Google:
         return done
 
     def at(self, **values: Any) -> None:
-        """Have the stack at these settings, as a test's start; an update takes seconds, and is left
-        out if it can.
+        """Bring the stack to these settings at a test's start; without a change there is no
+        update.
         """
         if self.there != values:
             self.up(**values)
@@ -83,7 +83,7 @@ def google(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Googl
     google.run("stack", "rm", STACK, "--yes")
 
 
-def test_a_preview_of_a_new_stack_makes_nothing(lab: Lab, tmp_path: Path) -> None:
+def test_a_preview_of_a_new_stack_creates_nothing(lab: Lab, tmp_path: Path) -> None:
     # Unknown inputs throughout: ids are known only once the network and the cluster are there.
     google = Google(lab, tmp_path / "program")
     files, planned = google.files(), google.planned(gpus=2)
@@ -110,7 +110,7 @@ def test_the_clusters_endpoint_is_the_labs_api_server(google: Google) -> None:
     assert outputs["groups"][0].endswith("-grp")
 
 
-def test_nothing_changes_when_nothing_is_asked_for(google: Google) -> None:
+def test_an_update_without_changes_changes_nothing(google: Google) -> None:
     google.at(gpus=2)
     assert google.planned(gpus=2) == {}
     google.up("--expect-no-changes", gpus=2)
@@ -127,7 +127,7 @@ def test_a_pool_grows_and_shrinks_and_keeps_its_first_nodes(google: Google) -> N
     assert set(google.nodes()) == two
 
 
-def test_pods_of_nodes_that_go_are_gone(google: Google) -> None:
+def test_pods_of_removed_nodes_are_deleted(google: Google) -> None:
     google.at(gpus=2)
     eventually(lambda: google.gpus() == ["8", "8"], "both nodes advertise 8 GPUs")
     for number, node in enumerate(google.nodes()):
@@ -147,7 +147,7 @@ def test_pods_of_nodes_that_go_are_gone(google: Google) -> None:
     google.lab.run(["kubectl", "delete", "pods", "-n", "default", "--all", "--force"])
 
 
-def test_labels_change_on_the_nodes_there_are(google: Google) -> None:
+def test_labels_change_on_existing_nodes(google: Google) -> None:
     google.at(gpus=2)
     uids = {node["metadata"]["uid"] for node in google.nodes().values()}
     google.lab.run(["kubectl", "label", "nodes", "-l", f"{POOL}=gpus", "seen-by=alice"])
@@ -169,7 +169,7 @@ def test_a_refresh_finds_deleted_nodes_and_an_update_brings_them_back(google: Go
     assert set(google.nodes()) == names
 
 
-def test_what_gke_refuses_fails_with_its_words(google: Google) -> None:
+def test_a_refusal_of_gke_fails_with_its_message(google: Google) -> None:
     google.at(gpus=2)
     failed = google.up(gpus=2, accelerators=4, check=False)
     assert failed.returncode != 0
@@ -207,7 +207,7 @@ def test_a_pool_of_no_nodes_grows_for_pods_that_need_it(google: Google) -> None:
 
     eventually(lambda: phases() == ["Running"] * 2, "both pods run on nodes that were not there")
     assert len(google.nodes("scaled")) == 2
-    # Their number is the autoscaler's, not the program's.
+    # The autoscaler owns their number, not the program.
     assert google.planned(gpus=2) == {}
     google.lab.run(["kubectl", "delete", "pods", "-n", "default", "--all", "--force"])
 

@@ -1,5 +1,4 @@
-"""Upgrades of every operator from a version before, with RayClusters on the cluster that must not
-notice.
+"""Upgrades of every operator from an older version, without any effect on RayClusters.
 
 The charts of the version before are the lab's own charts with an older version, and with CRDs that
 lack what the newer version brought. KubeRay 1.6 brought RayClusters' `authOptions.secretName` and
@@ -86,7 +85,7 @@ def edit_schema(file: Path, change: Any) -> None:
 
 
 def settings(charts: dict[str, Path], version: dict[str, str], gib: str | None) -> Settings:
-    """One environment with everything that berth installs."""
+    """Environment with everything that berth installs."""
     operators: Settings = {
         # Its version is that of the operator's image too, and the lab has built one.
         "kuberay": {"chart": str(charts["kuberay-operator"])} if "kuberay-operator" in charts else {},
@@ -164,8 +163,8 @@ def daemon_images(project: Project, name: str, namespace: str = "kube-system") -
 
 
 def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
-    """Have the head look as an operator of another version made it, with a hash of its own; the
-    real one takes it over.
+    """Mark the head as created by another operator version with its own hash; the real operator
+    adopts it.
 
     KubeRay v1.6.2, shouldRecreatePodsForUpgrade in
     ray-operator/controllers/ray/raycluster_controller.go.
@@ -266,9 +265,7 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
         project.destroy(STACK)
 
 
-def test_definitions_that_cannot_be_brought_up_to_date_leave_the_operator_as_it_is(
-    own_lab: Lab, tmp_path: Path
-) -> None:
+def test_definitions_that_cannot_be_updated_leave_the_operator_unchanged(own_lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", own_lab)
     charts = {"kuberay-operator": older_chart(own_lab, tmp_path / "charts", "kuberay-operator")}
     minimal = {

@@ -50,7 +50,7 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {check["name"]: (check["verdict"], check["evidence"]) for check in proof["checks"]}
 
 
-def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fleet: Project) -> None:
+def test_claims_pairs_and_scheduling_are_proven_and_skipped_checks_are_named(fleet: Project) -> None:
     before = fleet.versions()
     code, proof, output = verify(fleet)
     found = checks(proof)
@@ -77,14 +77,14 @@ def test_claims_pairs_and_scheduling_are_proven_and_what_was_not_run_is_said(fle
     assert "each of 8 GPUs has the NIC of its PCIe root" in report.read_text()
 
 
-def test_the_table_is_for_people_and_the_files_go_where_they_are_asked_for(fleet: Project) -> None:
+def test_the_table_is_for_people_and_the_files_go_to_the_given_folder(fleet: Project) -> None:
     done = fleet.run("berth", "verify", "fabric", "-s", "reduced", "--cluster", "train", "--output", "proof/here")
     assert "4 NICs of class dranet" in done.stdout
     assert done.stdout.strip().splitlines()[-1] == "3 pass, 0 fail, 1 simulated, 8 skipped"
     assert sorted(path.name for path in (fleet.folder / "proof" / "here").iterdir()) == ["evidence.json", "report.html"]
 
 
-def test_a_cluster_that_claims_nothing_is_caught_with_the_cause(fleet: Project) -> None:
+def test_a_cluster_without_claims_fails_with_the_cause(fleet: Project) -> None:
     shape = {"worker": {"pool": "pairs", "gpus": 1, "nics": 0, "cpu": 1, "memory": "2Gi"}}
     fleet.write("carol", engineer={"environment": "reduced", **shape})
     fleet.up("carol")
@@ -96,7 +96,7 @@ def test_a_cluster_that_claims_nothing_is_caught_with_the_cause(fleet: Project) 
     assert proof["causes"][0]["look"] == "berth check"
 
 
-def test_a_worker_that_waits_for_its_claim_is_told_in_the_schedulers_words(fleet: Project) -> None:
+def test_a_worker_that_waits_for_its_claim_has_the_schedulers_message(fleet: Project) -> None:
     nodes = [node["metadata"]["name"] for node in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
     fleet.run("kubectl", "cordon", *nodes)
     (worker, _) = fleet.workers("train")

@@ -91,7 +91,7 @@ def test_a_fresh_fleet_passes_and_keeps_no_trace(fleet: Project) -> None:
         "scheduling": ("pass", f"1 nvidia.com/gpu on {name}"),
         "cuda-vector-add": ("simulated", "simulated: this node runs no containers (KWOK)"),
     }
-    # Its one GPU is the cluster's: nothing is wrong, and nobody is displaced.
+    # The cluster holds its one GPU: nothing is wrong, and nothing is displaced.
     assert checks(proof, "train")["scheduling"] == (
         "skipped",
         "all 1 nvidia.com/gpu are in use (berth-train 1) and the pool has no more nodes to add",
@@ -125,7 +125,7 @@ def test_an_engineers_stack_verifies_the_pool_that_it_uses(fleet: Project) -> No
     assert [pool["pool"] for pool in proof["pools"]] == ["dev"]
 
 
-def test_a_pool_that_cannot_be_scheduled_on_fails_in_the_schedulers_words(fleet: Project) -> None:
+def test_an_unschedulable_pool_fails_with_the_schedulers_message(fleet: Project) -> None:
     with cordoned(fleet, "dev") as name:
         code, proof = verify(fleet, "--pool", "dev", "--timeout", "5s")
     found = checks(proof, "dev")
@@ -158,7 +158,7 @@ def test_a_node_that_lost_its_gpus_fails_with_what_it_has(fleet: Project) -> Non
     assert "Insufficient nvidia.com/gpu" in found["scheduling"][1]
 
 
-def test_a_shared_pool_is_held_to_its_counts_and_labels(fleet: Project) -> None:
+def test_a_shared_pool_is_checked_against_its_counts_and_labels(fleet: Project) -> None:
     code, proof = verify(fleet, "--pool", "sliced")
     found = checks(proof, "sliced")
     assert code == 0
@@ -192,7 +192,7 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
     assert found["scheduling"][0] == "pass"
 
 
-def test_what_is_kept_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
+def test_a_kept_run_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
     remaining = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
     (job,) = fleet.get("jobs", "-n", NAMESPACE)
     assert job["status"]["succeeded"] == 1
@@ -207,7 +207,7 @@ def test_what_is_kept_stays_and_another_run_leaves_it_alone(fleet: Project) -> N
     assert NAMESPACE not in namespaces(fleet)
 
 
-def test_a_namespace_that_was_there_is_used_and_stays(fleet: Project) -> None:
+def test_an_existing_namespace_is_used_and_stays(fleet: Project) -> None:
     fleet.run("kubectl", "create", "namespace", NAMESPACE)
     code, _ = verify(fleet, "--pool", "dev")
     assert code == 0

@@ -37,7 +37,7 @@ def environment(lab: Lab) -> Settings:
 
 @dataclass(frozen=True)
 class Done:
-    """What a step left: its exit code, what it wrote, the job's summary, and its outputs."""
+    """Result of a step: exit code, output, the job's summary, and outputs."""
 
     code: int
     text: str
@@ -60,9 +60,7 @@ class Runner:
         (self.folder / "state.json").write_text(json.dumps(self.github | state))
 
     def step(self, name: str, **expressions: str) -> Done:
-        """Run a step's script; what its environment takes from GitHub's expressions is given by
-        name.
-        """
+        """Run a step's script; values of GitHub's expressions are given by name."""
         (script,) = (script for script in workflows.github_scripts() if script.name == name)
         known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"
@@ -132,7 +130,7 @@ def settings(runner: Runner) -> Settings:
 
 @pytest.fixture
 def up(runner: Runner, settings: Settings) -> Runner:
-    """With the environment up, as it was first."""
+    """Runner with the environment up and unchanged."""
     runner.write(settings)
     # What the test before has left goes, too.
     runner.set(main=COMMIT, labels=["allow-destroy"])
@@ -163,7 +161,7 @@ def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Sett
     assert "environment.zone: 'nowhere' is no zone" in done.summary
 
 
-def test_what_is_against_a_policy_fails_a_pull_request_and_no_label_helps(runner: Runner, settings: Settings) -> None:
+def test_a_policy_violation_fails_a_pull_request_and_no_label_helps(runner: Runner, settings: Settings) -> None:
     settings["engineers"]["ines"]["dashboard"] = "public"
     runner.write(settings)
     done, verdict = runner.preview(ALLOW_DESTROY="true")
@@ -173,7 +171,7 @@ def test_what_is_against_a_policy_fails_a_pull_request_and_no_label_helps(runner
     assert "engineers.ines.dashboard: policy private-dashboard: Service ines-dashboard is a load balancer" in done.text
 
 
-def test_a_pull_request_is_told_once_and_the_comment_is_kept_up_to_date(runner: Runner, settings: Settings) -> None:
+def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(runner: Runner, settings: Settings) -> None:
     stranger = {"id": 1, "body": "<!-- berth-preview:ci --> says a person", "user": {"type": "User"}}
     other = {"id": 2, "body": "<!-- berth-preview:prod -->\nof another stack", "user": {"type": "Bot"}}
     runner.set(comments=[stranger, other])
@@ -192,7 +190,7 @@ def test_a_pull_request_is_told_once_and_the_comment_is_kept_up_to_date(runner: 
     assert "jo" not in comment["body"]
 
 
-def test_what_is_destroyed_fails_unless_the_label_says_that_it_is_meant(up: Runner, settings: Settings) -> None:
+def test_a_destruction_fails_without_the_label_that_allows_it(up: Runner, settings: Settings) -> None:
     settings["pools"]["dev"]["machineType"] = "g2-standard-48"
     up.write(settings)
     _, verdict = up.preview(ALLOW_DESTROY="false")
@@ -215,7 +213,7 @@ def test_up_refuses_to_destroy_what_no_label_allowed(up: Runner, settings: Setti
     assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
 
 
-def test_up_changes_what_the_settings_say_and_the_summary_says_what(up: Runner, settings: Settings) -> None:
+def test_up_applies_the_settings_and_the_summary_has_the_changes(up: Runner, settings: Settings) -> None:
     settings["engineers"]["jo"] = {"dashboard": "internal"}
     up.write(settings)
     done = up.step("up: Up")

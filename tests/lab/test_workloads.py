@@ -1,5 +1,5 @@
-"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, and no
-code runs, so that no job ends.
+"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, no code
+runs, and so no job ends.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def settings(lab: Lab, kind: str, name: str, **edit: Any) -> Settings:
     return edited
 
 
-def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
+def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Project) -> None:
     for namespace in ("berth-nightly", "berth-chat"):
         has_cluster(work, namespace)
     for namespace in ("berth-bob", "berth-nightly"):
@@ -113,15 +113,15 @@ def test_kuberay_makes_of_them_what_they_need(work: Project) -> None:
 
 
 def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
-    """Whatever has become of the jobs meanwhile, and though KubeRay has written its finalizer into
-    each object.
+    """An update and a refresh see no change, whatever the jobs' state and though KubeRay writes
+    finalizers.
     """
     work.up(STACK, "--expect-no-changes")
     work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
     assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
 
 
-def test_status_tells_of_them(work: Project) -> None:
+def test_status_has_jobs_and_services(work: Project) -> None:
     report = json.loads(work.run("berth", "status", "-s", STACK, "--json", check=False).stdout)
     assert {(job["name"], job["namespace"]) for job in report["jobs"]} == {
         ("look", "berth-bob"),
@@ -133,7 +133,7 @@ def test_status_tells_of_them(work: Project) -> None:
     assert [berth["name"] for berth in report["berths"]] == ["bob"]
 
 
-def test_an_edited_job_is_another_job(work: Project, lab: Lab) -> None:
+def test_an_edited_job_is_replaced(work: Project, lab: Lab) -> None:
     before = job_names(work, "berth-nightly")
     work.write(STACK, environment=settings(lab, "jobs", "nightly", entrypoint="python -m nightly --again"))
     plan = work.preview(STACK)
@@ -156,8 +156,10 @@ def active(work: Project) -> dict[str, Any]:
     return dict(service["status"]["activeServiceStatus"])
 
 
-def test_the_operator_finds_the_simulated_application_in_its_own_way(work: Project) -> None:
-    """By the API server's proxy to the head's Service; the simulation says that no code was run."""
+def test_the_operator_finds_the_simulated_application(work: Project) -> None:
+    """The API server's proxy to the head's Service answers; the simulation says that no code
+    ran.
+    """
     (service,) = work.get("rayservices", "-n", "berth-chat")
     conditions = {
         condition["type"]: (condition["status"], condition["reason"]) for condition in service["status"]["conditions"]
@@ -190,7 +192,7 @@ def test_an_edited_service_moves_to_a_second_cluster(work: Project, lab: Lab) ->
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "2", "room for two"
 
 
-def test_an_edit_makes_a_service_anew_where_that_is_asked_for(work: Project, lab: Lab) -> None:
+def test_an_edit_recreates_a_service_with_that_setting(work: Project, lab: Lab) -> None:
     work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate"))
     work.up(STACK)
     (before,) = work.get("rayservices", "-n", "berth-chat")
@@ -202,7 +204,7 @@ def test_an_edit_makes_a_service_anew_where_that_is_asked_for(work: Project, lab
     has_cluster(work, "berth-chat")
 
 
-def test_what_never_serves_fails_the_update_and_says_why(work: Project, lab: Lab) -> None:
+def test_a_service_that_never_serves_fails_the_update_with_the_reason(work: Project, lab: Lab) -> None:
     """A replica that no worker has room for, in the words of a real Ray."""
     more = {"name": "Chat", "ray_actor_options": {"num_gpus": 2}}
     config = {"applications": [{"name": "chat", "import_path": "chat:app", "deployments": [more]}]}
@@ -258,8 +260,8 @@ def test_the_shipped_service_is_ready_without_a_gpu(gallery: Project) -> None:
 
 
 def test_a_request_brings_a_worker_and_its_node_and_both_go_after_it(gallery: Project) -> None:
-    """Shipped settings with shorter delays. The lab simulates Ray's autoscaler, Serve and the
-    pool's autoscaler.
+    """Shipped settings with shorter delays; Ray's autoscaler, Serve and the pool's autoscaler are
+    simulated.
     """
     text = (CLONE / SHIPPED).read_text(encoding="utf-8")
     settings = yaml.safe_load(text)["config"]["berth:environment"]

@@ -1,4 +1,4 @@
-"""Traffic between berths, and cyclonus as the judge of which of it NetworkPolicies let through."""
+"""Traffic between berths, judged by cyclonus under the NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_OUT: Verdict = (True, False)
 
 @dataclass(frozen=True)
 class Peer:
-    """One end of traffic.
+    """Endpoint of traffic.
 
     Attributes:
         name: for people.
@@ -42,7 +42,7 @@ class Peer:
 
     @property
     def document(self) -> Object:
-        """As cyclonus has it."""
+        """Document of the endpoint for cyclonus."""
         inside = {
             "Namespace": self.namespace,
             "NamespaceLabels": dict(self.namespace_labels),
@@ -53,7 +53,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Case:
-    """Traffic, and what is to become of it."""
+    """Traffic, with the expected verdict."""
 
     source: Peer
     target: Peer
@@ -75,7 +75,7 @@ class BerthPods:
 
 
 def verdicts(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> list[Verdict]:
-    """What cyclonus says of each case."""
+    """Verdicts of cyclonus."""
     traffic = [
         {
             "Source": case.source.document,
@@ -91,7 +91,7 @@ def verdicts(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> 
 
 
 def wrong(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> list[str]:
-    """The cases that go otherwise than they should."""
+    """Cases whose verdict is not the expected one."""
     given = list(cases)
     return [
         f"{case}: {found}, not {case.expected}"
@@ -101,8 +101,8 @@ def wrong(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> lis
 
 
 def between(berths: Iterable[BerthPods]) -> Iterator[Case]:
-    """Every ordered pair of berths, each pod of the one to each of the other, on each of Ray's
-    ports: denied by both sides.
+    """Cases between all pods of every ordered pair of berths, on every port of Ray's: denied by
+    both sides.
     """
     given = list(berths)
     for one in given:
@@ -115,7 +115,7 @@ def between(berths: Iterable[BerthPods]) -> Iterator[Case]:
 
 
 def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object) -> Iterator[Case]:
-    """What a berth's own pods may do, and may not, and what comes to them from elsewhere.
+    """Cases of a berth's own pods, and of traffic to them from elsewhere.
 
     Args:
         berth: the berth; its head has Ray's autoscaler beside it.

@@ -1,4 +1,4 @@
-"""A lab of the tests' own with a real node in it, and an engineer's berth on that node."""
+"""Lab of the tests with a real node, and an engineer's berth on that node."""
 
 from __future__ import annotations
 
@@ -41,18 +41,20 @@ def environment(lab: Lab) -> Settings:
 
 
 def berth(**shape: Any) -> Settings:
-    """An engineer's settings with all pods on the real pool, each as small as Ray can be."""
+    """Engineer's settings with all pods on the real pool, with the least resources that Ray
+    needs.
+    """
     pods = {"head": {"pool": POOL, "cpu": 1, "memory": "3Gi"}, "worker": {"pool": POOL, "cpu": 1, "memory": "2Gi"}}
     return {"environment": "env", **pods, "wait": {"timeout": "5m"}, **shape}
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    """As on simulated nodes, with the time that real containers take."""
+    """Wait as on simulated nodes, with the time that real containers take."""
     project.eventually(condition, what, seconds=DEADLINE_SECONDS)
 
 
 def machine_state() -> dict[str, set[str]]:
-    """What a real node could leave behind on this machine."""
+    """State of this machine that a real node could change."""
 
     def lines(*command: str) -> set[str]:
         return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
@@ -85,7 +87,7 @@ class RealNode:
     before: dict[str, set[str]]
 
     def command(self, *arguments: str) -> str:
-        """`berth lab real …`; what it said."""
+        """Run `berth lab real …`; return its progress lines."""
         berth_command = ["berth", "lab", "real", *arguments]
         return self.lab.run(berth_command, timeout=BUILD_SECONDS).stderr
 
@@ -102,12 +104,12 @@ class RealNode:
         return self.lab.run(["kubectl", "--namespace", NAMESPACE, *arguments], check=check).stdout
 
     def inside(self, *command: str) -> str:
-        """What a program says in the node's own namespaces."""
+        """Output of a program in the node's own namespaces."""
         return self.lab.run([str(layout.folder(self.lab.home) / "enter"), *command]).stdout
 
     def heads(self, owner: str) -> set[str]:
-        """The head pods of an engineer's RayCluster that are not going: none while KubeRay has yet
-        to make the next one.
+        """Head pods of an engineer's RayCluster that are not being deleted; empty until KubeRay
+        creates the next one.
         """
         pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}")
         return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
@@ -143,7 +145,7 @@ def pod(name: str, command: Sequence[str], **spec: Any) -> Object:
 
 @pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    """A lab with a real node, one for the session; after it the machine is as it was before."""
+    """Lab with a real node, one for the session; the machine is unchanged afterwards."""
     obstacle = requirements.obstacle()
     if obstacle is not None:
         pytest.skip(obstacle)

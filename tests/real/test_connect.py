@@ -27,7 +27,7 @@ _ANSWER_SECONDS = 10
 
 @pytest.fixture
 def connected(real: RealNode, alice: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """`berth connect` as it runs, and what it printed."""
+    """Running `berth connect`, and the document that it printed."""
     with started(real.project, "berth", "connect", alice, "--json") as process:
         yield process, _document(process)
         if process.poll() is None:
@@ -58,7 +58,7 @@ def ask(connection: dict[str, Any], path: str, token: str = "") -> tuple[int, st
         return 0, ""
 
 
-def test_the_dashboard_answers_here_and_at_the_next_head_too(
+def test_the_dashboard_answers_and_does_so_at_the_next_head(
     real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
 ) -> None:
     process, report = connected
@@ -89,7 +89,7 @@ def test_logs_are_the_pods_own(real: RealNode, alice: str) -> None:
         assert "ray" in done.stdout.lower()
 
 
-def test_a_job_that_runs_is_not_lost_unasked(
+def test_a_running_job_is_not_lost_without_consent(
     real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
 ) -> None:
     _, report = connected

@@ -1,5 +1,5 @@
-"""`berth verify fabric` on containers that run: what it says of the traffic is held against the
-node's own counters.
+"""`berth verify fabric` on running containers: its report of the traffic, against the node's own
+counters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GATEWAYS = {GATEWAY.format(number) for number in range(len(NICS))}
 
 
 def bring_up(real: RealNode, nics: int) -> None:
-    """Two workers with a stand-in for a GPU each, and so many NICs. NCCL has nothing to run on."""
+    """Bring up two workers with a stand-in GPU and this number of NICs each, without NCCL."""
     worker = {"pool": POOL, "gpus": 1, "nics": nics, "cpu": 1, "memory": "2Gi"}
     real.project.write(OWNER, engineer=berth(workers=2, worker=worker, nccl={"profile": "none"}))
     real.project.up(OWNER)
@@ -40,7 +40,7 @@ def dana(real: RealNode) -> Iterator[RealNode]:
 
 
 def received(real: RealNode) -> dict[str, int]:
-    """Bytes that the node got of each of its pods' interfaces: NICs by their gateways, pods' own
+    """Bytes that the node received from its pods' interfaces: NICs by their gateways, pods'
     networks by their pairs.
     """
     links = json.loads(real.inside("ip", "-json", "-statistics", "link"))
@@ -49,7 +49,9 @@ def received(real: RealNode) -> dict[str, int]:
 
 
 def verify(real: RealNode) -> tuple[int, dict[str, Any], dict[str, int]]:
-    """Run it: exit code, what it says, and what the node counted meanwhile."""
+    """Run `berth verify fabric`; return exit code, report, and bytes that the node counted
+    meanwhile.
+    """
     before = received(real)
     command = ["berth", "verify", "fabric", "-s", OWNER, "--max-size", "16Mi", "--timeout", "3m", "--json"]
     done = real.project.run(*command, check=False)
@@ -64,7 +66,7 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def swept(proof: dict[str, Any]) -> int:
-    """Bytes that each of two workers must have sent, however they sum: half of each tensor,
+    """Bytes that each of two workers must have sent, whatever the algorithm: half of each tensor,
     twice.
     """
     evidence = proof["evidence"]
@@ -87,7 +89,7 @@ def test_the_all_reduce_takes_the_claimed_nics(dana: RealNode) -> None:
     assert sum(moved.values()) - sum(over_nics) < sum(over_nics) / 10
 
 
-def test_interrupted_it_leaves_nothing(dana: RealNode) -> None:
+def test_an_interrupted_run_leaves_nothing(dana: RealNode) -> None:
     project = dana.project
     process = subprocess.Popen(
         ["berth", "verify", "fabric", "-s", OWNER],
@@ -117,7 +119,7 @@ def test_interrupted_it_leaves_nothing(dana: RealNode) -> None:
     eventually(lambda: project.get("pods", "-n", NAMESPACE, "-l", "berth/verify-run") == [], "its submitter is gone")
 
 
-def test_with_the_claim_left_out_it_is_caught(dana: RealNode) -> None:
+def test_a_missing_claim_is_caught(dana: RealNode) -> None:
     bring_up(dana, 0)
     code, proof, moved = verify(dana)
     assert code == 1

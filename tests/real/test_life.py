@@ -1,4 +1,4 @@
-"""A real node comes, breaks, comes back and goes; the machine is then as it was."""
+"""Real node that joins, breaks, comes back and leaves; the machine is then unchanged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 def test_a_second_up_starts_nothing(real: RealNode) -> None:
     before = real.lab.pids()
-    assert "all works" in real.command("up", "--no-berth")
+    assert "all processes work" in real.command("up", "--no-berth")
     assert real.lab.pids() == before
 
 
-def test_after_a_crash_it_is_mended_and_then_it_leaves_nothing(real: RealNode) -> None:
+def test_a_crashed_node_is_repaired_and_then_leaves_nothing(real: RealNode) -> None:
     pids = real.lab.pids()
     for name in (processes.NAMESPACES, processes.KUBELET, processes.CONTAINERD):
         os.kill(pids[name], signal.SIGKILL)

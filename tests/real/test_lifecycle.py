@@ -1,5 +1,5 @@
-"""The keeper's real pod asks real Ray: a job keeps a berth awake, idleness suspends it, and a wake
-brings it back.
+"""Keeper's real pod and real Ray: a job keeps a berth awake, idleness suspends it, a wake resumes
+it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def cluster(real: RealNode) -> dict[str, Any]:
 
 
 def look(real: RealNode, number: int) -> Object:
-    """One run of the CronJob's own Job, on the real node; what the keeper said of the berth."""
+    """Run the CronJob's own Job once on the real node; return the keeper's report of the berth."""
     name = f"look-{number}"
     command = [
         "kubectl",

@@ -1,5 +1,5 @@
-"""The limit of locked memory, within which RDMA registers memory: containers take it over from
-containerd, and IPC_LOCK does not lift it.
+"""Limit of locked memory, in which RDMA registers memory: containers inherit it from containerd,
+and IPC_LOCK does not lift it.
 
 docs/decisions.md rests on it, and docs/fabric.md says how to raise it.
 """
@@ -26,7 +26,7 @@ REPORT = ["bash", "-c", "ulimit -l; grep CapEff /proc/self/status"]
 
 @pytest.fixture
 def containerd(real: RealNode) -> Iterator[psutil.Process]:
-    """The real node's containerd; its limit is as it was afterwards."""
+    """Real node's containerd; its limit is restored afterwards."""
     started = Supervisor(real.lab.home).running(processes.CONTAINERD)
     assert started is not None
     process = next(item for item in (started, *started.children(recursive=True)) if item.name() == "containerd")

@@ -52,7 +52,7 @@ print("told", json.dumps(ray.get(look.remote())))
 
 
 def nested_image(folder: Path) -> bytes:
-    """The image that a task runs in: a shell, and what stands for Python."""
+    """Image of a task: a shell, and a stand-in for Python."""
     debian.unpack(["busybox-static"], folder)
     image = io.BytesIO()
     with tarfile.open(fileobj=image, mode="w") as tar:
@@ -88,7 +88,7 @@ def add(tar: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def inside(real: RealNode, pod: str, script: str, stdin: bytes = b"") -> str:
-    """Run a script in a pod's Ray container as what `ray start` starts would; its output."""
+    """Run a script in a pod's Ray container as a child of `ray start` would; return its output."""
     shell = ["bash", "-c", f"export PATH=/opt/berth/nested/bin:$PATH; {script}"]
     command = ["kubectl", "exec", "-i", "-n", NAMESPACE, pod, "--", *shell]
     done = subprocess.run(command, input=stdin, env=real.lab.env, capture_output=True, check=False, timeout=240)

@@ -1,5 +1,5 @@
-"""The real node beside simulated ones: a kubelet that adopted what simulated GKE made, and
-containers that run.
+"""Real node beside simulated ones: a kubelet that adopted simulated GKE's node, and containers that
+run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.real.conftest import NAMESPACE, RealNode, eventually, pod
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
-def test_the_node_is_what_its_pool_says(real: RealNode) -> None:
+def test_the_node_has_its_pools_machine_type_and_labels(real: RealNode) -> None:
     node = real.node
     labels = node["metadata"]["labels"]
     assert labels["cloud.google.com/gke-nodepool"] == "bench"
@@ -88,7 +88,7 @@ def test_pods_find_services_and_the_api_server(real: RealNode) -> None:
     assert "".join(rest).count('"gitVersion": "v1.36') == 2
 
 
-def test_what_listens_does_so_for_the_node_alone(real: RealNode) -> None:
+def test_servers_listen_on_the_nodes_own_addresses(real: RealNode) -> None:
     address = real.node["status"]["addresses"][0]["address"]
     network = address.rsplit(".", 2)[0]
     listeners = real.inside("ss", "-Hltn").split("\n")
@@ -96,14 +96,14 @@ def test_what_listens_does_so_for_the_node_alone(real: RealNode) -> None:
     assert all(item.startswith(("127.", network)) for item in addresses), addresses
 
 
-def test_without_root_it_says_so_in_one_line(real: RealNode) -> None:
+def test_users_other_than_root_get_one_line(real: RealNode) -> None:
     script = f"import os; os.setuid(65534); os.execvp('python3', ['python3', '-c', {_ASK!r}])"
     done = real.lab.run(["python3", "-c", script], cwd=None, check=False)
     assert "needs root" in done.stdout, done.stderr
     assert len(done.stdout.strip().splitlines()) == 1
 
 
-_ASK = "from lab.realnode.requirements import obstacle; print(obstacle())"
+_ASK = "from berth.lab.realnode.requirements import obstacle; print(obstacle())"
 
 
 def test_the_nodes_processes_are_in_the_labs_table(real: RealNode) -> None:

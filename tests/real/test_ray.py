@@ -1,6 +1,4 @@
-"""The operator and Ray for real: jobs in both modes, tokens, services, the autoscaler,
-suspending.
-"""
+"""Real operator and real Ray: jobs in both modes, tokens, services, the autoscaler, suspension."""
 
 from __future__ import annotations
 
@@ -88,7 +86,7 @@ def test_a_ray_job_runs_on_each_worker(real: RealNode, alice: str, mode: str) ->
     assert set(re.findall(r"worker at (\S+)", log)) == worker_addresses(real, alice)
 
 
-def test_the_dashboard_wants_the_token(real: RealNode, alice: str) -> None:
+def test_the_dashboard_requires_the_token(real: RealNode, alice: str) -> None:
     ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8265/api/version"]
     assert real.on_head(alice, *ask).stdout in {"401", "403"}
     with_token = " ".join(ask[:-1]).replace("%{", "'%{").replace("code}", "code}'")

@@ -1,5 +1,5 @@
-"""The gallery's application on containers that run: its code from the pods, a model only while
-somebody asks, on a worker.
+"""Gallery's application on running containers: code from the pods, and a model on a worker only
+while there are requests.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SIZE = 64
 
 
 def service() -> dict[str, Any]:
-    """The shipped service with the toy in the place of Stable Diffusion, as small as Ray can be,
-    and quicker to go.
+    """Shipped service with a toy in place of Stable Diffusion, the least resources for Ray, and
+    shorter delays.
     """
     text = (CLONE / "stacks/gallery/Pulumi.serve.yaml").read_text(encoding="utf-8")
     shape = copy.deepcopy(yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"])
@@ -78,8 +78,8 @@ def status(env: RealNode) -> dict[str, Any]:
 
 
 def ask(env: RealNode, prompt: str) -> bytes:
-    """The answer to one request: by the Service, from a pod of the namespace; it waits as long as
-    the model takes to come.
+    """Answer to one request to the Service from a pod of the namespace, which waits for the
+    model.
     """
     address = status(env)["address"].replace(f"{NAMESPACE}:", f"{NAMESPACE}.svc.cluster.local:")
     asked = f"curl -sS --fail --max-time 240 '{address}/imagine?prompt={prompt}&size={SIZE}' | base64 -w0"
@@ -107,7 +107,7 @@ def painted(prompt: str) -> bytes:
     return bytes(module.paint(prompt, SIZE))
 
 
-def test_the_first_request_wakes_the_model_on_a_worker_that_goes_again(env: RealNode) -> None:
+def test_the_first_request_starts_the_model_on_a_worker_that_is_removed_later(env: RealNode) -> None:
     env.project.write("env", environment=environment(env.lab) | {"services": {NAME: service()}})
     env.project.up("env")
     report = status(env)
@@ -140,7 +140,7 @@ def test_the_first_request_wakes_the_model_on_a_worker_that_goes_again(env: Real
     env.project.up("env", "--expect-no-changes")
 
 
-def test_an_edit_of_the_code_is_a_new_version_that_nobody_waits_for(env: RealNode) -> None:
+def test_an_edit_of_the_code_deploys_a_new_version(env: RealNode) -> None:
     env.project.write("env", environment=environment(env.lab) | {"services": {NAME: service()}})
     env.project.up("env")
     (before,) = pods(env, "head")

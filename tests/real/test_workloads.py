@@ -1,4 +1,4 @@
-"""Jobs and services of an environment, on containers that run: a job to its end, one that fails, an
+"""Jobs and services of an environment, on running containers: a job to its end, a failing one, an
 application that answers.
 """
 
@@ -58,8 +58,8 @@ def job(entrypoint: str, **more: Any) -> dict[str, Any]:
 
 
 def service(greeting: str, timeout: str) -> dict[str, Any]:
-    """A head alone, on which the application's code is to be: none that a pod could fetch is at
-    hand.
+    """Settings with a head alone, which gets the application's code: there is no place to fetch it
+    from.
     """
     application = {"name": "greet", "import_path": "greeter:build", "args": {"greeting": greeting}}
     return {
@@ -135,7 +135,7 @@ def bring_code(env: RealNode, pod: str) -> None:
     on_head(env, pod, "sh", "-c", f"mkdir -p {FOLDER} && cat >{FOLDER}/greeter.py <<'END'\n{APP}\nEND")
 
 
-def test_a_service_answers_and_one_that_cannot_says_why(env: RealNode) -> None:
+def test_a_service_answers_and_a_broken_one_has_the_reason(env: RealNode) -> None:
     failed = set_up(env, check=False, services={"greet": service("ahoy", "90s")})
     assert "RayService berth-greet/greet is not ready after 90s: application greet: DEPLOY_FAILED: " in failed
     assert "No module named 'greeter'" in failed

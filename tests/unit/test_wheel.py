@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CLONE = Path(__file__).resolve().parents[2]
-FOLDERS = ("berth", "cli", "components", "lab", "stacks")
+from tests.wheel import CLONE, build, install
 
 STACK = """\
 config:
@@ -29,28 +27,13 @@ config:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of a copy of the tree: setuptools leaves a build folder beside what it builds."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    for name in FOLDERS:
-        shutil.copytree(
-            CLONE / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".lab")
-        )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(CLONE / name, source / name)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    subprocess.run([*command, str(folder), str(source)], check=True, capture_output=True, timeout=120)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Path:
     """A folder with nothing but what the wheel installs."""
-    folder = wheel.parent / "site"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    return folder
+    return install(wheel)
 
 
 def python(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import re
 
 from berth.components.gke.provider_fields import CLUSTER, resources
 from berth.components.plan.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet, is_zone
+from berth.components.plan.fleet import PlannedFleet, is_zone
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
@@ -42,7 +42,7 @@ DISTURBS = {
 }
 
 
-def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
+def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of the GKE cluster itself."""
     if step.old is None:
         return []
@@ -66,7 +66,7 @@ def of_gke_cluster(step: Step, fleet: Fleet) -> list[Effect]:
     return effects
 
 
-def _of_property(changed: Property, step: Step, fleet: Fleet) -> Effect | None:
+def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None:
     path = changed.path
     if any(below(path, prefix) for prefix in QUIET):
         return None

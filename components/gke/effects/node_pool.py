@@ -12,7 +12,7 @@ from typing import Literal
 
 from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
 from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_away, sitting_on, where_somebody_works
-from berth.components.plan.fleet import Fleet, NodePool, span
+from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
@@ -40,7 +40,7 @@ WORDS = {
 }
 
 
-def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
+def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a node pool."""
     name = str(step.old.inputs.get("name")) if step.old else step.name
     before, after = fleet.before.get(name), fleet.after.get(name)
@@ -57,7 +57,7 @@ def of_node_pool(step: Step, fleet: Fleet) -> list[Effect]:
     ]
 
 
-def _gone(pool: NodePool, after: NodePool | None, step: Step, fleet: Fleet) -> Effect:
+def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: PlannedFleet) -> Effect:
     """A pool that is replaced or deleted. With nobody on it capacity goes all the same, and may not be had again."""
     if step.operation == "delete":
         text = f"pool {pool.name}: all its nodes are deleted"
@@ -71,7 +71,9 @@ def _gone(pool: NodePool, after: NodePool | None, step: Step, fleet: Fleet) -> E
     return Effect(Level.DESTROYS, text, sitting_on(fleet, [pool.name]), gpus_away(pool, pool.nodes, back=back))
 
 
-def _nodes_anew(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
+def _nodes_anew(
+    before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
+) -> list[Effect]:
     """GKE makes every node anew, by the pool's upgrade settings."""
     facts = {each.path: _recreates(each.path) for each in properties}
     changed = [path for path, answer in facts.items() if answer != "no"]
@@ -103,7 +105,7 @@ def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
     return "unknown" if fact is None or fact.replaces else fact.nodes
 
 
-def upgrade_of(pool: NodePool) -> tuple[int, int]:
+def upgrade_of(pool: PlannedPool) -> tuple[int, int]:
     """Nodes beyond the pool's size, and nodes that may be away, while GKE makes nodes anew (by default 1 and 0)."""
     settings = pool.settings.get("upgradeSettings") or {}
     surge, away = settings.get("maxSurge"), settings.get("maxUnavailable")
@@ -112,7 +114,7 @@ def upgrade_of(pool: NodePool) -> tuple[int, int]:
     return int(surge or 0), int(away or 0)
 
 
-def _pace(before: NodePool, after: NodePool) -> str:
+def _pace(before: PlannedPool, after: PlannedPool) -> str:
     if (after.settings.get("upgradeSettings") or {}).get("strategy") == "BLUE_GREEN":
         return "all of them beside the old ones (blue-green)"
     surge, away = upgrade_of(after)
@@ -121,15 +123,16 @@ def _pace(before: NodePool, after: NodePool) -> str:
     return f"{at_once} at a time {spare}"
 
 
-def _gpus_meanwhile(before: NodePool, after: NodePool) -> list[GpusAway]:
+def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
     fewer = before.gpus_per_node - after.gpus_per_node
     if fewer > 0:
-        return [GpusAway(before.name, before.product, (before.nodes[0] * fewer, before.nodes[1] * fewer), back=False)]
+        count = Span(before.nodes[0] * fewer, before.nodes[1] * fewer)
+        return [GpusAway(before.name, before.product, count, back=False)]
     away = min(upgrade_of(after)[1], before.nodes[1])
     return gpus_away(before, (away, away), back=True)
 
 
-def _size(before: NodePool, after: NodePool, properties: Sequence[Property], fleet: Fleet) -> list[Effect]:
+def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet) -> list[Effect]:
     if not any(below(each.path, prefix) for each in properties for prefix in SIZE):
         return []
     change = f"{span(before.nodes)} nodes become {span(after.nodes)}"
@@ -148,13 +151,13 @@ def _size(before: NodePool, after: NodePool, properties: Sequence[Property], fle
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus)]
 
 
-def _zones_left(before: NodePool, after: NodePool) -> list[str]:
+def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
     """Zones that a pool leaves."""
     old, new = before.settings.get("nodeLocations") or [], after.settings.get("nodeLocations") or []
     return sorted(set(old) - set(new)) if old and new else []
 
 
-def _taints(before: NodePool, after: NodePool, fleet: Fleet) -> list[Effect]:
+def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
     """A new taint with NoExecute ends pods that do not tolerate it; the others only keep new ones away."""
     old, new = ((pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after))
     evicting = [each["key"] for each in new if each not in old and each.get("effect") == "NO_EXECUTE"]

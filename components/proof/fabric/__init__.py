@@ -1,5 +1,5 @@
-"""The fabric proof: an all-reduce over all GPUs of a RayCluster, and what it and the cluster's objects show.
+"""Fabric proof: an all-reduce over all GPUs of a RayCluster, and the cluster's objects behind it.
 
-`job` makes the RayJob, `run` runs it and cleans up; `claims`, `nccl_log` and `evidence` read what is there, `verdicts` and `causes`
-judge it, `report` shows it. All of it pure but `run`.
+`job` builds the RayJob, `run` runs it and cleans up; `claims`, `nccl_log` and `evidence` read what is there, `verdicts` and
+`causes` judge it, `report` shows it. Everything but `run` is pure.
 """

@@ -1,4 +1,4 @@
-"""What the program in the cluster printed, as typed values: pure."""
+"""Evidence that the program in the cluster printed, as typed values. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,12 @@ from berth.components.programs.all_reduce import MARKER
 
 
 class NoEvidenceError(Exception):
-    """The log has no evidence, or not all of it; the text says which."""
+    """Error: the log has no evidence, or not all of it."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that one interface or RDMA device moved between two readings.
-
-    Attributes:
-        name: the interface's or the device's.
-        sent: bytes sent.
-        received: bytes received.
-        interface: of an RDMA device, the network interface that it belongs to; "" where the pod has none.
-    """
+    """Bytes that an interface or RDMA device moved; `interface` is the RDMA device's network interface, if any."""
 
     name: str
     sent: int
@@ -40,14 +33,12 @@ class Moved:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one pod moved while tensors were summed.
+    """Traffic of one pod while tensors were summed.
 
     Attributes:
-        pod: the pod.
-        main: name of its interface on the pods' own network.
-        claimed: names of those that a claim brought.
-        interfaces: all its interfaces.
-        rdma: its RDMA devices, whose traffic no interface counts.
+        main: name of the interface on the pods' network.
+        claimed: names of the interfaces that a claim brought.
+        rdma: RDMA devices; no interface counts their traffic.
     """
 
     pod: str
@@ -58,39 +49,38 @@ class Traffic:
 
     @property
     def over_main(self) -> int:
-        """Bytes over the pods' own network."""
-        return sum(each.total for each in self.interfaces if each.name == self.main)
+        """Bytes over the pods' network."""
+        return sum(moved.total for moved in self.interfaces if moved.name == self.main)
 
     @property
     def nics(self) -> tuple[Moved, ...]:
-        """What each claimed NIC moved, by RDMA and otherwise. RDMA devices of other pods, which sysfs may show too, are not among them."""
-        by_rdma = {each.interface: each for each in self.rdma if each.interface}
+        """Traffic of each claimed NIC, with its RDMA device's; devices of other pods, which sysfs may show, do not count."""
+        by_rdma = {moved.interface: moved for moved in self.rdma if moved.interface}
         none = Moved("", 0, 0)
         return tuple(
-            Moved(each.name, each.sent + rdma.sent, each.received + rdma.received)
-            for each in self.interfaces
-            if each.name in self.claimed
-            for rdma in [by_rdma.get(each.name, none)]
+            Moved(moved.name, moved.sent + rdma.sent, moved.received + rdma.received)
+            for moved in self.interfaces
+            if moved.name in self.claimed
+            for rdma in [by_rdma.get(moved.name, none)]
         )
 
     @property
     def over_nics(self) -> int:
         """Bytes over claimed NICs."""
-        return sum(each.total for each in self.nics)
+        return sum(moved.total for moved in self.nics)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size of the sweep.
+    """Measurement of one size of the sweep.
 
     Attributes:
         size: bytes of each process's tensor.
-        seconds: of one all-reduce, by the slowest process.
+        seconds: time of one all-reduce, by the slowest process.
         algorithm: algorithm bandwidth in GB/s (10**9 bytes).
         bus: bus bandwidth in GB/s.
-        iterations: how many were timed.
-        operations: all-reduces of that size, those for checking and warming up among them.
-        wrong: ranks where an element was wrong.
+        operations: all-reduces in all; `iterations` counts only the timed ones.
+        wrong: ranks with a wrong element.
     """
 
     size: int
@@ -104,20 +94,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Rank:
-    """One process of the collective.
+    """Process of the collective; a text is "" where the process has no such thing.
 
     Attributes:
-        rank: its number.
-        pod: its pod.
-        device: its GPU's product name, "" without.
-        torch: torch's version, "" without.
-        cuda: CUDA that torch was built for, "" for none.
-        driver: version of NVIDIA's kernel driver, "" without.
-        nccl_built: NCCL that torch was built with, "" for none.
-        nccl_loaded: NCCL that is loaded, "" for none.
-        nccl_file: its file, "" where it is part of torch or not loaded.
-        log: NCCL's own log.
-        lockable: bytes of memory that it may lock, -1 without a limit; None where it did not say.
+        device: product name of the GPU.
+        cuda: version of CUDA that torch was built for.
+        nccl_file: file of the loaded NCCL; "" where it is part of torch.
+        log: NCCL's log.
+        lockable: bytes of memory that the process may lock, -1 without a limit; None where it did not report them.
     """
 
     rank: int
@@ -135,13 +119,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why the program did not do all.
-
-    Attributes:
-        stage: what it was at.
-        kind: `busy`, `missing`, `no-torch`, `died`, `timeout` or `error`.
-        text: for people.
-    """
+    """Reason why the program did not finish; the kind is `busy`, `missing`, `no-torch`, `died`, `timeout` or `error`."""
 
     stage: str
     kind: str
@@ -150,19 +128,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that one run of the program found.
+    """Evidence of one run of the program.
 
     Attributes:
         backend: `nccl` or `gloo`; "" before it was known.
-        world: processes; 0 before they were placed.
-        ray: Ray's version.
-        ranks: the processes.
-        seed_want: what every element of the first sum should be; None where there was no sum.
-        seed_got: what each process got.
-        sweep: sizes in the order in which they were measured.
-        stopped: where the sweep ended early, "" where it did not.
-        traffic: by pod.
-        problem: why not all was done.
+        world: number of processes; 0 before they were placed.
+        seed_want: expected elements of the first sum; None without a sum.
+        seed_got: elements of each process.
+        stopped: where the sweep ended early; "" where it did not.
     """
 
     backend: str
@@ -182,17 +155,8 @@ class Evidence:
         return max(self.sweep, key=lambda point: point.bus, default=None)
 
 
-def from_log(log: str) -> Evidence:
-    """The evidence in a driver's log.
-
-    Raises:
-        NoEvidenceError: there is none, or a piece is missing.
-    """
-    return evidence_of(raw_from_log(log))
-
-
 def raw_from_log(log: str) -> dict[str, Any]:
-    """The evidence in a driver's log, as it was sent.
+    """Return the evidence in a driver's log, as the program sent it.
 
     Raises:
         NoEvidenceError: there is none, or a piece is missing.
@@ -210,42 +174,39 @@ def raw_from_log(log: str) -> dict[str, Any]:
     if missing := [number for number in range(1, count + 1) if number not in found]:
         raise NoEvidenceError(f"{len(missing)} of {count} pieces of the evidence are missing in the log")
     try:
-        text = zlib.decompress(
-            base64.b64decode("".join(found[number] for number in range(1, count + 1)), validate=True)
-        )
-        return dict(json.loads(text))
+        pieces = "".join(found[number] for number in range(1, count + 1))
+        return dict(json.loads(zlib.decompress(base64.b64decode(pieces, validate=True))))
     except (binascii.Error, zlib.error, ValueError) as error:
         raise NoEvidenceError(f"the evidence in the log is damaged: {error}") from None
 
 
 def progress_in(log: str) -> str:
-    """The last line that the program said for people; "" before it said any."""
-    said = [line for line in log.splitlines() if line.strip() and MARKER not in line]
-    return said[-1].strip() if said else ""
+    """Return the program's last line for people; "" before the first."""
+    lines = [line for line in log.splitlines() if line.strip() and MARKER not in line]
+    return lines[-1].strip() if lines else ""
 
 
 def evidence_of(raw: dict[str, Any]) -> Evidence:
-    """Typed, from what was sent."""
-    logs = {each["rank"]: each for each in raw["logs"]}
-    ranks = tuple(_rank(each, logs.get(each["rank"], {})) for each in raw["ranks"])
-    about = {each["pod"]: each for each in raw["ranks"]}
+    """Return the typed evidence of what the program sent."""
+    logs = {log["rank"]: log for log in raw["logs"]}
+    pods = {rank["pod"]: rank for rank in raw["ranks"]}
     seed = raw["seed"] or {"want": None, "got": []}
     return Evidence(
         backend=raw["backend"],
         world=raw["world"],
         ray=raw["ray"],
-        ranks=ranks,
+        ranks=tuple(_rank(rank, logs.get(rank["rank"], {})) for rank in raw["ranks"]),
         seed_want=seed["want"],
-        seed_got=tuple(tuple(each) for each in seed["got"]),
-        sweep=tuple(_point(each, raw["operations"]) for each in raw["sweep"]),
+        seed_got=tuple(tuple(values) for values in seed["got"]),
+        sweep=tuple(_point(point, raw["operations"]) for point in raw["sweep"]),
         stopped=raw["stopped"],
         traffic=tuple(
             Traffic(
                 pod=pod,
-                main=about[pod]["main"],
-                claimed=tuple(about[pod]["interfaces"]),
-                interfaces=_moved(moved["interfaces"]),
-                rdma=_moved(moved["rdma"]),
+                main=pods[pod]["main"],
+                claimed=tuple(pods[pod]["interfaces"]),
+                interfaces=tuple(Moved(name, **counts) for name, counts in moved["interfaces"].items()),
+                rdma=tuple(Moved(name, **counts) for name, counts in moved["rdma"].items()),
             )
             for pod, moved in raw["traffic"].items()
         ),
@@ -260,18 +221,5 @@ def _rank(about: dict[str, Any], log: dict[str, Any]) -> Rank:
 
 
 def _point(raw: dict[str, Any], operations: dict[str, int]) -> Point:
-    return Point(
-        size=raw["bytes"],
-        seconds=raw["seconds"],
-        algorithm=raw["algorithm"],
-        bus=raw["bus"],
-        iterations=raw["iterations"],
-        operations=operations[str(raw["bytes"])],
-        wrong=tuple(raw["wrong"]),
-    )
-
-
-def _moved(raw: dict[str, dict[str, Any]]) -> tuple[Moved, ...]:
-    return tuple(
-        Moved(name, each["sent"], each["received"], str(each.get("interface") or "")) for name, each in raw.items()
-    )
+    values = {key: raw[key] for key in ("seconds", "algorithm", "bus", "iterations")}
+    return Point(size=raw["bytes"], operations=operations[str(raw["bytes"])], wrong=tuple(raw["wrong"]), **values)

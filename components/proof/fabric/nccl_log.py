@@ -1,9 +1,10 @@
-"""What NCCL's own log says of the way that data takes: pure.
+"""Transport of a collective, read from NCCL's own log. Pure.
 
-The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc, src/transport/net.cc, src/transport/p2p.cc,
-src/transport/shm.cc, src/plugin/net.cc, src/plugin/plugin_open.cc, src/graph/topo.cc, src/enqueue.cc) and those of Google's plugin gIB that
-the DraNet documentation shows (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). A log that breaks off, or
-that there is none of, is never taken for a good one.
+The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc, src/transport/net.cc,
+src/transport/p2p.cc, src/transport/shm.cc, src/plugin/net.cc, src/plugin/plugin_open.cc, src/graph/topo.cc,
+src/enqueue.cc) and those of Google's plugin gIB in the DraNet documentation
+(https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). A missing log, or one that breaks off,
+never counts as a good one.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 GIB = "gIB"
-"""Google's plugin, by the name under which NCCL logs it."""
+"""Name of Google's plugin in NCCL's log."""
 
 SOCKET = "Socket"
-"""NCCL's own network over TCP."""
+"""Name of NCCL's network over TCP."""
 
 Way = Literal["fabric", "staged", "other plugin", "tcp", "none", "unknown"]
-"""How data goes between pods: by gIB straight between NIC and GPU (`fabric`), by gIB over the node's memory (`staged`), by another
-plugin, over TCP, not at all, or it can't be told."""
+"""Way of data between pods: by gIB straight between NIC and GPU (`fabric`), by gIB over the node's memory (`staged`), by
+another plugin, over TCP, not at all, or unknown."""
 
 _PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
 _VERSION = re.compile(r"^NCCL version (\S+)")
@@ -41,7 +42,7 @@ _NO_PLUGIN = re.compile(
 )
 _TUNER = re.compile(r"tuner", re.IGNORECASE)
 _FAILED = re.compile(r"\b(?:no|not|fail\w*|error|invalid|unable|cannot)\b", re.IGNORECASE)
-# It is there in each log of an image without a tuner of its own, and no failure.
+# Every log of an image without a tuner of its own has it; it is not a failure.
 _NO_TUNER = re.compile(
     r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported|NCCL_TUNER_\w+ set by"
 )
@@ -56,15 +57,12 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 @dataclass(frozen=True)
 class Channel:
-    """One connection of one process.
+    """Connection between two ranks, over the network or within a pod.
 
     Attributes:
-        sender: rank.
-        receiver: rank.
-        kind: over the network, or within the pod by peer-to-peer access or shared memory.
-        network: NCCL's name of the network, "" within the pod.
-        device: its number of the NIC; None within the pod.
-        direct: NIC and GPU exchange data without the node's memory between (GPUDirect RDMA).
+        network: NCCL's name of the network; "" within the pod.
+        device: NCCL's number of the NIC; None within the pod.
+        direct: whether NIC and GPU exchange data without the node's memory (GPUDirect RDMA).
     """
 
     sender: int
@@ -77,22 +75,18 @@ class Channel:
 
 @dataclass(frozen=True)
 class ProcessLog:
-    """What one process's log says.
+    """Parsed log of one process; a text is "" where the log does not have it.
 
     Attributes:
-        version: of NCCL, such as `2.28.3+cuda12.8`; "" where it isn't said.
-        network: the network that was chosen, "" where it isn't said.
-        plugins: network plugins that were loaded.
-        gib: gIB's version, "" where it isn't said.
+        version: version of NCCL, such as `2.28.3+cuda12.8`.
+        gib: gIB's version.
         nics: names of NICs by number.
         not_direct: names of NICs for which GPUDirect RDMA is off.
-        channels: all connections.
         choices: algorithm and protocol of all-reduces by their size in bytes.
-        no_plugin: what is said of a plugin that was looked for in vain.
-        tuner_problems: what went wrong with the tuner's configuration.
-        mismatches: what is said of versions that don't fit together.
-        warnings: all warnings.
-        complete: it was set up to the end and its connections were made, so that none is missing here.
+        no_plugin: lines about plugins that were not found.
+        tuner_problems: lines about failures of the tuner's configuration.
+        mismatches: lines about versions that do not match.
+        complete: whether set-up and connections were finished, so that no connection is missing.
     """
 
     version: str = ""
@@ -112,13 +106,13 @@ class ProcessLog:
 
 @dataclass(frozen=True)
 class Transport:
-    """How the pods of one collective talk.
+    """Transport between the pods of a collective.
 
     Attributes:
-        way: in one word.
-        networks: connections between pods by NCCL's name of the network, `gIB/GDRDMA` where they are direct.
-        within: connections within pods by their kind.
-        nics: names or numbers of the NICs that are used, by pod.
+        way: the worst way of any connection.
+        networks: number of connections between pods by NCCL's name of the network, `gIB/GDRDMA` for direct ones.
+        within: number of connections within pods by kind.
+        nics: names or numbers of the used NICs, by pod.
     """
 
     way: Way
@@ -128,11 +122,7 @@ class Transport:
 
 
 def parse(log: str) -> ProcessLog:
-    """Read one process's log.
-
-    Args:
-        log: as NCCL wrote it with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV.
-    """
+    """Parse a process's log, written with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV."""
     lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
     texts = [text for text, _ in lines]
     hcas = [match for text in texts if (match := _HCA.search(text))]
@@ -150,28 +140,24 @@ def parse(log: str) -> ProcessLog:
             for text in texts
             if (match := _CHOICE.search(text))
         },
-        no_plugin=_those(texts, _NO_PLUGIN),
+        no_plugin=_matching(texts, _NO_PLUGIN),
         tuner_problems=tuple(
-            text for text in _those(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
+            text for text in _matching(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
         ),
-        mismatches=_those(texts, _MISMATCH),
+        mismatches=_matching(texts, _MISMATCH),
         warnings=tuple(dict.fromkeys(text for text, warning in lines if warning)),
         complete=any(_COMPLETE in text for text in texts) and any(_CONNECTED.search(text) for text in texts),
     )
 
 
 def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
-    """How pods talk: the worst way that any of their connections takes.
-
-    Args:
-        logs: the logs of every process, by its pod.
-    """
+    """Return the transport between pods, from the logs of all processes by pod."""
     networks: Counter[str] = Counter()
     within: Counter[str] = Counter()
     nics: dict[str, tuple[str, ...]] = {}
-    for pod, each in logs.items():
+    for pod, found in logs.items():
         used: set[str] = set()
-        for log in each:
+        for log in found:
             for channel in log.channels:
                 if channel.device is None:
                     within[channel.kind] += 1
@@ -186,7 +172,7 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
 def _way(
     logs: Mapping[str, Sequence[ProcessLog]], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]
 ) -> Way:
-    every = [log for each in logs.values() for log in each]
+    every = [log for found in logs.values() for log in found]
     if SOCKET in networks or any(log.network == SOCKET for log in every):
         return "tcp"
     if any(name.split("/")[0] != GIB for name in networks):
@@ -216,10 +202,10 @@ def _name(written: str, names: Sequence[str]) -> str:
 
 
 def _last(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
-    """What the last line that matches says; "" where none does."""
+    """Return the match in the last line that has one; "" without."""
     return next((match[1] for text in reversed(texts) if (match := pattern.search(text))), "")
 
 
-def _those(texts: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
-    """The lines that match, each once."""
+def _matching(texts: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """Return the lines that match, without repetitions."""
     return tuple(dict.fromkeys(text for text in texts if pattern.search(text)))

@@ -1,4 +1,4 @@
-"""The proof as a page for people: verdicts, causes, the plot, versions and traffic. Pure."""
+"""Report of a fabric proof as an HTML page: verdicts, causes, the plot, traffic and versions. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 64re
 table { border-collapse: collapse; margin: 0.5rem 0 1.5rem }
 th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #ddd; vertical-align: top }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
-.pass { color: #146c2e } .fail { color: #b3261e; font-weight: 600 } .simulated { color: #0b57d0 } .skipped { color: #6b6b6b }
+.pass { color: #146c2e } .fail { color: #b3261e; font-weight: 600 }
+.simulated { color: #0b57d0 } .skipped { color: #6b6b6b }
 code { background: #f2f2f2; padding: 0.1rem 0.3rem; overflow-wrap: anywhere }
 svg { max-width: 100%; height: auto }
 """
 
 
 def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
-    """The whole page, in HTML without anything from elsewhere.
-
-    Args:
-        title: what was proven.
-        run: the run's id.
-        found: what was found.
-        threshold: the bandwidth that was expected.
-    """
+    """Return the page of a run; it loads nothing from elsewhere."""
     parts = [f"<h1>{escape(title)}</h1>", f"<p>run {escape(run)}</p>", "<h2>Verdicts</h2>", _verdicts(found)]
     if found.causes:
         items = "".join(
@@ -45,8 +39,8 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
 
 
 def plot(sweep: Sequence[Point], threshold: Threshold) -> str:
-    """Bus bandwidth over the size of the tensor, with the threshold, as SVG."""
-    # Only who asks for a report waits for these.
+    """Return the plot of bus bandwidth over tensor size, with the threshold, as SVG."""
+    # Slow to import, and only a report needs them.
     import matplotlib as mpl  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: PLC0415
@@ -74,7 +68,8 @@ def plot(sweep: Sequence[Point], threshold: Threshold) -> str:
 
 def _verdicts(found: Found) -> str:
     rows = [
-        f'<tr><td>{escape(check.name)}</td><td class="{check.verdict}">{check.verdict}</td><td>{escape(check.evidence)}</td></tr>'
+        f'<tr><td>{escape(check.name)}</td><td class="{check.verdict}">{check.verdict}</td>'
+        f"<td>{escape(check.evidence)}</td></tr>"
         for check in found.checks
     ]
     return _table(("check", "verdict", "evidence"), rows)
@@ -99,9 +94,9 @@ def _traffic(evidence: Evidence) -> str:
         return "<p>none was counted</p>"
     rows = []
     for pod in evidence.traffic:
-        for each in (*pod.nics, *(moved for moved in pod.interfaces if moved.name == pod.main)):
-            kind = "the pods' own network" if each.name == pod.main else "claimed NIC"
-            rows.append(_row(pod.pod, each.name, kind, readable(each.sent), readable(each.received)))
+        for moved in (*pod.nics, *(moved for moved in pod.interfaces if moved.name == pod.main)):
+            kind = "the pods' own network" if moved.name == pod.main else "claimed NIC"
+            rows.append(_row(pod.pod, moved.name, kind, readable(moved.sent), readable(moved.received)))
     return _table(("pod", "interface", "what it is", "sent", "received"), rows)
 
 

@@ -1,4 +1,4 @@
-"""One run of the fabric proof: what is there, the RayJob, what that showed, and its removal."""
+"""Run of the fabric proof: the RayCluster is looked at, the RayJob is created, judged and removed."""
 
 from __future__ import annotations
 
@@ -17,37 +17,23 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import is_simulated, why_not_ready
 from berth.components.hardware.names import ResourceApi
-from berth.components.proof.cuda_vector_add import RUN_LABEL
+from berth.components.proof.checks import RUN_LABEL, Check, Progress, follow, uid, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
 from berth.components.proof.fabric.job import Work, job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
-from berth.components.proof.gpu_evidence import Check, is_simulated
-from berth.components.ray.condition import condition_of
-from berth.components.ray.submitter import SUBMITTER
+from berth.components.ray import SUBMITTER, condition_of
 
-_LOOK_SECONDS = 2
-_RETRY_SECONDS = 1.0
-_GONE_SECONDS = 60
-_POLL_SECONDS = 0.3
 _ENDED = ("Succeeded", "Failed")
 _TAIL = "20"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a run found.
-
-    Attributes:
-        checks: all that was looked at.
-        causes: what most likely explains what failed, the likeliest first.
-        evidence: what the program found; None where it did not run or left none.
-        raw: the same as it was sent.
-        findings: what its evidence was read as.
-    """
+    """Result of a run; without evidence where the program did not run or left none, `raw` as the program sent it."""
 
     checks: list[Check]
     causes: list[Cause] = field(default_factory=list)
@@ -58,27 +44,40 @@ class Found:
 
 @dataclass(frozen=True)
 class _Seen:
-    """The RayJob as it was last seen."""
+    """RayJob and submitter pod as last seen."""
 
     job: Object | None
     pod: Object | None
 
+    @property
+    def status(self) -> Object:
+        """Status of the RayJob."""
+        return (self.job or {}).get("status") or {}
+
+    @property
+    def phase(self) -> str:
+        """Phase of the submitter."""
+        return str(((self.pod or {}).get("status") or {}).get("phase") or "")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the submitter has ended, and with it the log that it relays; or there will be none."""
+        if self.pod is not None:
+            return self.phase in _ENDED
+        return self.status.get("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed")
+
 
 @dataclass
 class FabricRun:
-    """One run, on one RayCluster.
+    """Run on one RayCluster.
 
     Attributes:
-        api: the cluster.
-        namespace: that of the RayCluster.
-        expected: what the RayCluster should have.
-        threshold: the bandwidth that is expected.
-        resource_api: the version of resource.k8s.io in which it claims.
-        run: an id that no other run has.
-        timeout: for people, how long the job is waited for: `10m`.
+        resource_api: version of resource.k8s.io of the RayCluster's claims.
+        run: a unique id.
+        timeout: how long to wait for the job, for people: `10m`.
         seconds: the same in seconds.
         max_bytes: size of the largest tensor; 0 for the program's own choice.
-        report: called with what the job is at, whenever that changes.
+        report: called with the RayCluster's name and the job's state, whenever that changes.
     """
 
     api: ClusterApi
@@ -90,14 +89,13 @@ class FabricRun:
     timeout: str
     seconds: int
     max_bytes: int
-    report: Callable[[str], None]
-    _said: str = ""
+    report: Callable[[str, str], None]
 
     def prove(self) -> Found:
-        """Look, run the job, and judge it; what was made is still there afterwards.
+        """Look, run the job and judge it; the objects of the run stay until `clean_up`.
 
         Raises:
-            ClusterError: the API server can't be asked, or refuses to make the job.
+            ClusterError: the API server cannot be asked, or refuses to create the job.
         """
         cluster = self._cluster()
         if cluster is None:
@@ -108,15 +106,14 @@ class FabricRun:
         expected = replace(self.expected, workers=max(condition.workers_desired, len(workers)))
         slices, _ = self.api.list(f"/apis/resource.k8s.io/{self.resource_api}/resourceslices")
         scheduling = judge_scheduling(workers, expected)
-        if condition.state == "suspended" or not workers:
-            reason = (
-                "the RayCluster is suspended" if condition.state == "suspended" else "the RayCluster has no workers now"
-            )
-            scheduling = Check("scheduling", "fail", reason)
+        if condition.state == "suspended":
+            scheduling = Check("scheduling", "fail", "the RayCluster is suspended")
+        elif not workers:
+            scheduling = Check("scheduling", "fail", "the RayCluster has no workers now")
         before = [*judge_claims(workers, slices, expected), scheduling]
         if scheduling.verdict == "fail":
             return self._found([*before, *not_run("not all workers are ready")])
-        if any(each.node is not None and is_simulated(each.node) for each in workers):
+        if any(worker.node is not None and is_simulated(worker.node) for worker in workers):
             return self._found([*before, *not_run("", simulated=True)])
         work = Work(len(workers), self.expected.gpus, self.max_bytes, self.seconds)
         self.api.create(within(self.namespace, RAY_JOBS), job_manifest(cluster, work, self.run))
@@ -127,27 +124,19 @@ class FabricRun:
             return self._found([*before, *failed(self._why_none(seen, str(error)))])
         evidence = evidence_of(raw)
         findings = judge(evidence, expected, self.threshold)
-        found = self._found([*before, *findings.checks], evidence, findings)
-        return replace(found, raw=raw)
+        return replace(self._found([*before, *findings.checks], evidence, findings), raw=raw)
 
     def clean_up(self) -> str | None:
-        """Remove what this run made, and only that; what had to stay is returned as a sentence.
+        """Remove the objects of this run, and no others; return a sentence about objects that stay.
 
         The RayJob's own finalizer stops the job in Ray; its submitter goes with it.
 
         Raises:
-            ClusterError: the API server can't be asked.
+            ClusterError: the API server cannot be asked.
         """
         for job in self._jobs():
-            self.api.delete(
-                f"{within(self.namespace, RAY_JOBS)}/{job['metadata']['name']}", str(job["metadata"]["uid"])
-            )
-        deadline = time.monotonic() + _GONE_SECONDS
-        while self._jobs():
-            if time.monotonic() >= deadline:
-                return f"RayJob {job_name(self.run)} is still being removed after {_GONE_SECONDS} s"
-            time.sleep(_POLL_SECONDS)
-        return None
+            self.api.delete(f"{within(self.namespace, RAY_JOBS)}/{job['metadata']['name']}", uid(job))
+        return until_gone(lambda: bool(self._jobs()), f"RayJob {job_name(self.run)}")
 
     def _found(self, checks: list[Check], evidence: Evidence | None = None, findings: Findings | None = None) -> Found:
         causes = causes_of(checks, self.expected, self.namespace, evidence, findings)
@@ -163,54 +152,39 @@ class FabricRun:
         pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
         found, _ = self.api.list(within(self.namespace, f"/apis/resource.k8s.io/{self.resource_api}/resourceclaims"))
         claims = {claim["metadata"]["name"]: claim for claim in found}
-        nodes, _ = self.api.list(NODES)
-        by_name = {node["metadata"]["name"]: node for node in nodes}
+        nodes = {node["metadata"]["name"]: node for node in self.api.list(NODES)[0]}
         workers = []
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
             if "deletionTimestamp" in pod["metadata"]:
                 continue
-            named = [each.get("resourceClaimName") for each in pod["status"].get("resourceClaimStatuses") or []]
-            mine = tuple(claims[name] for name in named if name in claims)
-            workers.append(Worker(pod, by_name.get(pod["spec"].get("nodeName", "")), mine))
+            names = [entry.get("resourceClaimName") for entry in pod["status"].get("resourceClaimStatuses") or []]
+            mine = tuple(claims[name] for name in names if name in claims)
+            workers.append(Worker(pod, nodes.get(pod["spec"].get("nodeName", "")), mine))
         return workers
 
     def _jobs(self) -> list[Object]:
-        jobs, _ = self.api.list(within(self.namespace, RAY_JOBS), labelSelector=f"{RUN_LABEL}={self.run}")
-        return jobs
+        return self.api.list(within(self.namespace, RAY_JOBS), labelSelector=f"{RUN_LABEL}={self.run}")[0]
 
     def _wait(self) -> _Seen:
-        """The job when its submitter has ended, or the time is up."""
-        deadline = time.monotonic() + self.seconds
-        mine = f"{RUN_LABEL}={self.run}"
-        while True:
-            rest = deadline - time.monotonic()
-            try:
-                jobs, version = self.api.list(within(self.namespace, RAY_JOBS), labelSelector=mine)
-                pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=mine)
-                seen = _Seen(jobs[0] if jobs else None, pods[-1] if pods else None)
-                self._say(seen)
-                if rest <= 0 or seen.job is None or _has_ended(seen):
-                    return seen
-                seconds = max(1, min(_LOOK_SECONDS, int(rest)))
-                for _ in self.api.watch(within(self.namespace, RAY_JOBS), version, seconds, labelSelector=mine):
-                    break
-            except ClusterError:
-                if rest <= 0:
-                    raise
-                time.sleep(_RETRY_SECONDS)
+        """Return the job once its submitter has ended, or time is up."""
+        shown, last = Progress(self.report), _Seen(None, None)
 
-    def _say(self, seen: _Seen) -> None:
-        text = self._progress(seen)
-        if text and text != self._said:
-            self._said = text
-            self.report(text)
+        def look(jobs: list[Object], pods: list[Object]) -> bool:
+            nonlocal last
+            last = _Seen(jobs[0] if jobs else None, pods[-1] if pods else None)
+            shown.show(self.expected.cluster, self._progress(last))
+            return last.job is None or last.ended
+
+        jobs, pods = within(self.namespace, RAY_JOBS), within(self.namespace, PODS)
+        follow(self.api, jobs, pods, self.run, time.monotonic() + self.seconds, look)
+        return last
 
     def _progress(self, seen: _Seen) -> str:
         if seen.job is None:
             return "the RayJob is gone"
         if seen.pod is None:
             return "waiting for KubeRay to submit the job"
-        if not _running(seen.pod) and (seen.pod.get("status") or {}).get("phase") not in _ENDED:
+        if not _running(seen.pod) and seen.phase not in _ENDED:
             return why_not_ready(seen.pod, "submitter") or ""
         return progress_in(self._log(seen, tailLines=_TAIL)) or "the job is submitted"
 
@@ -225,18 +199,16 @@ class FabricRun:
             return ""
 
     def _why_none(self, seen: _Seen, problem: str) -> str:
-        """Why there is no evidence, by what is seen last of the job."""
-        status = (seen.job or {}).get("status") or {}
+        """Return why there is no evidence, by the job's last state."""
         parts = []
-        if not _has_ended(seen):
+        if not seen.ended:
             parts.append(f"not ended after {self.timeout}: {self._progress(seen)}")
         elif seen.job is None:
             parts.append("the RayJob is gone")
         else:
-            told = ": ".join(filter(None, [status.get("reason"), status.get("message")]))
-            parts.append(
-                told or f"the job is {status.get('jobStatus') or status.get('jobDeploymentStatus') or 'not begun'}"
-            )
+            reason = ": ".join(filter(None, [seen.status.get("reason"), seen.status.get("message")]))
+            state = seen.status.get("jobStatus") or seen.status.get("jobDeploymentStatus") or "not begun"
+            parts.append(reason or f"the job is {state}")
             parts.append(f"{problem}; its log ends: {progress_in(self._log(seen, tailLines=_TAIL)) or 'it is empty'}")
         if seen.pod is None:
             fields = f"involvedObject.name={job_name(self.run)},type=Warning"
@@ -245,14 +217,6 @@ class FabricRun:
         return "; ".join(parts)
 
 
-def _has_ended(seen: _Seen) -> bool:
-    """The submitter has ended, and so has the log that it relays; or there will be none."""
-    if seen.pod is not None and (seen.pod.get("status") or {}).get("phase") in _ENDED:
-        return True
-    status = (seen.job or {}).get("status") or {}
-    return seen.pod is None and status.get("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed")
-
-
 def _running(pod: Object) -> bool:
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    return any("running" in (each.get("state") or {}) for each in statuses)
+    return any("running" in (status.get("state") or {}) for status in statuses)

@@ -1,4 +1,4 @@
-"""What an all-reduce showed, judged against what a RayCluster should be able to do: pure."""
+"""Verdicts on the evidence of an all-reduce. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from berth.components.fabric import HOST_LIBRARIES
 from berth.components.hardware.facts import Machine
+from berth.components.proof.checks import SIMULATED, Check, Verdict
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
 from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
-from berth.components.proof.gpu_evidence import SIMULATED, Check
 
 AFTER_PROGRAM = (
     "all-reduce",
@@ -24,40 +24,36 @@ AFTER_PROGRAM = (
     "bandwidth",
     "NCCL versions",
 )
-"""The checks that need the program to run, in order."""
+"""Checks that need the program to run, in order."""
 
 NO_MEMORY = "Cannot allocate memory"
-"""Text of the error ENOMEM, which registering more memory than a process may lock ends with; NCCL's log and torch quote it."""
+"""Text of the error ENOMEM: the process may not lock as much memory as RDMA registers. NCCL's log and torch quote it."""
 
 SHARE_OF_LINE_RATE = 0.7
-"""Bus bandwidth that a worker's NICs must reach, as a share of their line rates' sum, where settings say nothing.
+"""Default threshold of the bus bandwidth, as a share of the NICs' line rates.
 
-DraNet's own measurements of an all-reduce between two nodes have 92 and 96 % where NICs are beside their GPUs and GPUDirect RDMA works,
-and 50 % where it doesn't; half the NICs give 50 % at best (https://github.com/kubernetes-sigs/dranet,
-examples/oci_oke_examples/BM.GPU.GB200-v3.4/README.md, Benchmark Results). This lies between, with room for tensors of 1 GiB, which do
-not reach the highest bandwidth yet.
+DraNet's own measurements of an all-reduce between two nodes have 92 and 96 % where NICs are beside their GPUs and
+GPUDirect RDMA works, and 50 % where it doesn't; half the NICs give 50 % at best
+(https://github.com/kubernetes-sigs/dranet, examples/oci_oke_examples/BM.GPU.GB200-v3.4/README.md, Benchmark Results).
+The threshold lies between, with room for tensors of 1 GiB, which do not reach the highest bandwidth yet.
 """
 
 LARGE_ENOUGH = 2**28
-"""Bytes of a tensor from which on NICs can be expected to be busy throughout."""
+"""Bytes of a tensor that keeps NICs busy throughout."""
 
-# Of the traffic of a pod: what coordinates the processes goes over the pods' own network, whatever tensors do.
+_ONE_WORKER = "there is one worker: nothing goes over the fabric"
+
+# Share of a pod's traffic: the processes coordinate over the pods' network, whatever way tensors take.
 _SHARE_OVER_NICS = 0.9
-# Tensors cross the border of a pod at least this often; counters are read a moment before and after.
+# Share of the least traffic of tensors; counters are read a moment before and after.
 _SHARE_OF_EXPECTED = 0.5
-# A NIC counts as used from this share of an even one on.
+# Share of an even distribution from which a NIC counts as used.
 _SHARE_OF_EVEN = 0.1
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """What bandwidth is held against.
-
-    Attributes:
-        bus: bus bandwidth in GB/s; None where nothing is expected.
-        source: where the figure is from, or why there is none.
-        always: it holds for tensors of any size.
-    """
+    """Expected bus bandwidth in GB/s, None for none; `source` says why; `always` means for tensors of any size."""
 
     bus: float | None
     source: str
@@ -66,13 +62,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the program showed.
-
-    Attributes:
-        checks: in the order of `AFTER_PROGRAM`.
-        transport: how the pods talked, where NCCL says.
-        logs: NCCL's logs, read.
-    """
+    """Verdicts on the program's evidence, in the order of `AFTER_PROGRAM`, and NCCL's parsed logs."""
 
     checks: list[Check]
     transport: Transport | None = None
@@ -80,13 +70,7 @@ class Findings:
 
 
 def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
-    """The bandwidth that is expected.
-
-    Args:
-        machine: the workers' machine type.
-        nics: NICs of each worker.
-        given: what settings say, in GB/s.
-    """
+    """Return the expected bandwidth of workers with so many NICs; `given` is the threshold of the settings, in GB/s."""
     if given is not None:
         return Threshold(given, "nccl.minBusBandwidth", always=True)
     gbps = machine.series.gpu_nic_gbps
@@ -97,33 +81,22 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
 
 
 def not_run(reason: str, *, simulated: bool = False) -> list[Check]:
-    """The checks of a program that was not run.
-
-    Args:
-        reason: why not.
-        simulated: its nodes run no containers, and all that can be proven on such is.
-    """
-    first = Check(AFTER_PROGRAM[0], "simulated", SIMULATED) if simulated else Check(AFTER_PROGRAM[0], "skipped", reason)
-    return [first, *_skipped(AFTER_PROGRAM[1:], "the all-reduce was not run")]
+    """Return the checks of a program that was not run, for a reason or because its nodes run no containers."""
+    why = "the all-reduce was not run"
+    return _without_evidence("simulated", SIMULATED, why) if simulated else _without_evidence("skipped", reason, why)
 
 
 def failed(reason: str) -> list[Check]:
-    """The checks of a program that left no evidence."""
-    return [Check(AFTER_PROGRAM[0], "fail", reason), *_skipped(AFTER_PROGRAM[1:], "the all-reduce left no evidence")]
+    """Return the checks of a program that left no evidence."""
+    return _without_evidence("fail", reason, "the all-reduce left no evidence")
 
 
 def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findings:
-    """All that the program's evidence shows.
-
-    Args:
-        evidence: what the program found.
-        expected: what the RayCluster should have.
-        threshold: the bandwidth that is expected.
-    """
+    """Judge the program's evidence."""
     logs: dict[str, list[ProcessLog]] = {}
     for rank in evidence.ranks:
         logs.setdefault(rank.pod, []).append(parse(rank.log))
-    every = tuple(log for each in logs.values() for log in each)
+    every = tuple(log for found in logs.values() for log in found)
     nccl = evidence.backend == "nccl"
     transport = transport_of(logs) if nccl else None
     checks = [
@@ -152,19 +125,19 @@ def _ran(evidence: Evidence) -> Check:
 
 
 def _locked_memory(evidence: Evidence, expected: Expected) -> Check:
-    """Whether RDMA may register as much memory as it needs: a limit alone is no failure, since nobody says how much that is."""
+    """Check that RDMA may register enough memory; a limit alone is not a failure, since the need is unknown."""
     name = "locked memory"
     if not expected.nics:
         return Check(name, "skipped", "no NICs are claimed")
-    told = [rank for rank in evidence.ranks if rank.lockable is not None]
-    if not told:
+    known = [rank for rank in evidence.ranks if rank.lockable is not None]
+    if not known:
         return Check(name, "skipped", "the processes did not say how much memory they may lock")
-    limited = [rank for rank in told if rank.lockable != -1]
+    limited = [rank for rank in known if rank.lockable != -1]
     if not limited:
         return Check(name, "pass", "no limit in any process")
     least = min(limited, key=lambda rank: rank.lockable or 0)
     text = f"a process in pod {least.pod} may lock {readable(least.lockable or 0)}"
-    if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(NO_MEMORY in rank.log for rank in told):
+    if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(NO_MEMORY in rank.log for rank in known):
         return Check(name, "fail", f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that")
     if evidence.problem:
         return Check(name, "skipped", f"{text}; whether that suffices was not seen")
@@ -191,29 +164,22 @@ def _sums(evidence: Evidence) -> Check:
 def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> Check:
     name = "transport"
     gib = next((log.gib for log in logs if log.gib), "")
-    counted = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
-    missing = next((text for log in logs for text in log.no_plugin), "")
+    counts = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
+    missing = next((f"; {text}" for log in logs for text in log.no_plugin), "")
     match transport.way:
         case "fabric":
-            return Check(name, "pass", f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counted}")
+            return Check(name, "pass", f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}")
         case "staged":
-            return Check(name, "fail", f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counted}")
+            return Check(name, "fail", f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}")
         case "tcp":
-            return Check(
-                name, "fail", f"TCP instead of the fabric: {counted or 'NET/Socket'}{f'; {missing}' if missing else ''}"
-            )
+            return Check(name, "fail", f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}")
         case "other plugin":
-            return Check(
-                name, "fail", f"not {GIB}, but another network plugin: {counted}{f'; {missing}' if missing else ''}"
-            )
+            return Check(name, "fail", f"not {GIB}, but another network plugin: {counts}{missing}")
         case "none":
-            return Check(name, "skipped", "there is one worker: nothing goes over the fabric")
+            return Check(name, "skipped", _ONE_WORKER)
         case _:
-            return Check(
-                name,
-                "fail",
-                f"unknown: NCCL's log ends too early, or says nothing of connections{f'; {missing}' if missing else ''}",
-            )
+            text = "unknown: NCCL's log ends too early, or says nothing of connections"
+            return Check(name, "fail", f"{text}{missing}")
 
 
 def _by_gloo(evidence: Evidence, expected: Expected) -> Check:
@@ -221,18 +187,19 @@ def _by_gloo(evidence: Evidence, expected: Expected) -> Check:
     if not evidence.traffic:
         return Check(name, "skipped", "no traffic was counted")
     if len(evidence.traffic) == 1:
-        return Check(name, "skipped", "there is one worker: nothing goes over the fabric")
-    if without := [each.pod for each in evidence.traffic if not each.nics]:
+        return Check(name, "skipped", _ONE_WORKER)
+    if without := [traffic.pod for traffic in evidence.traffic if not traffic.nics]:
         bare = f"pod {without[0]} has no interface but {evidence.traffic[0].main}"
         claims = "" if expected.nics else ", since it claims none"
         return Check(name, "fail", f"not using the fabric: {bare}{claims}")
     worst = min(evidence.traffic, key=_share)
-    text = f"gloo, no GPUs: {_percent(_share(worst))} of the traffic of pod {worst.pod} went over claimed NICs, the rest over {worst.main}"
+    share = f"{_percent(_share(worst))} of the traffic of pod {worst.pod}"
+    text = f"gloo, no GPUs: {share} went over claimed NICs, the rest over {worst.main}"
     return Check(name, "pass" if _share(worst) >= _SHARE_OVER_NICS else "fail", text)
 
 
 def _percent(share: float) -> str:
-    """Rounded down: 100 % is said of all only."""
+    """Return a percentage, rounded down so that only all of it is 100 %."""
     return f"{math.floor(share * 1000) / 10}%"
 
 
@@ -246,13 +213,13 @@ def _nics(evidence: Evidence, expected: Expected, transport: Transport | None) -
     if not expected.nics:
         return Check(name, "skipped", "no NICs are claimed")
     if len({rank.pod for rank in evidence.ranks}) < 2:  # noqa: PLR2004 - a way needs two ends
-        return Check(name, "skipped", "there is one worker: nothing goes over the fabric")
+        return Check(name, "skipped", _ONE_WORKER)
     if transport is not None:
         if transport.way in ("tcp", "unknown"):
             return Check(name, "skipped", "NCCL's log names none")
         used = transport.nics
     else:
-        used = {each.pod: _busy(each) for each in evidence.traffic}
+        used = {traffic.pod: _busy(traffic) for traffic in evidence.traffic}
     if not used:
         return Check(name, "skipped", "no traffic was counted")
     few = {pod: nics for pod, nics in used.items() if len(nics) < expected.nics}
@@ -265,10 +232,10 @@ def _nics(evidence: Evidence, expected: Expected, transport: Transport | None) -
 
 
 def _busy(traffic: Traffic) -> tuple[str, ...]:
-    """The NICs that carried something worth the name."""
+    """Return the NICs with a fair part of the traffic."""
     nics = traffic.nics
     even = traffic.over_nics / len(nics) if nics else 0
-    return tuple(each.name for each in nics if each.total and each.total >= even * _SHARE_OF_EVEN)
+    return tuple(moved.name for moved in nics if moved.total and moved.total >= even * _SHARE_OF_EVEN)
 
 
 def _traffic(evidence: Evidence) -> Check:
@@ -277,21 +244,22 @@ def _traffic(evidence: Evidence) -> Check:
     if not pods:
         return Check(name, "skipped", "no traffic was counted")
     if pods == 1:
-        return Check(name, "skipped", "there is one worker: nothing goes over the fabric")
-    if evidence.backend == "nccl" and not any(each.rdma for each in evidence.traffic):
+        return Check(name, "skipped", _ONE_WORKER)
+    if evidence.backend == "nccl" and not any(traffic.rdma for traffic in evidence.traffic):
         return Check(name, "skipped", "these pods cannot read the counters of RDMA devices")
     least = least_traffic(evidence)
-    worst = min(evidence.traffic, key=lambda each: each.over_nics)
-    moved = f"{readable(worst.over_nics)} over claimed NICs of pod {worst.pod}, {readable(worst.over_main)} over {worst.main}"
+    worst = min(evidence.traffic, key=lambda traffic: traffic.over_nics)
+    over_main = f"{readable(worst.over_main)} over {worst.main}"
+    moved = f"{readable(worst.over_nics)} over claimed NICs of pod {worst.pod}, {over_main}"
     text = f"{moved}; tensors alone are {readable(least)} at least"
     return Check(name, "pass" if worst.over_nics >= least * _SHARE_OF_EXPECTED else "fail", text)
 
 
 def least_traffic(evidence: Evidence) -> int:
-    """Bytes that each pod must send and receive, however the all-reduce is done.
+    """Return the bytes that each pod must send and receive by any algorithm.
 
-    Each pod holds a part of the sum, and has to end with all of it: with m pods 2(m − 1)/m of each tensor leave a pod on average, and
-    as many come in, as for single processes in nccl-tests' doc/PERFORMANCE.md.
+    Each pod holds a part of the sum and ends with all of it: with m pods, 2(m − 1)/m of each tensor leave a pod on
+    average, and as many come in, as for single processes in nccl-tests' doc/PERFORMANCE.md.
     """
     pods = len(evidence.traffic)
     summed = sum(point.size * point.operations for point in evidence.sweep)
@@ -328,18 +296,15 @@ def _bandwidth(evidence: Evidence, threshold: Threshold) -> Check:
         return Check(name, "pass", f"{found}; {expected}")
     largest = evidence.sweep[-1].size
     if largest < LARGE_ENOUGH and not threshold.always:
-        return Check(
-            name,
-            "skipped",
-            f"{found}; too small for NICs to be busy, take --max-size {readable(LARGE_ENOUGH, unit='Mi')}",
-        )
+        size = readable(LARGE_ENOUGH, unit="Mi")
+        return Check(name, "skipped", f"{found}; too small for NICs to be busy, take --max-size {size}")
     return Check(name, "fail", f"{found}; {expected}")
 
 
 def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> Check:
     name = "NCCL versions"
-    if told := next((text for log in logs for text in log.mismatches), ""):
-        return Check(name, "fail", told)
+    if mismatch := next((text for log in logs for text in log.mismatches), ""):
+        return Check(name, "fail", mismatch)
     loaded = sorted(
         {rank.nccl_loaded or version_in(log.version) for rank, log in zip(evidence.ranks, logs, strict=True)} - {""}
     )
@@ -359,22 +324,17 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> Check:
 
 
 def version_in(text: str) -> str:
-    """The version without what it was built for: `2.28.3+cuda12.8` is 2.28.3."""
+    """Return a version without its build: `2.28.3+cuda12.8` is 2.28.3."""
     return text.partition("+")[0]
 
 
 def number(version: str) -> tuple[int, ...]:
-    """A version to compare by: 2.28.3."""
+    """Return a version as numbers, to compare by."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def readable(count: int, unit: str = "") -> str:
-    """Bytes for people: 1024 are 1Ki.
-
-    Args:
-        count: how many.
-        unit: the unit to write them in. Default: the largest that fits.
-    """
+    """Return bytes for people: 1024 are 1Ki. The default unit is the largest that fits."""
     units = ["", "Ki", "Mi", "Gi", "Ti"]
     value, index = float(count), 0
     while (units[index] != unit if unit else value >= 1024) and index < len(units) - 1:  # noqa: PLR2004 - a kibibyte
@@ -382,5 +342,6 @@ def readable(count: int, unit: str = "") -> str:
     return f"{value:.4g}{units[index]}B" if not unit else f"{value:.4g}{units[index]}"
 
 
-def _skipped(names: Sequence[str], reason: str) -> list[Check]:
-    return [Check(name, "skipped", reason) for name in names]
+def _without_evidence(verdict: Verdict, evidence: str, reason: str) -> list[Check]:
+    skipped = [Check(name, "skipped", reason) for name in AFTER_PROGRAM[1:]]
+    return [Check(AFTER_PROGRAM[0], verdict, evidence), *skipped]

@@ -17,9 +17,9 @@ from berth.lab.plugins.gcp.cluster_rules import check_cluster, check_version
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.pools import cluster_zones
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems, number_of
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Record
-from berth.lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Store
@@ -49,38 +49,12 @@ class Cluster(ResourceType):
     token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
     title = "Cluster"
     permission = "container.clusters"
+    path = "projects/{project}/locations/{location}/clusters/{name}"
     located = "location"
     computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
 
-    def id(self, inputs: dict[str, Any]) -> str:
-        return f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{inputs['name']}"
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        found = location_problems("location", inputs.get("location"))
-        if inputs.get("nodeVersion") and inputs.get("removeDefaultNodePool"):
-            found.append(("nodeVersion", "node_version can only be specified if remove_default_node_pool is not true"))
-        elif inputs.get("nodeVersion") and inputs["nodeVersion"] != inputs.get("minMasterVersion"):
-            found.append(
-                ("nodeVersion", "node_version and min_master_version must be set to equivalent values on create")
-            )
-        if inputs.get("skipNodePoolRefresh") and inputs.get("nodePools"):
-            found.append(("skipNodePoolRefresh", "skip_node_pool_refresh cannot be set together with node_pool"))
-        return found
-
-    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        off = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
-        found = {key: Kind.UPDATE_REPLACE for key in off if state.get(key) and new.get(key) is False}
-        before, after = ((each.get("enableK8sBetaApis") or {}).get("enabledApis") or [] for each in (state, new))
-        if any(api not in after for api in before):
-            found["enableK8sBetaApis"] = Kind.UPDATE_REPLACE
-        return found
-
     def create(self, cloud: Cloud, record: Record) -> None:
         inputs = record.inputs
-        if inputs["location"] in (inputs.get("nodeLocations") or []):
-            raise ProviderError(
-                "when using a multi-zonal cluster, node_locations should not contain the original 'zone'"
-            )
         for other in cloud.store.list("clusters"):
             raise ProviderError(
                 f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. Destroy "

@@ -1,12 +1,16 @@
-"""Networks, subnetworks and firewalls of the simulated cloud.
+"""Networks, subnetworks, firewalls, routers and Cloud NAT of the simulated cloud.
+
+In the API a NAT is a part of its router; here each has a record, and a router stays while it has one.
 
 Answers to (read): google-beta/services/compute/resource_compute_network.go,
-    resource_compute_subnetwork.go and resource_compute_firewall.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff).
-Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks), and
-    https://docs.cloud.google.com/vpc/docs/mtu (bounds of the MTU).
-Answers to (believed): the API refuses another network for a firewall rule, and the texts of
-    refusals. Such calls would settle them.
+    resource_compute_subnetwork.go, resource_compute_firewall.go, resource_compute_router.go and
+    resource_compute_router_nat.go of https://github.com/hashicorp/terraform-provider-google-beta
+    (fields, CustomizeDiff).
+Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks have no
+    firewall rules and no routers), and https://docs.cloud.google.com/nat/docs/ports-and-addresses
+    (dynamic port allocation excludes endpoint-independent mapping).
+Answers to (believed): a router with a NAT cannot be deleted, and the texts of refusals. Such calls
+    would settle them.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
@@ -19,37 +23,11 @@ from typing import TYPE_CHECKING, Any
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request, in_use, invalid_value, not_found
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.references import PROFILE, find_network, further_networks, is_reference, rdma_zone
-from berth.lab.plugins.gcp.resource import (
-    Cloud,
-    ResourceType,
-    check_name,
-    compute_link,
-    last_part,
-    number_of,
-    region_problems,
-)
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, compute_link, last_part, number_of
 from berth.lab.plugins.provider import Kind
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record
-
-_MTU_LEAST, _MTU_MOST = 1300, 8896
-_MTU_DEFAULT = 1460
-
-
-def _users(cloud: Cloud, network: Record) -> list[Record]:
-    """What needs a network."""
-    users = [
-        record
-        for collection in ("subnetworks", "firewalls", "routers", "clusters")
-        for record in cloud.store.list(collection)
-        if is_reference(record.inputs.get("network", ""), record.project, network)
-    ]
-    return users + [
-        pool
-        for pool in cloud.store.list("nodePools")
-        if any(is_reference(extra.get("network", ""), pool.project, network) for extra in further_networks(pool))
-    ]
 
 
 class Network(ResourceType):
@@ -58,46 +36,33 @@ class Network(ResourceType):
     token = "gcp:compute/network:Network"  # noqa: S105 (a type token)
     title = "Network"
     permission = "compute.networks"
+    path = "projects/{project}/global/networks/{name}"
     computed = ("selfLink", "numericId", "networkId", "gatewayIpv4")
 
-    def id(self, inputs: dict[str, Any]) -> str:
-        return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
-
-    def create(self, cloud: Cloud, record: Record) -> None:
+    def check(self, cloud: Cloud, record: Record) -> None:
         del cloud
-        inputs = record.inputs
-        check_name(inputs["name"])
-        _check_mtu(inputs)
-        profile = inputs.get("networkProfile")
-        if profile:
-            match = PROFILE.fullmatch(last_part(profile))
-            if match is None or match["zone"] not in ZONES:
-                raise not_found(f"projects/{inputs['project']}/global/networkProfiles/{last_part(profile)}")
-            if inputs.get("autoCreateSubnetworks", True):
-                raise bad_request(
-                    f"Invalid value for field 'resource.autoCreateSubnetworks': a network with the network profile "
-                    f"{last_part(profile)} must be a custom mode network"
-                )
-        if inputs.get("autoCreateSubnetworks", True):
+        profile = last_part(record.inputs.get("networkProfile") or "")
+        match = PROFILE.fullmatch(profile)
+        if profile and (match is None or match["zone"] not in ZONES):
+            raise not_found(f"projects/{record.project}/global/networkProfiles/{profile}")
+        if record.inputs.get("autoCreateSubnetworks", True):
             raise bad_request(
                 "the simulated cloud has no auto mode networks: set autoCreateSubnetworks to false and make the "
                 "subnetworks"
             )
 
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        del cloud, old
-        _check_mtu(record.inputs)
-
     def delete(self, cloud: Cloud, record: Record) -> None:
-        for user in _users(cloud, record):
-            raise in_use("network", record.id, user.id)
+        for collection in ("subnetworks", "firewalls", "routers", "clusters"):
+            for user in cloud.store.list(collection):
+                if is_reference(user.inputs.get("network", ""), user.project, record):
+                    raise in_use("network", record.id, user.id)
+        _refuse_in_pools(cloud, record, "network")
 
     def outputs(self, record: Record) -> dict[str, Any]:
-        default_mtu = _MTU_MOST if record.inputs.get("networkProfile") else _MTU_DEFAULT
         return {
             "autoCreateSubnetworks": True,
             "deleteDefaultRoutesOnCreate": False,
-            "mtu": default_mtu,
+            "mtu": 8896 if record.inputs.get("networkProfile") else 1460,
             "routingMode": "REGIONAL",
             "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL",
             **record.inputs,
@@ -108,12 +73,11 @@ class Network(ResourceType):
         }
 
 
-def _check_mtu(inputs: dict[str, Any]) -> None:
-    mtu = inputs.get("mtu")
-    if mtu and not _MTU_LEAST <= mtu <= _MTU_MOST:
-        raise invalid_value(
-            "resource.mtu", mtu, f"Must be greater than or equal to {_MTU_LEAST} and less than or equal to {_MTU_MOST}"
-        )
+def _refuse_in_pools(cloud: Cloud, record: Record, key: str) -> None:
+    """Refuse to delete a network or subnetwork that is a further one of a pool's nodes."""
+    for pool in cloud.store.list("nodePools"):
+        if any(is_reference(extra.get(key, ""), pool.project, record) for extra in further_networks(pool)):
+            raise in_use(key, record.id, pool.id)
 
 
 class Subnetwork(ResourceType):
@@ -122,28 +86,20 @@ class Subnetwork(ResourceType):
     token = "gcp:compute/subnetwork:Subnetwork"  # noqa: S105 (a type token)
     title = "Subnetwork"
     permission = "compute.subnetworks"
+    path = "projects/{project}/regions/{region}/subnetworks/{name}"
     located = "region"
     computed = ("selfLink", "gatewayAddress", "creationTimestamp", "subnetworkId", "fingerprint")
 
-    def id(self, inputs: dict[str, Any]) -> str:
-        return f"projects/{inputs['project']}/regions/{inputs['region']}/subnetworks/{inputs['name']}"
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        return region_problems(inputs)
-
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+        """A range can grow in place, and not shrink or move."""
         try:
-            before, after = (_range("ipCidrRange", each["ipCidrRange"]) for each in (state, new))
+            before, after = (_range("ipCidrRange", values["ipCidrRange"]) for values in (state, new))
         except (GoogleApiError, KeyError):
             return {}
-        # A range can grow in place, and not shrink or move.
         return {} if before.subnet_of(after) else {"ipCidrRange": Kind.UPDATE_REPLACE}
 
-    def create(self, cloud: Cloud, record: Record) -> None:
-        check_name(record.inputs["name"])
-        if not record.inputs.get("ipCidrRange"):
-            # The provider takes a subnetwork without one, for an internal range; the lab has no internal ranges.
-            raise bad_request("Invalid value for field 'resource.ipCidrRange': a subnetwork of the lab needs a range.")
+    def check(self, cloud: Cloud, record: Record) -> None:
+        """Refuse ranges that overlap another one of the network, or of the subnetwork itself."""
         network = find_network(cloud, record.inputs["network"], record.project)
         zone = rdma_zone(network)
         if zone and record.inputs["region"] != ZONES[zone]:
@@ -151,44 +107,26 @@ class Subnetwork(ResourceType):
                 f"Invalid value for field 'resource.region': '{record.inputs['region']}'. Subnetworks of the network "
                 f"'{network.id}' must be in the region of its network profile's zone {zone}"
             )
-        self._check_ranges(cloud, record)
-
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        before = _range("resource.ipCidrRange", old.inputs["ipCidrRange"])
-        after = _range("resource.ipCidrRange", record.inputs["ipCidrRange"])
-        if not before.subnet_of(after):
-            raise invalid_value("resource.ipCidrRange", after, f"Must contain the present range {before}")
-        self._check_ranges(cloud, record)
-
-    @staticmethod
-    def _check_ranges(cloud: Cloud, record: Record) -> None:
-        """No range may overlap another one of the network, or of the subnetwork itself."""
-        network = last_part(record.inputs["network"])
-        taken = []
-        for other in cloud.store.list("subnetworks", record.project):
-            if other.id != record.id and last_part(other.inputs["network"]) == network:
-                taken += [(item, other.name, other.inputs["region"]) for item in _ranges(other)]
-        for item in _ranges(record):
-            for used, name, region in taken:
-                if item.overlaps(used):
-                    raise GoogleApiError(
-                        400,
-                        f"Invalid IPCidrRange: {item} conflicts with existing subnetwork '{name}' in region '{region}'",
-                        "invalid",
-                    )
-            taken.append((item, record.name, record.inputs["region"]))
+        others = [
+            other
+            for other in cloud.store.list("subnetworks", record.project)
+            if other.id != record.id and last_part(other.inputs["network"]) == network.name
+        ]
+        taken = [(cidr, other) for other in others for cidr in _ranges(other)]
+        for cidr in _ranges(record):
+            for used, other in taken:
+                if cidr.overlaps(used):
+                    text = f"{cidr} conflicts with existing subnetwork '{other.name}' in region"
+                    raise GoogleApiError(400, f"Invalid IPCidrRange: {text} '{other.inputs['region']}'", "invalid")
+            taken.append((cidr, record))
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         for user in cloud.store.list("clusters"):
             if is_reference(user.inputs.get("subnetwork", ""), user.project, record):
                 raise in_use("subnetwork", record.id, user.id)
-        for pool in cloud.store.list("nodePools"):
-            for extra in further_networks(pool):
-                if is_reference(extra.get("subnetwork", ""), pool.project, record):
-                    raise in_use("subnetwork", record.id, pool.id)
+        _refuse_in_pools(cloud, record, "subnetwork")
 
     def outputs(self, record: Record) -> dict[str, Any]:
-        first = _range("resource.ipCidrRange", record.inputs["ipCidrRange"])
         return {
             "privateIpGoogleAccess": False,
             "purpose": "PRIVATE",
@@ -196,7 +134,7 @@ class Subnetwork(ResourceType):
             **record.inputs,
             "creationTimestamp": record.state["created"],
             "fingerprint": number_of(repr(sorted(record.inputs.items()))),
-            "gatewayAddress": str(first[1]),
+            "gatewayAddress": str(_ranges(record)[0][1]),
             "subnetworkId": int(number_of(record.id)) % 10**15,
             "selfLink": compute_link(record.id),
         }
@@ -210,14 +148,20 @@ def _range(field: str, value: object) -> ipaddress.IPv4Network:
 
 
 def _ranges(record: Record) -> list[ipaddress.IPv4Network]:
+    """Return the ranges of a subnetwork, its primary one first."""
     secondary = record.inputs.get("secondaryIpRanges") or []
-    return [
-        _range("resource.ipCidrRange", record.inputs["ipCidrRange"]),
-        *(
-            _range(f"resource.secondaryIpRanges[{i}].ipCidrRange", item["ipCidrRange"])
-            for i, item in enumerate(secondary)
-        ),
-    ]
+    cidrs = [record.inputs.get("ipCidrRange"), *(item["ipCidrRange"] for item in secondary)]
+    return [_range("resource.ipCidrRange", cidr) for cidr in cidrs]
+
+
+def _refuse_rdma(cloud: Cloud, record: Record, what: str) -> None:
+    """Refuse what an RDMA network does not have."""
+    network = find_network(cloud, record.inputs["network"], record.project)
+    if rdma_zone(network):
+        profile = last_part(network.inputs["networkProfile"])
+        raise bad_request(
+            f"The network '{network.id}' has the network profile '{profile}', which does not allow {what}"
+        )
 
 
 class Firewall(ResourceType):
@@ -226,41 +170,11 @@ class Firewall(ResourceType):
     token = "gcp:compute/firewall:Firewall"  # noqa: S105 (a type token)
     title = "Firewall"
     permission = "compute.firewalls"
+    path = "projects/{project}/global/firewalls/{name}"
     computed = ("selfLink", "creationTimestamp")
 
-    def id(self, inputs: dict[str, Any]) -> str:
-        return f"projects/{inputs['project']}/global/firewalls/{inputs['name']}"
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        sources = ("sourceRanges", "sourceTags", "sourceServiceAccounts")
-        if inputs.get("direction") != "EGRESS" and not any(key in inputs for key in sources):
-            text = "one of source_tags, source_ranges, or source_service_accounts must be defined on an INGRESS rule"
-            return [("", text)]
-        return []
-
-    def create(self, cloud: Cloud, record: Record) -> None:
-        check_name(record.inputs["name"])
-        self._check(cloud, record)
-
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        if last_part(old.inputs["network"]) != last_part(record.inputs["network"]):
-            raise invalid_value(
-                "resource.network", record.inputs["network"], "Cannot change network for a firewall rule."
-            )
-        self._check(cloud, record)
-
-    @staticmethod
-    def _check(cloud: Cloud, record: Record) -> None:
-        network = find_network(cloud, record.inputs["network"], record.project)
-        if rdma_zone(network):
-            raise bad_request(
-                f"The network '{network.id}' has the network profile "
-                f"'{last_part(network.inputs['networkProfile'])}', which does not allow firewall rules: its traffic is "
-                "always allowed"
-            )
-        for key in ("sourceRanges", "destinationRanges"):
-            for index, item in enumerate(record.inputs.get(key) or []):
-                _range(f"resource.{key}[{index}]", item)
+    def check(self, cloud: Cloud, record: Record) -> None:
+        _refuse_rdma(cloud, record, "firewall rules: its traffic is always allowed")
 
     def outputs(self, record: Record) -> dict[str, Any]:
         return {
@@ -272,3 +186,53 @@ class Firewall(ResourceType):
             "creationTimestamp": record.state["created"],
             "selfLink": compute_link(record.id),
         }
+
+
+class Router(ResourceType):
+    """`gcp:compute/router:Router`."""
+
+    token = "gcp:compute/router:Router"  # noqa: S105 (a type token)
+    title = "Router"
+    permission = "compute.routers"
+    path = "projects/{project}/regions/{region}/routers/{name}"
+    located = "region"
+    computed = ("selfLink", "creationTimestamp")
+
+    def check(self, cloud: Cloud, record: Record) -> None:
+        _refuse_rdma(cloud, record, "Cloud Routers")
+
+    def delete(self, cloud: Cloud, record: Record) -> None:
+        for nat in cloud.store.list("nats", record.project):
+            if nat.id.startswith(f"{record.id}/"):
+                raise in_use("router", record.id, nat.id)
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        return {
+            **record.inputs,
+            "creationTimestamp": record.state["created"],
+            "selfLink": compute_link(record.id),
+        }
+
+
+class RouterNat(ResourceType):
+    """`gcp:compute/routerNat:RouterNat`."""
+
+    token = "gcp:compute/routerNat:RouterNat"  # noqa: S105 (a type token)
+    title = "RouterNat"
+    permission = "compute.routers"
+    path = "projects/{project}/regions/{region}/routers/{router}/nats/{name}"
+    part = True
+    located = "region"
+    computed = ("autoNetworkTier",)
+
+    def check(self, cloud: Cloud, record: Record) -> None:
+        router = record.id.rsplit("/nats/", 1)[0]
+        if cloud.store.get(router) is None:
+            raise not_found(router)
+        if record.inputs.get("enableDynamicPortAllocation") and record.inputs.get("enableEndpointIndependentMapping"):
+            raise bad_request(
+                "Dynamic Port Allocation cannot be enabled together with Endpoint Independent Mapping for a NAT."
+            )
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        return {"enableDynamicPortAllocation": False, "autoNetworkTier": "PREMIUM", "type": "PUBLIC", **record.inputs}

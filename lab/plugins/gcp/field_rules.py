@@ -7,6 +7,7 @@ Answers to (read): the schemas of https://github.com/hashicorp/terraform-provide
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
@@ -31,6 +32,12 @@ def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[
 
 
 def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) -> Problems:
+    known = facts.blocks.get(plain, ())
+    for name in given:
+        if name not in known and not name.startswith("__"):
+            inner, near = f"{path}.{name}" if path else name, difflib.get_close_matches(name, known, n=1)
+            # The engine looks a path's value up in what the provider knows, so that an unknown name stands in the reason.
+            yield "", f"{inner}: the provider has no such input{f'; did you mean {near[0]}?' if near else ''}"
     for name in facts.blocks.get(plain, ()):
         inner, fact = f"{plain}.{name}" if plain else name, facts.fields[f"{plain}.{name}" if plain else name]
         here, value = f"{path}.{name}" if path else name, given.get(name)
@@ -40,6 +47,8 @@ def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) 
                     path,
                     f'Missing required argument: The argument "{here}" is required, but no definition was found.',
                 )
+        elif not isinstance(value, Unknown) and isinstance(value, list) is not (fact.kind in ("list", "set")):
+            yield here, f"expected {'a list' if fact.kind in ('list', 'set') else 'no list'}, got {value!r}"
         elif isinstance(value, list):
             yield from _list(here, inner, fact, value, facts)
         elif isinstance(value, dict):

@@ -26,10 +26,10 @@ from berth.components.cluster.api import (
     UnreachableError,
     within,
 )
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp import contents, real_node
 from berth.lab.plugins.gcp.nodes import (
     LABELS_ANNOTATION,
-    POOL_LABEL,
     TAINTS_ANNOTATION,
     applied,
     expected,

@@ -1,23 +1,35 @@
 """Write `components/gke/provider_fields.json` from facts that were read from the source of Google's provider.
 
 `python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
-resources under its Terraform name (the folder google-provider of the reference data). Run it after
-`generate_inputs`, which knows Pulumi's names.
+resources under its Terraform name (the folder google-provider of the reference data). Pulumi's names are those of
+the installed pulumi_gcp; its sources are parsed, since an import takes seconds.
 
 Simulates nothing: it writes a table of facts.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from berth.components.gke.provider_fields import FILE
-from berth.lab.plugins.gcp.generate_inputs import SOURCES
-from berth.lab.plugins.gcp.inputs import table
+
+# Type token: the SDK's module, file and class.
+SOURCES = {
+    "gcp:compute/firewall:Firewall": ("compute", "firewall", "FirewallArgs"),
+    "gcp:compute/network:Network": ("compute", "network", "NetworkArgs"),
+    "gcp:compute/router:Router": ("compute", "router", "RouterArgs"),
+    "gcp:compute/routerNat:RouterNat": ("compute", "router_nat", "RouterNatArgs"),
+    "gcp:compute/subnetwork:Subnetwork": ("compute", "subnetwork", "SubnetworkArgs"),
+    "gcp:container/cluster:Cluster": ("container", "cluster", "ClusterArgs"),
+    "gcp:container/nodePool:NodePool": ("container", "node_pool", "NodePoolArgs"),
+}
 
 _SECONDS = {"m": 60, "h": 3600}
 _REFERENCE = ("name, path and self link are equal", "self links compared by relative path")
@@ -63,7 +75,7 @@ def pulumi_path(token: str, path: str) -> str:
     Raises:
         KeyError: when pulumi_gcp has no such input.
     """
-    kind: Any = table()[token]
+    kind: Any = inputs_of(token)
     found = []
     for part in path.split("."):
         while isinstance(kind, list):
@@ -78,6 +90,65 @@ def pulumi_path(token: str, path: str) -> str:
         found.append(match)
         kind = kind[match]
     return ".".join(found)
+
+
+@cache
+def inputs_of(token: str) -> dict[str, Any]:
+    """Return the inputs of a type: objects of inputs, lists of one thing, `{"*": …}` for a map, or "value".
+
+    Raises:
+        ModuleNotFoundError: without pulumi_gcp.
+    """
+    spec = importlib.util.find_spec("pulumi_gcp")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("No module named 'pulumi_gcp'")
+    module, file, name = SOURCES[token]
+    folder = Path(spec.origin).parent / module
+    return _inputs(_classes(folder / f"{file}.py")[name], _classes(folder / "_inputs.py"))
+
+
+@cache
+def _classes(file: Path) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(file.read_text())
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _inputs(node: ast.ClassDef, nested: dict[str, ast.ClassDef]) -> dict[str, Any]:
+    """The inputs of an `…Args` class by the engine's names."""
+    constructor = next(item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__")
+    names = _engine_names(node)
+    return {
+        names.get(argument.arg, argument.arg): _accepted(argument.annotation, nested)
+        for argument in constructor.args.kwonlyargs
+        if argument.annotation is not None
+    }
+
+
+def _engine_names(node: ast.ClassDef) -> dict[str, str]:
+    """`@pulumi.getter(name="machineType")` of each property whose name differs."""
+    names = {}
+    for item in node.body:
+        if not isinstance(item, ast.FunctionDef):
+            continue
+        for decorator in item.decorator_list:
+            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pulumi.getter":
+                names[item.name] = str(ast.literal_eval(decorator.keywords[0].value))
+    return names
+
+
+def _accepted(annotation: ast.expr, nested: dict[str, ast.ClassDef]) -> Any:
+    """What an annotation such as `pulumi.Input[Optional[Sequence[…]]]` accepts."""
+    if isinstance(annotation, ast.Constant):
+        return _inputs(nested[str(annotation.value)], nested)
+    if isinstance(annotation, ast.Subscript):
+        container = ast.unparse(annotation.value)
+        if container == "Sequence":
+            return [_accepted(annotation.slice, nested)]
+        if container == "Mapping":
+            parts = annotation.slice
+            return {"*": _accepted(parts.elts[1], nested) if isinstance(parts, ast.Tuple) else "value"}
+        return _accepted(annotation.slice, nested)
+    return "value"
 
 
 def _is_input(row: dict[str, Any]) -> bool:

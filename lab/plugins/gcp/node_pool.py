@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import supply
 from berth.lab.plugins.gcp.cluster import find_cluster
 from berth.lab.plugins.gcp.differences import differences
@@ -22,16 +23,13 @@ from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.node_pool_rules import check_pool
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name, location_problems
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name
 from berth.lab.plugins.gcp.store import Record
-from berth.lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.provider import Kind
 
 NAME_LENGTH = 40
 
 _FURTHER = "additionalNodeNetworkConfigs"
-
-DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
-"""Node label for which GKE runs DraNet itself ("Allocate network resources by using managed DRANET")."""
 
 
 def _sizes_with_missing(record: Record) -> dict[str, int]:
@@ -40,45 +38,20 @@ def _sizes_with_missing(record: Record) -> dict[str, int]:
     return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
 
 
-def _check_arguments(inputs: dict[str, Any]) -> None:
-    """Combinations that the provider itself refuses once it creates or updates a pool.
-
-    Raises:
-        ProviderError: with the first of them.
-    """
-    upgrade = inputs.get("upgradeSettings") or {}
-    strategy, colours = upgrade.get("strategy") or "SURGE", upgrade.get("blueGreenSettings")
-    if strategy != "SURGE" and (upgrade.get("maxSurge") or upgrade.get("maxUnavailable")):
-        raise ProviderError("Surge upgrade settings may not be used when surge strategy is not enabled")
-    if strategy != "BLUE_GREEN" and colours:
-        raise ProviderError("Blue-green upgrade settings may not be used when blue-green strategy is not enabled")
-    if colours and colours.get("standardRolloutPolicy") and colours.get("autoscaledRolloutPolicy"):
-        raise ProviderError("standard_rollout_policy and autoscaled_rollout_policy cannot both be set")
-
-
 class NodePool(ResourceType):
     """`gcp:container/nodePool:NodePool`."""
 
     token = "gcp:container/nodePool:NodePool"  # noqa: S105 (a type token)
     title = "NodePool"
     permission = "container.clusters"
+    path = "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"
     part = True
     located = "location"
     computed = ("instanceGroupUrls", "managedInstanceGroupUrls", "version")
 
     def id(self, inputs: dict[str, Any]) -> str:
         cluster = str(inputs["cluster"])
-        if "/" in cluster:
-            return f"{cluster}/nodePools/{inputs['name']}"
-        return (
-            f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{cluster}/nodePools/{inputs['name']}"
-        )
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        found = location_problems("location", inputs.get("location"))
-        if inputs.get("namePrefix") and "name" not in inputs.get("__defaults", []):
-            found.append(("namePrefix", "Cannot specify both name and name_prefix for a node_pool"))
-        return found
+        return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
@@ -90,9 +63,6 @@ class NodePool(ResourceType):
         return {f"networkConfig.{_FURTHER}": Kind.DELETE_REPLACE}
 
     def create(self, cloud: Cloud, record: Record) -> None:
-        _check_arguments(record.inputs)
-        if record.inputs.get("nodeCount") and record.inputs.get("initialNodeCount"):
-            raise ProviderError("Cannot set both initial_node_count and node_count on node pool")
         check_name(record.inputs["name"], NAME_LENGTH)
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
@@ -105,7 +75,6 @@ class NodePool(ResourceType):
         self._supply(cloud, None, record, pool.start_sizes(pool.zones(cluster)))
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        _check_arguments(record.inputs)
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
         if pool.bounds is not None:
@@ -187,7 +156,7 @@ class NodePool(ResourceType):
         return [f"Error waiting for updating GKE node pool size: {reason}" for reason in reasons]
 
     def settle(self, cloud: Cloud, record: Record) -> None:
-        if (Pool(record.inputs).config.get("labels") or {}).get(DRANET_LABEL) == "true":
+        if (Pool(record.inputs).config.get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true":
             cloud.say("GKE's managed DRANET brings its device classes; the lab's controller plays the driver")
             cloud.fleet.define_network_classes()
         cloud.say(f"{len(expected(record))} KWOK nodes for {record.name}")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, POOL_LABEL, QUEUED
 from berth.lab.plugins.gcp.capacity import allocatable, capacity
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
@@ -23,13 +24,11 @@ from berth.lab.plugins.gcp.pools import Pool
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record
 
-POOL_LABEL = "cloud.google.com/gke-nodepool"
-
 # On each node: what the pool gave it, so that a change of the pool takes away just that.
 LABELS_ANNOTATION = "node.gke.io/last-applied-node-labels"
 TAINTS_ANNOTATION = "node.gke.io/last-applied-node-taints"
 
-GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+GPU_TAINT = {"key": GPU_RESOURCE, "value": "present", "effect": "NoSchedule"}
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
@@ -99,11 +98,10 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         "topology.kubernetes.io/zone": zone,
     }
     if machine.gpus:
-        result["cloud.google.com/gke-accelerator"] = machine.gpu.accelerator
+        result[ACCELERATOR_LABEL] = machine.gpu.accelerator
         result["cloud.google.com/gke-accelerator-count"] = str(machine.gpus)
         if read.driver_version in _DRIVER_LABELS:
             result["cloud.google.com/gke-gpu-driver-version"] = _DRIVER_LABELS[read.driver_version]
-        result |= _sharing_labels(read.accelerator)
     if read.ephemeral_ssds:
         result["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
     if read.network_profile:
@@ -112,33 +110,15 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
     return result | {key: str(value) for key, value in (read.config.get("labels") or {}).items()}
 
 
-def _sharing_labels(accelerator: dict[str, Any]) -> dict[str, str]:
-    """GKE's own GPU sharing and partitions (not the GPU Operator's)."""
-    sharing = accelerator.get("gpuSharingConfig") or {}
-    result = {}
-    if sharing:
-        strategy = str(sharing.get("gpuSharingStrategy", "TIME_SHARING")).lower().replace("_", "-")
-        result["cloud.google.com/gke-gpu-sharing-strategy"] = strategy
-        result["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(sharing.get("maxSharedClientsPerGpu", 2))
-    if accelerator.get("gpuPartitionSize"):
-        result["cloud.google.com/gke-gpu-partition-size"] = str(accelerator["gpuPartitionSize"])
-    return result
-
-
 def _provisioning_labels(read: Pool) -> dict[str, str]:
     result = {}
+    result["cloud.google.com/gke-provisioning"] = "spot" if read.spot else "standard"
     if read.spot:
         result["cloud.google.com/gke-spot"] = "true"
-        result["cloud.google.com/gke-provisioning"] = "spot"
-    elif read.config.get("preemptible"):
-        result["cloud.google.com/gke-preemptible"] = "true"
-        result["cloud.google.com/gke-provisioning"] = "preemptible"
-    else:
-        result["cloud.google.com/gke-provisioning"] = "standard"
     if read.flex_start:
         result["cloud.google.com/gke-flex-start"] = "true"
     if read.queued:
-        result["cloud.google.com/gke-queued"] = "true"
+        result[QUEUED] = "true"
     return result
 
 
@@ -154,7 +134,7 @@ def taints(pool: Record) -> list[dict[str, str]]:
         for taint in read.config.get("taints") or []
     ]
     if read.queued:
-        result.append({"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"})
+        result.append({"key": QUEUED, "value": "true", "effect": "NoSchedule"})
     if read.machine.gpus and not any(
         taint["key"] == GPU_TAINT["key"] and taint["effect"] == GPU_TAINT["effect"] for taint in result
     ):

@@ -13,16 +13,14 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from berth.lab.plugins.gcp import inputs as known_inputs
 from berth.lab.plugins.gcp.access import check_access
 from berth.lab.plugins.gcp.cluster import Cluster
-from berth.lab.plugins.gcp.compute import Firewall, Network, Subnetwork
+from berth.lab.plugins.gcp.compute import Firewall, Network, Router, RouterNat, Subnetwork
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.errors import already_exists
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.node_pool import NodePool
-from berth.lab.plugins.gcp.resource import Cloud
-from berth.lab.plugins.gcp.routers import Router, RouterNat
+from berth.lab.plugins.gcp.resource import Cloud, location_problems
 from berth.lab.plugins.gcp.store import Record
 from berth.lab.plugins.provider import (
     CheckRequest,
@@ -95,9 +93,8 @@ class SimulatedGoogleCloud(Provider):
                 inputs[key] = value
                 defaults.append(key)
         inputs[_DEFAULTS] = defaults
-        failures = known_inputs.problems(kind.token, inputs)
-        # A type's own rules rest on the values being of the right types.
-        return CheckResult(inputs, failures or [*field_problems(inputs, kind.facts), *kind.problems(inputs)])
+        # A type's own rules rest on the names and kinds of the values.
+        return CheckResult(inputs, field_problems(inputs, kind.facts) or location_problems(kind, inputs))
 
     def _default(self, key: str, inputs: Properties) -> object | None:
         if key == "location":
@@ -178,7 +175,9 @@ class SimulatedGoogleCloud(Provider):
     def _find(self, kind: ResourceType, text: str) -> str:
         """The path of the one resource whose short id, such as `location/cluster/pool`, this is."""
         wanted = text.split("/")
-        found = [record.id for record in self._store.list(_collection(kind)) if record.id.split("/")[-1] == wanted[-1]]
+        found = [
+            record.id for record in self._store.list(kind.path.split("/")[-2]) if record.id.split("/")[-1] == wanted[-1]
+        ]
         found = [path for path in found if all(part in path.split("/") for part in wanted)]
         return found[0] if len(found) == 1 else ""
 
@@ -280,11 +279,6 @@ def _type(token: str) -> ResourceType:
         raise ProviderError(
             f"the simulated GKE of this lab has no {token}; it has: {', '.join(sorted(TYPES))}"
         ) from None
-
-
-def _collection(kind: ResourceType) -> str:
-    path = kind.id({"project": "-", "name": "-", "location": "-", "region": "-", "cluster": "-", "router": "-"})
-    return path.split("/")[-2]
 
 
 def _plain(properties: Properties) -> Properties:

@@ -71,6 +71,7 @@ class ResourceType:
         located: the input that says where it is (`region`, `location`), or nothing for global resources.
         permission: what IAM calls it, such as `compute.networks`.
         part: it is a part of what IAM calls that: whoever makes or removes it changes the whole.
+        path: template of the resource's path.
     """
 
     token: ClassVar[str]
@@ -79,6 +80,7 @@ class ResourceType:
     located: ClassVar[str] = ""
     permission: ClassVar[str]
     part: ClassVar[bool] = False
+    path: ClassVar[str]
 
     @property
     def facts(self) -> ResourceFields:
@@ -86,13 +88,8 @@ class ResourceType:
         return resources()[self.token]
 
     def id(self, inputs: dict[str, Any]) -> str:
-        """The resource's path."""
-        raise NotImplementedError
-
-    def problems(self, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-        """Problems found before anything is sent, beyond the rules of single fields: pairs of a path and a reason."""
-        del inputs
-        return []
+        """Return the resource's path."""
+        return self.path.format_map({key: last_part(value) for key, value in inputs.items()})
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """Differences that the provider makes replacements by code of its own (CustomizeDiff); values may be unknown.
@@ -104,21 +101,31 @@ class ResourceType:
         del state, new
         return {}
 
+    def check(self, cloud: Cloud, record: Record) -> None:
+        """Refuse what Google refuses of a new or changed resource.
+
+        Raises:
+            ProviderError: with the first thing that is wrong.
+        """
+        del cloud, record
+
     def create(self, cloud: Cloud, record: Record) -> None:
-        """Check that the new record may be, and fill in its state; the caller stores it.
+        """Check the new record and fill in its state; the caller stores it.
 
         Raises:
             ProviderError: when Google would refuse it.
         """
-        raise NotImplementedError
+        check_name(record.inputs["name"])
+        self.check(cloud, record)
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        """Check that `old` may become `record`, and bring its state to what is asked for; the caller stores it.
+        """Check the change and bring the record's state to it; the caller stores the record.
 
         Raises:
             ProviderError: when Google would refuse it.
         """
-        del cloud, old, record
+        del old
+        self.check(cloud, record)
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         """Check that the resource may go, and remove what it consists of; the caller removes the record.
@@ -167,19 +174,12 @@ def check_name(name: str, longest: int = _NAME_LENGTH) -> None:
         raise invalid_value("resource.name", name, NAME_RULE)
 
 
-def location_problems(path: str, value: object) -> list[tuple[str, str]]:
-    """A problem when the lab knows no such region or zone. The provider sends any; the API answers 403 or 404."""
-    if not isinstance(value, str) or value in REGIONS or value in ZONES:
+def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return a problem for a place that the lab does not know. The provider sends any; the API answers 403 or 404."""
+    place = inputs.get(kind.located)
+    if not isinstance(place, str) or place in REGIONS or (kind.located == "location" and place in ZONES):
         return []
-    return [(path, f"{value!r} is neither a region nor a zone of Google Cloud that the lab knows")]
-
-
-def region_problems(inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """A problem when `region` is none of Google's."""
-    region = inputs.get("region")
-    if not isinstance(region, str) or region in REGIONS:
-        return []
-    return [("region", f"{region!r} is no region of Google Cloud that the lab knows")]
+    return [(kind.located, f"{place!r} is not a {kind.located} of Google Cloud that the lab knows")]
 
 
 def last_part(reference: object) -> str:

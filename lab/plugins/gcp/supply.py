@@ -66,7 +66,7 @@ def capacity_of(pool: Pool) -> str:
         return "reservation"
     if pool.flex_start or pool.queued:
         return "flex-start"
-    return "spot" if pool.spot or pool.config.get("preemptible") else "on-demand"
+    return "spot" if pool.spot else "on-demand"
 
 
 def metrics(pool: Pool) -> dict[str, int]:

@@ -12,5 +12,5 @@ from berth.lab.plugins.kubernetes.provider import KubernetesProvider
 from berth.lab.plugins.server import serve
 
 if __name__ == "__main__":
-    # The version of the SDK that programs are written against: what the engine asks a plugin for.
+    # The engine asks for the version of the SDK that programs are written against.
     serve(KubernetesProvider(), "kubernetes", metadata.version("pulumi-kubernetes"), sys.argv[1:])

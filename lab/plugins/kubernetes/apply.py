@@ -1,7 +1,7 @@
-"""Writing objects: created in one POST, changed by server-side apply under the resource's own field manager.
+"""Writes of objects: created by one POST, changed by server-side apply under the resource's own field manager.
 
-As the real plugin does it: a creation refuses an object that is there already; the first update takes over what the
-creation (and kubectl) set, so that only managers of other tools can be in conflict with it.
+A creation refuses an object that exists, as the real plugin's does. The first update takes over the fields of the
+creation and of kubectl, so that only managers of other tools can be in conflict with it.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py
@@ -13,21 +13,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from berth.components.cluster.api import APPLY, JSON_PATCH, ConflictError, NotFoundError, RefusedError
 from berth.lab.plugins.kubernetes import objects
-from berth.lab.plugins.kubernetes.client import APPLY, JSON_PATCH, ApiError, Cluster, NoMatchError
+from berth.lab.plugins.kubernetes.client import Cluster, NoMatchError
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from berth.lab.plugins.kubernetes.objects import ObjectKind
-
 Item = dict[str, Any]
 
-# A namespace or a type may still be on its way: attempts after 1, 2, 4, 8, 16 and 32 seconds.
+# A namespace or a kind may still come: attempts after 1, 2, 4, 8, 16 and 32 seconds.
 _ATTEMPTS = 6
 
-# Somebody else may change the object between reading and handing over its fields.
+# Another program may change the object between reading it and handing over its fields.
 _HAND_OVER_ATTEMPTS = 5
 
 _DRY_RUN = {"dryRun": "All"}
@@ -52,15 +51,15 @@ _CONFLICT = (
 )
 
 
-class RefusedError(Exception):
-    """The server does not take the object; the text says why, for the user.
+class NotAppliedError(Exception):
+    """Error: the server does not take the object; the text says why, for the user.
 
     Attributes:
-        cause: what the server or discovery said.
+        cause: answer of the server, or of discovery.
     """
 
-    def __init__(self, text: str, cause: ApiError | NoMatchError) -> None:
-        super().__init__(text)
+    def __init__(self, cause: RefusedError | NoMatchError, manager: str) -> None:
+        super().__init__(explain(cause, manager))
         self.cause = cause
 
 
@@ -68,7 +67,7 @@ class Writer:
     """Writes to one cluster.
 
     Args:
-        cluster: where to write.
+        cluster: the cluster.
         cancelled: set when the user interrupts; retries end.
         status: shows a line beside a resource.
     """
@@ -79,56 +78,55 @@ class Writer:
         self._status = status
 
     def create(self, urn: str, wanted: Item, manager: str, *, upsert: bool, force: bool, preview: bool) -> Item:
-        """The new object as the server has it.
+        """Create an object, and return it as the server has it.
 
         Args:
             urn: the resource, for the lines shown while retrying.
             wanted: the object.
             manager: the field manager of an upsert.
-            upsert: apply to an object that may be there (Patch resources, `upsertExistingObjects`).
+            upsert: apply to an object that may exist.
             force: take fields from other managers.
             preview: only ask the server whether it would take the object.
 
         Raises:
-            RefusedError: the server refuses, or the namespace or type did not come within a minute.
+            NotAppliedError: the server refuses, or the namespace or kind did not come within a minute.
         """
         for attempt in range(_ATTEMPTS + 1):
             try:
-                return self._create_once(wanted, manager, upsert=upsert, force=force or preview, preview=preview)
-            except (ApiError, NoMatchError) as error:
-                missing = isinstance(error, NoMatchError) or error.not_found
+                if upsert:
+                    return self._apply(wanted, manager, force=force or preview, preview=preview)
+                path = self._cluster.resource(wanted["apiVersion"], wanted["kind"]).path(objects.namespace_of(wanted))
+                query = {"fieldManager": objects.CREATE_MANAGER, **(_DRY_RUN if preview else {})}
+                return self._cluster.request("POST", path, wanted, query)
+            except (RefusedError, NoMatchError) as error:
+                may_come = isinstance(error, NoMatchError | NotFoundError)
                 if attempt < _ATTEMPTS and not preview:
-                    self._status(urn, f"Retry #{attempt}; creation failed: {error}")
-                last = attempt == _ATTEMPTS or preview or not missing
-                if last or self._cancelled.wait(2.0**attempt):
-                    raise RefusedError(explain(error, manager), error) from error
+                    self._status(urn, f"Retry #{attempt}; creation failed: {_words(error)}")
+                if attempt == _ATTEMPTS or preview or not may_come or self._cancelled.wait(2.0**attempt):
+                    raise NotAppliedError(error, manager) from error
         raise AssertionError
 
-    def update(self, kind: ObjectKind, wanted: Item, live: Item, manager: str, *, force: bool, preview: bool) -> Item:
-        """The changed object as the server has it (in a preview: would have it).
+    def update(self, wanted: Item, live: Item, manager: str, *, force: bool, preview: bool) -> Item:
+        """Change an object, and return it as the server has it (in a preview: would have it).
 
         Raises:
-            RefusedError: the server refuses, or another manager owns a field.
+            NotAppliedError: the server refuses, or another manager owns a field.
         """
+        entries = live["metadata"].get("managedFields") or []
         try:
-            if kind.kind == "CustomResourceDefinition":
-                return self._replace(wanted, live, manager, preview=preview)
-            taken = [entry for entry in live["metadata"].get("managedFields") or [] if _is_ours_to_take(entry)]
             if preview:
-                force = force or bool(taken)
-            elif not kind.is_patch:
+                force = force or any(_is_ours_to_take(entry) for entry in entries)
+            else:
                 self._hand_over(live, manager)
-            return self._apply(
-                wanted, manager, force=force or not live["metadata"].get("managedFields"), preview=preview
-            )
-        except (ApiError, NoMatchError) as error:
-            raise RefusedError(explain(error, manager), error) from error
+            return self._apply(wanted, manager, force=force or not entries, preview=preview)
+        except (RefusedError, NoMatchError) as error:
+            raise NotAppliedError(error, manager) from error
 
     def relinquish(self, live: Item, manager: str) -> None:
-        """Give up every field that the manager owns; those nobody else owns disappear.
+        """Give up every field that the manager owns; a field without another owner disappears.
 
         Raises:
-            ApiError: the server refuses; a field that the object cannot be without stays.
+            RefusedError: the server refuses.
         """
         metadata = {"name": objects.name_of(live), "namespace": objects.namespace_of(live)}
         bare = {
@@ -138,45 +136,32 @@ class Writer:
         }
         self._apply(bare, manager, force=True, preview=False)
 
-    def _create_once(self, wanted: Item, manager: str, *, upsert: bool, force: bool, preview: bool) -> Item:
-        if upsert:
-            return self._apply(wanted, manager, force=force, preview=preview)
-        resource = self._cluster.resource(wanted["apiVersion"], wanted["kind"])
-        query = {"fieldManager": objects.CREATE_MANAGER, **(_DRY_RUN if preview else {})}
-        return self._cluster.request("POST", resource.path(objects.namespace_of(wanted)), wanted, query)
-
     def _apply(self, wanted: Item, manager: str, *, force: bool, preview: bool) -> Item:
-        resource = self._cluster.resource(wanted["apiVersion"], wanted["kind"])
-        path = resource.path(objects.namespace_of(wanted), objects.name_of(wanted))
         query = {"fieldManager": manager, "force": str(force).lower(), **(_DRY_RUN if preview else {})}
-        return self._cluster.request("PATCH", path, wanted, query, APPLY)
-
-    def _replace(self, wanted: Item, live: Item, manager: str, *, preview: bool) -> Item:
-        # Replaced whole, as `kubectl replace` does: the objects of the type stay.
-        resource = self._cluster.resource(wanted["apiVersion"], wanted["kind"])
-        body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}}
-        query = {"fieldManager": manager, **(_DRY_RUN if preview else {})}
-        return self._cluster.request("PUT", resource.path("", objects.name_of(wanted)), body, query)
+        return self._cluster.request("PATCH", self._path(wanted), wanted, query, APPLY)
 
     def _hand_over(self, live: Item, manager: str) -> None:
-        resource = self._cluster.resource(live["apiVersion"], live["kind"])
-        path = resource.path(objects.namespace_of(live), objects.name_of(live))
+        path = self._path(live)
         for attempt in range(_HAND_OVER_ATTEMPTS):
             patch = hand_over_patch(live, manager)
             if not patch:
                 return
             try:
                 self._cluster.request("PATCH", path, patch, {}, JSON_PATCH)
-            except ApiError as error:
-                if not error.conflict or attempt == _HAND_OVER_ATTEMPTS - 1:
+            except ConflictError:
+                if attempt == _HAND_OVER_ATTEMPTS - 1:
                     raise
                 live = self._cluster.request("GET", path)
             else:
                 return
 
+    def _path(self, item: Item) -> str:
+        resource = self._cluster.resource(item["apiVersion"], item["kind"])
+        return resource.path(objects.namespace_of(item), objects.name_of(item))
+
 
 def hand_over_patch(live: Item, manager: str) -> list[Item]:
-    """A JSON patch that makes `manager` the owner of what kubectl and creations own; empty if there is nothing."""
+    """Return a JSON patch that makes `manager` the owner of the fields of kubectl and of creations; empty without such fields."""
     entries = live["metadata"].get("managedFields") or []
     taken = [entry for entry in entries if _is_ours_to_take(entry)]
     if not taken:
@@ -193,21 +178,32 @@ def hand_over_patch(live: Item, manager: str) -> list[Item]:
         "fieldsV1": fields,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    kept = [entry for entry in entries if entry is not own and entry not in taken]
+    others = [entry for entry in entries if entry is not own and entry not in taken]
     return [
-        {"op": "replace", "path": "/metadata/managedFields", "value": [*kept, ours]},
-        # Refused with a conflict where the object has changed since it was read.
+        {"op": "replace", "path": "/metadata/managedFields", "value": [*others, ours]},
+        # The server refuses it with a conflict where the object has changed since it was read.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
     ]
 
 
-def explain(error: ApiError | NoMatchError, manager: str) -> str:
-    """The server's words, with what mends it where that is known."""
-    if isinstance(error, ApiError) and error.already_exists:
-        return f"{error}{_ALREADY_EXISTS}"
-    if isinstance(error, ApiError) and error.conflict and "Apply failed" in str(error):
-        return f'{_CONFLICT}The resource managed by field manager "{manager}" had an apply conflict: {error}'
-    return str(error)
+def explain(error: RefusedError | NoMatchError, manager: str) -> str:
+    """Return the server's words, with the remedy where one is known."""
+    text = _words(error)
+    if isinstance(error, ConflictError) and error.already_exists:
+        return f"{text}{_ALREADY_EXISTS}"
+    if isinstance(error, ConflictError) and any(
+        cause.get("reason") == "FieldManagerConflict" for cause in _causes(error)
+    ):
+        return f'{_CONFLICT}The resource managed by field manager "{manager}" had an apply conflict: {text}'
+    return text
+
+
+def _words(error: RefusedError | NoMatchError) -> str:
+    return error.message if isinstance(error, RefusedError) else str(error)
+
+
+def _causes(error: RefusedError) -> list[Item]:
+    return error.details.get("causes") or []
 
 
 def _is_ours_to_take(entry: Item) -> bool:

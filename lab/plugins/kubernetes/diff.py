@@ -1,4 +1,4 @@
-"""Differences between an object as it was last seen and as the program wants it, path by path.
+"""Differences between an object as last seen and as the program wants it, by path.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (4-preview-update.json)
@@ -6,41 +6,33 @@ Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.kubernetes.immutable import Pattern, needs_replacement
+from berth.components.core.types import parse_quantity
+from berth.lab.plugins.kubernetes.immutable import Path, needs_replacement
 from berth.lab.plugins.provider import Kind
 from berth.lab.plugins.values import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Path = tuple[str | int, ...]
-
 # Values under these keys are resource quantities: the server writes `1000m` back as `1`.
 _QUANTITY_PARENTS = frozenset({"limits", "requests", "hard", "capacity", "min", "max", "default", "defaultRequest"})
 _QUANTITY_KEYS = frozenset({"sizeLimit", "storage"})
 
-_FACTORS = {
-    "": Decimal(1),
-    **{
-        letter: Decimal(1000) ** power
-        for letter, power in zip("numkMGTPE", (-3, -2, -1, 1, 2, 3, 4, 5, 6), strict=True)
-    },
-    **{f"{letter}i": Decimal(1024) ** (power + 1) for power, letter in enumerate("KMGTPE")},
-}
-
 _MISSING = object()
 
+_PART = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|([^.\[\]]+)')
 
-def compare(old: Mapping[str, Any], new: Mapping[str, Any], immutable: tuple[Pattern, ...] = ()) -> dict[str, Kind]:
-    """The differences by property path, such as `spec.ports[0].port`.
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any], immutable: tuple[Path, ...] = ()) -> dict[str, Kind]:
+    """Return the differences by property path, such as `spec.ports[0].port`.
 
     Args:
-        old: the recorded object, with only the parts that its inputs spoke of.
+        old: the recorded object, with only the parts that its inputs have.
         new: the wanted object; parts of it may be unknown.
-        immutable: fields whose change needs a new object.
+        immutable: fields whose change replaces the object.
     """
     found: dict[Path, tuple[Kind, Any]] = {}
     _compare((), dict(old), dict(new), found)
@@ -51,17 +43,17 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any], immutable: tuple[Pat
 
 
 def without_ignored(differences: Mapping[str, Kind], ignored: Iterable[str]) -> dict[str, Kind]:
-    """The differences that no ignored path covers."""
-    patterns = [_parse(path) for path in ignored]
+    """Return the differences that no ignored path covers."""
+    patterns = [_parts(path) for path in ignored]
     return {
         path: kind
         for path, kind in differences.items()
-        if not any(_covers(pattern, _parse(path)) for pattern in patterns)
+        if not any(_covers(pattern, _parts(path)) for pattern in patterns)
     }
 
 
 def path_text(path: Path) -> str:
-    """A path as the engine writes it: keys with dots, quotes or brackets in them stand in brackets."""
+    """Return a path as the engine writes it: keys with dots, quotes or brackets stand in brackets."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -75,9 +67,11 @@ def path_text(path: Path) -> str:
 
 
 def same_quantity(old: Any, new: Any) -> bool:
-    """Whether two resource quantities (`1`, `"1000m"`, `"1Gi"`) are the same amount."""
-    first, second = _amount(old), _amount(new)
-    return first is not None and first == second
+    """Return whether two resource quantities (`1`, `"1000m"`, `"1Gi"`) are the same amount."""
+    try:
+        return parse_quantity(str(old)) == parse_quantity(str(new))
+    except ValueError:
+        return False
 
 
 def _compare(path: Path, old: Any, new: Any, found: dict[Path, tuple[Kind, Any]]) -> None:
@@ -102,36 +96,12 @@ def _compare(path: Path, old: Any, new: Any, found: dict[Path, tuple[Kind, Any]]
 def _same(path: Path, old: Any, new: Any) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
-    if old == new:
-        return True
     is_quantity = path[-1] in _QUANTITY_KEYS or (len(path) > 1 and path[-2] in _QUANTITY_PARENTS)
-    return is_quantity and same_quantity(old, new)
+    return bool(old == new) or (is_quantity and same_quantity(old, new))
 
 
-def _amount(value: Any) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    text = str(value).strip()
-    digits = text.rstrip("numkKMGTPEi")
-    try:
-        return Decimal(digits) * _FACTORS[text[len(digits) :]]
-    except (InvalidOperation, KeyError):
-        return None
-
-
-def _parse(text: str) -> list[str]:
-    parts: list[str] = []
-    current, quoted, bracketed = "", False, False
-    for character in text:
-        if character == '"':
-            quoted = not quoted
-        elif not quoted and character in ".[]":
-            if current or (bracketed and character == "]"):
-                parts.append(current)
-            current, bracketed = "", character == "["
-        else:
-            current += character
-    return [*parts, current] if current else parts
+def _parts(text: str) -> list[str]:
+    return [next(part for part in match.groups() if part is not None) for match in _PART.finditer(text)]
 
 
 def _covers(pattern: list[str], path: list[str]) -> bool:

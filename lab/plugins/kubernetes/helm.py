@@ -1,4 +1,4 @@
-"""The `helm` program on PATH: one call at a time, with its errors as it words them.
+"""The `helm` program on PATH: one call at a time, with helm's own words for its errors.
 
 Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3, v3.20.2 in its go.mod).
 """
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from berth.lab.plugins.kubernetes import kubeconfig
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -24,25 +23,22 @@ if TYPE_CHECKING:
 
 _PROGRAM = "helm"
 
-# How long a helm that was asked to stop may take to mark its release as failed.
+# Time in which a helm that is asked to stop marks its release as failed.
 _STOP_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 
-# Helm's own word for an operation that began and has not ended.
-_PENDING = "pending-"
-
 
 class HelmError(ProviderError):
-    """Helm refused; the text is helm's own."""
+    """Error of helm, in its own words."""
 
     @property
     def not_found(self) -> bool:
-        """There is no release of this name."""
+        """Whether there is no release of this name. Helm says it only in its text."""
         return "release: not found" in str(self)
 
     @property
     def unreachable(self) -> bool:
-        """Helm found nobody at the server's address."""
+        """Whether no server answers helm. Helm says it only in its text."""
         return "Kubernetes cluster unreachable" in str(self)
 
 
@@ -50,19 +46,19 @@ class Helm:
     """Helm against one cluster. Safe to use from many threads.
 
     Args:
-        access: the cluster, or None while it is not known.
+        kubeconfig: text of the kubeconfig; None while it is not known.
         cancelled: set when the user interrupts: running helms are asked to stop.
     """
 
-    def __init__(self, access: kubeconfig.Access | None, cancelled: threading.Event) -> None:
-        self._access = access
+    def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
+        self._kubeconfig = kubeconfig
         self._cancelled = cancelled
         self._lock = threading.Lock()
         self._home: Path | None = None
         self._running: set[subprocess.Popen[str]] = set()
 
     def close(self) -> None:
-        """Ask running helms to stop, and remove our files."""
+        """Ask running helms to stop, and remove the folder of files."""
         with self._lock:
             running, home = list(self._running), self._home
             self._home = None
@@ -72,27 +68,27 @@ class Helm:
             shutil.rmtree(home, ignore_errors=True)
 
     def path_of(self, chart: str) -> Path | None:
-        """The chart as a file or folder, or None for one that a repository has."""
+        """Return the chart as a file or folder; None for a chart of a repository."""
         # The engine starts plugins in the program's folder.
         path = Path(chart).expanduser()
         return path if path.exists() and "://" not in chart else None
 
     def run(self, arguments: list[str], *, namespace: str = "", values: Mapping[str, Any] | None = None) -> str:
-        """What helm prints.
+        """Run helm and return its output.
 
         Args:
             arguments: the command and its flags.
-            namespace: the release's namespace; without one, helm is not told of any cluster.
-            values: chart values, given through a file that only we can read.
+            namespace: the release's namespace; without one, helm gets no kubeconfig.
+            values: chart values, given through a file that only this user can read.
 
         Raises:
-            HelmError: it fails, in its own words.
+            HelmError: helm fails.
             ProviderError: there is no helm, or no cluster yet.
         """
         command = [_PROGRAM, *arguments]
         with contextlib.ExitStack() as stack:
             if namespace:
-                command += ["--namespace", namespace, "--kubeconfig", str(self._kubeconfig())]
+                command += ["--namespace", namespace, "--kubeconfig", str(self._kubeconfig_file())]
             if values is not None:
                 file = stack.enter_context(tempfile.NamedTemporaryFile("w", suffix=".json", dir=self.files()))
                 json.dump(values, file)
@@ -101,7 +97,7 @@ class Helm:
             return self._run(command)
 
     def chart_metadata(self, chart: str, flags: list[str]) -> dict[str, Any]:
-        """`Chart.yaml` of a chart: read where it is a folder, else asked from helm (which may fetch it)."""
+        """Return `Chart.yaml` of a chart, read from its folder or asked from helm, which may fetch it."""
         path = self.path_of(chart)
         try:
             if path and path.is_dir():
@@ -110,7 +106,7 @@ class Helm:
                 text = self.run(["show", "chart", str(path or chart), *flags])
             metadata = yaml.safe_load(text)
         except OSError as error:
-            raise HelmError(f"{path} is no chart: it has no Chart.yaml") from error
+            raise HelmError(f"{path} is not a chart: it has no Chart.yaml") from error
         except yaml.YAMLError as error:
             raise HelmError(f"Chart.yaml of {chart} is not YAML: {error}") from error
         if not isinstance(metadata, dict) or not metadata.get("version"):
@@ -118,7 +114,7 @@ class Helm:
         return metadata
 
     def release(self, name: str, namespace: str) -> dict[str, Any] | None:
-        """A release with its chart's metadata, as `helm install -o json` gives it; None where there is none."""
+        """Return a release with its chart's metadata, in the form of `helm install -o json`; None where there is none."""
         try:
             found: dict[str, Any] = json.loads(self.run(["status", name, "--output", "json"], namespace=namespace))
             chart = json.loads(self.run(["get", "metadata", name, "--output", "json"], namespace=namespace))
@@ -129,25 +125,20 @@ class Helm:
         metadata = {"name": chart["chart"], "version": chart["version"], "appVersion": chart.get("appVersion", "")}
         return {**found, "chart": {"metadata": metadata}}
 
-    def history(self, name: str, namespace: str) -> list[dict[str, Any]]:
-        """A release's revisions, oldest first."""
-        found: list[dict[str, Any]] = json.loads(self.run(["history", name, "--output", "json"], namespace=namespace))
-        return found
-
     def repair(self, name: str, namespace: str) -> None:
-        """Bring a release whose helm was killed midway back to where helm works on it again.
+        """Make a release usable again whose helm was killed in the middle of an operation.
 
-        A release that was never deployed goes; another one goes back to its last deployed revision.
+        A release that was never deployed is uninstalled; another one goes back to its last deployed revision.
         """
-        revisions = self.history(name, namespace)
-        good = [one["revision"] for one in revisions if one["status"] in {"deployed", "superseded"}]
+        revisions = json.loads(self.run(["history", name, "--output", "json"], namespace=namespace))
+        good = [revision["revision"] for revision in revisions if revision["status"] in {"deployed", "superseded"}]
         if good:
             self.run(["rollback", name, str(good[-1]), "--no-hooks"], namespace=namespace)
         else:
             self.run(["uninstall", name, "--no-hooks", "--wait"], namespace=namespace)
 
     def is_pending(self, release: Mapping[str, Any], seconds: float) -> bool:
-        """Whether a release is in the middle of an operation, and stays so for this long."""
+        """Return whether a release is in the middle of an operation, and stays so for this long."""
         pending = _is_pending(release)
         while pending and seconds > 0 and not self._cancelled.wait(1.0):
             seconds -= 1.0
@@ -155,15 +146,17 @@ class Helm:
             pending = again is not None and _is_pending(again)
         return pending
 
+    def files(self) -> Path:
+        """Return a temporary folder that `close` removes."""
+        with self._lock:
+            if self._home is None:
+                self._home = Path(tempfile.mkdtemp(prefix="berth-helm-"))
+            return self._home
+
     def _run(self, command: list[str]) -> str:
+        pipe = subprocess.PIPE
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
         except FileNotFoundError as error:
             raise ProviderError(
                 "Helm releases need the helm program on PATH; install Helm 3, or put its folder on PATH"
@@ -180,7 +173,8 @@ class Helm:
                 raise HelmError(f"{' '.join(command[:3])} was interrupted")
             code = process.returncode
             ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
-            raise HelmError(_message(errors) or f"helm {command[1]} {ended}")
+            # Warnings come first, on lines of their own.
+            raise HelmError(errors.rpartition("Error: ")[2].strip() or f"helm {command[1]} {ended}")
         return output
 
     def _finish(self, process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -197,29 +191,16 @@ class Helm:
                 process.kill()
             left -= _LOOK_SECONDS
 
-    def files(self) -> Path:
-        """A folder of ours, which goes with us."""
-        with self._lock:
-            if self._home is None:
-                self._home = Path(tempfile.mkdtemp(prefix="berth-helm-"))
-            return self._home
-
-    def _kubeconfig(self) -> Path:
-        if self._access is None:
+    def _kubeconfig_file(self) -> Path:
+        if self._kubeconfig is None:
             raise ProviderError("configured Kubernetes cluster is unreachable: the kubeconfig is not known yet")
         path = self.files() / "kubeconfig"
         with self._lock:
             if not path.exists():
                 path.touch(mode=0o600)
-                path.write_text(kubeconfig.standalone(self._access), encoding="utf-8")
+                path.write_text(self._kubeconfig, encoding="utf-8")
         return path
 
 
 def _is_pending(release: Mapping[str, Any]) -> bool:
-    return str(release["info"]["status"]).startswith(_PENDING)
-
-
-def _message(errors: str) -> str:
-    # Warnings come first, on lines of their own.
-    _, _, text = errors.rpartition("Error: ")
-    return text.strip()
+    return str(release["info"]["status"]).startswith("pending-")

@@ -1,4 +1,4 @@
-"""`kubernetes:helm.sh/v3:Release` through the `helm` program: inputs, state and errors shaped as the real plugin's.
+"""`kubernetes:helm.sh/v3:Release` through the `helm` program: inputs, state and errors have the real plugin's shape.
 
 Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for resource `rel` (plugin 4.29.0).
 Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes v4.32.0,
@@ -20,12 +20,13 @@ from berth.lab.plugins.kubernetes import diff, objects
 from berth.lab.plugins.kubernetes.helm import Helm, HelmError
 from berth.lab.plugins.kubernetes.lab_charts import played
 from berth.lab.plugins.kubernetes.release_shape import (
+    SECONDS,
     chart_flags,
     deep_merge,
     install_flags,
     outputs_of,
+    unsupported,
     upgrade_flags,
-    values_of,
     with_defaults,
 )
 from berth.lab.plugins.provider import (
@@ -48,16 +49,15 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from berth.lab.plugins.kubernetes.settings import Settings
     from berth.lab.plugins.provider import Engine
 
 _INPUTS = "__inputs"
 _IDENTITY = (("name",), ("namespace",))
 
-# Which resource installed a release: an interrupted creation is found again by it.
+# Label of a release with its resource: an interrupted creation is found by it.
 _LABEL = "pulumi-urn"
 
-# A helm that an interrupted run left behind gets this long to end before its release is repaired.
+# Time in which a helm that an interrupted run left behind may end before its release is repaired.
 _SETTLE_SECONDS = 5.0
 
 
@@ -65,15 +65,14 @@ class Releases:
     """Helm releases of one cluster.
 
     Args:
-        settings: the provider's settings.
-        engine: for the lines shown to the user.
+        kubeconfig: text of the kubeconfig; None while it is not known.
+        engine: shows lines to the user.
         cancelled: set when the user interrupts.
     """
 
-    def __init__(self, settings: Settings, engine: Engine, cancelled: threading.Event) -> None:
-        self._settings = settings
+    def __init__(self, kubeconfig: str | None, engine: Engine, cancelled: threading.Event) -> None:
         self._engine = engine
-        self._helm = Helm(settings.access, cancelled)
+        self._helm = Helm(kubeconfig, cancelled)
         self._charts = Home.current().charts
 
     def close(self) -> None:
@@ -81,36 +80,33 @@ class Releases:
         self._helm.close()
 
     def check(self, request: CheckRequest) -> CheckResult:
-        """Defaults, a name, and the chart's own version where the program gives none or a range."""
-        given = reveal(request.news)
-        failures = []
-        try:
-            given["values"] = values_of(given, self._helm.path_of)
-        except ProviderError as error:
-            return CheckResult(request.news, [("valueYamlFiles", str(error))])
-        if not given.get("name"):
-            olds = reveal(request.olds)
-            given["name"] = olds.get("name") or objects.autoname(request.name, request.seed)
-        inputs = with_defaults(given, self._settings.namespace or "default")
+        """Fill in defaults, a name, and the chart's own version where the program gives none or a range."""
+        given, olds = reveal(request.news), reveal(request.olds)
+        if missing := unsupported(given):
+            reason = (
+                f"not part of the lab's stand-in for the kubernetes provider; install the real one to use {missing}"
+            )
+            return CheckResult(request.news, [(missing, reason)])
+        given["name"] = given.get("name") or olds.get("name") or objects.autoname(request.name, request.seed)
+        inputs = with_defaults(given)
         if not isinstance(inputs.get("chart"), str | Unknown) or not inputs["chart"]:
             return CheckResult(request.news, [("chart", "a release needs a chart: a name, a path or an address")])
-        stand_in = None if has(inputs, Unknown) else played(self._charts, inputs)
-        if stand_in is not None:
-            inputs["version"] = stand_in.version
-        elif not has(inputs, Unknown) and not _same_chart(inputs, reveal(request.olds)):
-            try:
-                inputs["version"] = self._helm.chart_metadata(inputs["chart"], chart_flags(inputs))["version"]
-            except HelmError as error:
-                failures.append(("chart", f"{error}; check the chart name and repository configuration."))
-        elif not has(inputs, Unknown):
-            inputs["version"] = reveal(request.olds)["version"]
-        checked = mark_secrets(inputs, request.news)
-        if has(request.news.get("valueYamlFiles"), Secret):
-            checked["values"] = Secret(reveal(checked["values"]))
-        return CheckResult(checked, failures)
+        failures = []
+        if not has(inputs, Unknown):
+            lab_chart = played(self._charts, inputs)
+            if lab_chart is not None:
+                inputs["version"] = lab_chart.version
+            elif _same_chart(inputs, olds):
+                inputs["version"] = olds["version"]
+            else:
+                try:
+                    inputs["version"] = self._helm.chart_metadata(inputs["chart"], chart_flags(inputs))["version"]
+                except HelmError as error:
+                    failures.append(("chart", f"{error}; check the chart name and repository configuration."))
+        return CheckResult(mark_secrets(inputs, request.news), failures)
 
     def diff(self, request: DiffRequest) -> DiffResult:
-        """What differs between the release as last seen and as the program wants it."""
+        """Compare the release as last seen with the release as the program wants it."""
         state, news = reveal(request.olds), reveal(request.news)
         old_inputs = state.pop(_INPUTS, None) or {}
         for key in ("checksum", "resourceNames", "status"):
@@ -121,7 +117,7 @@ class Releases:
         return DiffResult(found, input_diff_paths=frozenset(path for path, kind in found.items() if kind in deleted))
 
     def create(self, request: CreateRequest) -> tuple[str, Properties]:
-        """Install, and wait as the release says."""
+        """Install, and wait until the objects are ready."""
         if request.preview:
             return "", _preview(request.properties)
         inputs = self._playing(reveal(request.properties), request.urn)
@@ -129,11 +125,8 @@ class Releases:
         identity = f"{namespace}/{name}"
         mark = hashlib.sha256(request.urn.encode()).hexdigest()[:32]
         try:
-            if self._left_over(name, namespace, mark, request.urn):
-                arguments = ["upgrade", name, *upgrade_flags(inputs), "--labels", f"{_LABEL}={mark}"]
-            else:
-                arguments = ["install", name, *install_flags(inputs), "--labels", f"{_LABEL}={mark}"]
-            release = self._apply(arguments, inputs)
+            found = self._left_over(name, namespace, mark, request.urn)
+            release = self._apply(inputs, ["--labels", f"{_LABEL}={mark}"], upgrade=found is not None)
         except HelmError as error:
             found = None if error.unreachable else self._helm.release(name, namespace)
             if found is None or found["info"]["status"] == "deployed":
@@ -146,42 +139,31 @@ class Releases:
         return identity, _state(request.properties, release)
 
     def read(self, request: ReadRequest) -> ReadResult:
-        """The release as it is; nothing recorded yet means an import."""
+        """Return the release as it is."""
         state = reveal(request.properties)
-        namespace, name = objects.parse_id(request.id)
-        namespace = state.get("namespace") or namespace or self._settings.namespace or "default"
-        found = self._helm.release(state.get("name") or name, namespace)
+        if not request.inputs:
+            raise ProviderError("an import is not part of the lab's stand-in for the kubernetes provider")
+        found = self._helm.release(state["name"], state["namespace"])
         if found is None:
             return ReadResult("")
-        inputs = request.inputs
-        if not inputs:
-            chart = found["chart"]["metadata"]
-            known = {"name": name, "namespace": namespace, "chart": chart["name"], "version": chart["version"]}
-            inputs = with_defaults({**known, "values": found.get("config") or {}}, namespace)
-        result = _state(inputs, found)
-        status = found["info"]["status"]
+        result = _state(request.inputs, found)
         if self._helm.is_pending(found, 0.0):
+            status = found["info"]["status"]
             text = f'Helm release "{request.id}" is {status}: its helm did not finish; the next update repairs it'
-            raise InitFailedError(request.id, result, [text], inputs)
-        return ReadResult(request.id, result, inputs)
+            raise InitFailedError(request.id, result, [text], request.inputs)
+        return ReadResult(request.id, result, request.inputs)
 
     def update(self, request: UpdateRequest) -> Properties:
-        """Upgrade, and wait as the release says."""
+        """Upgrade, and wait until the objects are ready."""
         if request.preview:
             return _preview(request.news)
         inputs = self._playing(reveal(request.news), request.urn)
         name, namespace = inputs["name"], inputs["namespace"]
         identity = f"{namespace}/{name}"
         try:
-            found = self._helm.release(name, namespace)
-            if found and self._helm.is_pending(found, _SETTLE_SECONDS):
-                self._repair(name, namespace, request.urn)
-                found = self._helm.release(name, namespace)
-            # A release that was never deployed, and one that somebody uninstalled, are installed anew.
-            arguments = (
-                ["upgrade", name, *upgrade_flags(inputs)] if found else ["install", name, *install_flags(inputs)]
-            )
-            release = self._apply(arguments, inputs)
+            # A release that was never deployed, and one that somebody uninstalled, are installed again.
+            found = self._usable(name, namespace, request.urn)
+            release = self._apply(inputs, [], upgrade=found is not None)
         except HelmError as error:
             found = None if error.unreachable else self._helm.release(name, namespace)
             if found is None:
@@ -191,23 +173,17 @@ class Releases:
         return _state(request.news, release)
 
     def delete(self, request: DeleteRequest) -> None:
-        """Uninstall, and wait until its objects are gone unless the release skips waiting."""
+        """Uninstall, and wait until the objects are gone."""
         state = reveal(request.properties)
-        namespace, name = objects.parse_id(request.id)
-        flags = [] if state.get("skipAwait") and not state.get("atomic") else ["--wait"]
-        flags += ["--timeout", f"{state.get('timeout') or 300}s"]
+        flags = ["--wait", "--timeout", f"{int(state.get('timeout') or SECONDS)}s"]
         try:
-            self._helm.run(
-                ["uninstall", state.get("name") or name, *flags], namespace=state.get("namespace") or namespace
-            )
+            self._helm.run(["uninstall", state["name"], *flags], namespace=state["namespace"])
         except HelmError as error:
-            if error.unreachable and "deleteUnreachable" in self._settings.switches:
-                self._engine.warn(request.urn, f"{error}. Deleting the unreachable release from Pulumi state")
-            elif not error.not_found:
+            if not error.not_found:
                 raise ProviderError(f'Helm release "{request.id}" was not deleted: {error}') from error
 
     def template(self, options: str) -> list[Any]:
-        """The objects of a chart, those in its folder `crds/` among them, rendered without a release.
+        """Return the objects of a chart, those in its folder `crds/` among them, rendered without a release.
 
         Args:
             options: the options of the real plugin's function `kubernetes:helm:template`, as JSON.
@@ -218,53 +194,54 @@ class Releases:
                 "chart": given["chart"],
                 "version": given.get("version") or "",
                 "repositoryOpts": {"repo": (given.get("fetch_opts") or {}).get("repo") or ""},
-            },
-            given.get("namespace") or "default",
+                "namespace": given.get("namespace"),
+            }
         )
-        stand_in = played(self._charts, inputs)
-        if stand_in is not None:
-            inputs |= {"chart": str(stand_in.copy(self._helm.files())), "version": "", "repositoryOpts": None}
+        lab_chart = played(self._charts, inputs)
+        if lab_chart is not None:
+            inputs |= {"chart": str(lab_chart.copy(self._helm.files())), "version": "", "repositoryOpts": None}
         command = ["template", given["release_name"], inputs["chart"], "--include-crds", *chart_flags(inputs)]
         text = self._helm.run([*command, "--namespace", inputs["namespace"]], values=given.get("values") or {})
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         return [item for item in yaml.load_all(text, Loader=loader) if item]
 
-    def _apply(self, arguments: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def _apply(self, inputs: Mapping[str, Any], more: list[str], *, upgrade: bool) -> dict[str, Any]:
         path = self._helm.path_of(inputs["chart"])
         chart = str(path.resolve()) if path else inputs["chart"]
-        command = [*arguments[:2], chart, *arguments[2:], "--output", "json"]
+        verb, flags = ("upgrade", upgrade_flags(inputs)) if upgrade else ("install", install_flags(inputs))
+        command = [verb, inputs["name"], chart, *flags, *more, "--output", "json"]
         output = self._helm.run(command, namespace=inputs["namespace"], values=inputs.get("values") or {})
         release: dict[str, Any] = json.loads(output)
         return release
 
     def _playing(self, inputs: Properties, urn: str) -> Properties:
-        """The inputs as helm gets them: with the lab's chart where that is played for a published one."""
-        stand_in = played(self._charts, inputs)
-        if stand_in is None:
+        """Return the inputs for helm: with the lab's chart where it stands in for a published one."""
+        lab_chart = played(self._charts, inputs)
+        if lab_chart is None:
             return inputs
-        self._engine.info(urn, str(stand_in))
-        chart = stand_in.copy(self._helm.files())
-        return {**inputs, "chart": str(chart), "version": "", "repositoryOpts": None}
+        self._engine.info(urn, str(lab_chart))
+        return {**inputs, "chart": str(lab_chart.copy(self._helm.files())), "version": "", "repositoryOpts": None}
 
-    def _left_over(self, name: str, namespace: str, mark: str, urn: str) -> bool:
-        """Whether an interrupted run of the same resource left a release that can be upgraded."""
+    def _left_over(self, name: str, namespace: str, mark: str, urn: str) -> dict[str, Any] | None:
+        """Return the release that an interrupted run of the same resource left, if it can be upgraded."""
         ours = self._helm.run(
             ["list", "--all", "--short", "--filter", f"^{name}$", "--selector", f"{_LABEL}={mark}"],
             namespace=namespace,
         )
-        found = self._helm.release(name, namespace) if ours.strip() else None
-        if found and self._helm.is_pending(found, _SETTLE_SECONDS):
-            self._repair(name, namespace, urn)
-            found = self._helm.release(name, namespace)
-        return found is not None
+        return self._usable(name, namespace, urn) if ours.strip() else None
 
-    def _repair(self, name: str, namespace: str, urn: str) -> None:
-        self._engine.warn(urn, f'an earlier helm did not finish with release "{namespace}/{name}"; repairing it')
-        self._helm.repair(name, namespace)
+    def _usable(self, name: str, namespace: str, urn: str) -> dict[str, Any] | None:
+        """Return a release, repaired if a killed helm left it pending; None where there is none."""
+        found = self._helm.release(name, namespace)
+        if found and self._helm.is_pending(found, _SETTLE_SECONDS):
+            self._engine.warn(urn, f'an earlier helm did not finish with release "{namespace}/{name}"; repairing it')
+            self._helm.repair(name, namespace)
+            found = self._helm.release(name, namespace)
+        return found
 
 
 def _same_chart(inputs: Mapping[str, Any], olds: Mapping[str, Any]) -> bool:
-    """Whether a chart of a repository is the recorded one, so that it need not be fetched to know its version."""
+    """Return whether a repository's chart is the recorded one; then nothing is fetched to learn its version."""
     exact = bool(inputs.get("version")) and str(inputs["version"])[0].isdigit()
     same = all(inputs.get(key) == olds.get(key) for key in ("chart", "version", "repositoryOpts"))
     return exact and same and not str(inputs["chart"]).startswith((".", "/"))

@@ -1,7 +1,7 @@
-"""Charts of the lab that are played where a release asks for the published ones: no repository can be reached from a lab.
+"""Charts of the lab that stand in for published ones: a lab reaches no repository.
 
-So an environment comes up in the lab as it is written for Google Cloud. Only the charts that the lab has, and only from where
-they are published: a chart of another repository, another `oci://` reference and a folder are helm's business.
+So an environment comes up in the lab as it is written for Google Cloud. Helm itself gets any other chart: of another
+repository, by another `oci://` reference, or in a folder.
 
 Answers to (recorded): values of the published charts and their defaults, ../shared/upstream/*/values.yaml.
 Answers to (believed): that a published chart of another version than the lab's installs alike. Its values.yaml
@@ -25,13 +25,13 @@ REPOSITORIES = {
     "gpu-operator": "https://helm.ngc.nvidia.com/nvidia",
     "kuberay-operator": "https://ray-project.github.io/kuberay-helm",
 }
-"""Where each chart is published that is in a repository."""
+"""Repository of each chart that is published in one."""
 
 REFERENCES = {
     "dra-driver-nvidia-gpu": "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu",
     "dranet": "oci://registry.k8s.io/networking/charts/dranet",
 }
-"""Where each chart is published that is an image."""
+"""Reference of each chart that is published as an image."""
 
 _EXACT = re.compile(r"v?\d+\.\d+\.\d+\S*")
 
@@ -42,7 +42,7 @@ class Played:
 
     Attributes:
         folder: the lab's chart.
-        version: the version to record: the one that is asked for; where that is none or a range, the lab's own.
+        version: the recorded version: the requested one, or the lab's own where that is missing or a range.
         own: the version of the lab's chart.
     """
 
@@ -51,43 +51,43 @@ class Played:
     own: str
 
     def copy(self, into: Path) -> Path:
-        """The chart under the version to record, so that Helm says it of the release too.
+        """Copy the chart under the recorded version, which Helm then shows for the release.
 
         Args:
-            into: a folder of ours.
+            into: a temporary folder.
         """
         target = into / f"{self.folder.name}-{self.version}"
         if not target.exists():
-            making = into / f".{target.name}"
-            shutil.copytree(self.folder, making, dirs_exist_ok=True)
-            metadata = _metadata(making) | {"version": self.version}
-            (making / "Chart.yaml").write_text(yaml.safe_dump(metadata), encoding="utf-8")
-            making.rename(target)
+            partial = into / f".{target.name}"
+            shutil.copytree(self.folder, partial, dirs_exist_ok=True)
+            metadata = _metadata(partial) | {"version": self.version}
+            (partial / "Chart.yaml").write_text(yaml.safe_dump(metadata), encoding="utf-8")
+            partial.rename(target)
         return target
 
     def __str__(self) -> str:
-        """What the user is told."""
+        """Return the line that the user sees."""
         text = f"simulated: the lab has no network and plays this chart by its own {self.folder.name} {self.own}"
         return text if self.version == self.own else f"{text}, recorded as {self.version}"
 
 
 def played(charts: Path, inputs: Mapping[str, Any]) -> Played | None:
-    """The lab's chart that is played for a release; None where helm has to get the chart itself.
+    """Return the lab's chart that stands in for a release's; None where helm gets the chart itself.
 
     Args:
         charts: the lab's charts.
-        inputs: of the release, all of them known.
+        inputs: inputs of the release, all of them known.
     """
     name = _published(inputs)
     folder = charts / name
     if not name or not folder.is_dir():
         return None
-    own, asked = str(_metadata(folder)["version"]), str(inputs.get("version") or "")
-    return Played(folder, asked if _EXACT.fullmatch(asked) else own, own)
+    own, requested = str(_metadata(folder)["version"]), str(inputs.get("version") or "")
+    return Played(folder, requested if _EXACT.fullmatch(requested) else own, own)
 
 
 def _published(inputs: Mapping[str, Any]) -> str:
-    """The name of the lab's chart for what a release asks for; "" where that is another one."""
+    """Return the name of the published chart that a release installs; "" for any other chart."""
     chart, repository = inputs.get("chart"), (inputs.get("repositoryOpts") or {}).get("repo")
     if not isinstance(chart, str):
         return ""

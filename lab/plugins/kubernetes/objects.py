@@ -1,7 +1,7 @@
 """Kubernetes objects as the plugin sees them: names, ids, annotations, and the shape of what the state records.
 
-Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids, auto-naming) are the
-real plugin's, so that a state written with one is usable with the other.
+Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids, automatic names) are
+the real plugin's, so that a state of one is usable with the other.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (2-state.json, 6-state-updated.json)
@@ -23,21 +23,18 @@ if TYPE_CHECKING:
 AUTONAMED = "pulumi.com/autonamed"
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 FORCE = "pulumi.com/patchForce"
-PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 SKIP_AWAIT = "pulumi.com/skipAwait"
-TIMEOUT_SECONDS = "pulumi.com/timeoutSeconds"
-WAIT_FOR = "pulumi.com/waitFor"
 
-# Objects are created in one POST under this name; the first update hands its fields over to the object's own manager.
+_ANNOTATIONS = frozenset({AUTONAMED, FIELD_MANAGER, FORCE, SKIP_AWAIT})
+
+# Manager of a creation, which is one POST; the first update hands its fields over to the object's own manager.
 CREATE_MANAGER = "pulumi-kubernetes"
-
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _INPUTS = "__inputs"
 _INITIAL_API_VERSION = "__initialApiVersion"
 _FIELD_MANAGER_KEY = "__fieldManager"
 
-# Set by the API server; they are no part of what a program wants.
+# Metadata that the API server sets.
 _SERVER_METADATA = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -49,55 +46,58 @@ _SERVER_METADATA = (
     "uid",
 )
 
-# Keys of CustomResourceDefinitions that no SDK language could spell with dashes.
-_EXTENSION = "x_kubernetes_"
-
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """What a resource type stands for.
+    """Kind of object that a resource type stands for.
 
     Attributes:
-        api_version: such as `v1` or `ray.io/v1`.
-        kind: the object's kind, without the `Patch` of a Patch resource.
-        is_patch: whether the resource owns only fields of an object that somebody else owns.
+        api_version: version of the API, such as `v1` or `ray.io/v1`.
+        kind: the object's kind.
     """
 
     api_version: str
     kind: str
-    is_patch: bool
-
-    @property
-    def group(self) -> str:
-        """The API group, empty for the core group."""
-        return self.api_version.rpartition("/")[0]
 
 
 def kind_of(type_token: str, inputs: Mapping[str, Any]) -> ObjectKind:
-    """The kind of object that a resource with this type token and these inputs is.
+    """Return the kind of object that a resource is.
 
     Args:
-        type_token: such as `kubernetes:core/v1:NamespacePatch`.
-        inputs: what the program gave; its `apiVersion` and `kind` win where they are known.
+        type_token: the resource's type, such as `kubernetes:core/v1:Namespace`.
+        inputs: the program's inputs; their `apiVersion` and `kind` win where they are known.
     """
     _, group_version, kind = type_token.split(":")
-    api_version = inputs.get("apiVersion")
-    if not isinstance(api_version, str):
-        api_version = group_version.removeprefix("core/")
-    given = inputs.get("kind")
-    given = given if isinstance(given, str) else kind.removesuffix("Patch")
-    return ObjectKind(api_version, given, is_patch=kind == given + "Patch")
+    api_version, given = inputs.get("apiVersion"), inputs.get("kind")
+    return ObjectKind(
+        api_version if isinstance(api_version, str) else group_version.removeprefix("core/"),
+        given if isinstance(given, str) else kind,
+    )
+
+
+def unsupported(type_token: str, wanted: Mapping[str, Any]) -> str:
+    """Return the part of a resource that the stand-in does not have; "" where it has all."""
+    kind = type_token.rpartition(":")[2]
+    if kind == f"{wanted.get('kind')}Patch":
+        return f"the Patch resource {kind}"
+    metadata = wanted.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    for key in annotations if isinstance(annotations, dict) else ():
+        if key.startswith("pulumi.com/") and key not in _ANNOTATIONS:
+            return f"the annotation {key}"
+    return ""
 
 
 def to_object(properties: Mapping[str, Any]) -> Properties:
-    """The object that plain inputs describe: without secret wrappers, nulls and our own `__` keys."""
-    revealed = {key: value for key, value in reveal(properties).items() if not key.startswith("__")}
-    cleaned: Properties = _rename(_without_nulls(revealed), _EXTENSION, lambda key: key.replace("_", "-"))
-    return cleaned
+    """Return the object that inputs describe: without secret wrappers, nulls and the plugin's own `__` keys."""
+    found: Properties = _without_nulls(
+        {key: item for key, item in reveal(properties).items() if not key.startswith("__")}
+    )
+    return found
 
 
 def normalize(wanted: Mapping[str, Any]) -> Properties:
-    """Inputs without what the server sets, and with a Secret's `stringData` as `data`, as the server keeps it."""
+    """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`, as the server stores it."""
     result = dict(wanted)
     metadata = result.get("metadata")
     if isinstance(metadata, dict):
@@ -111,17 +111,17 @@ def normalize(wanted: Mapping[str, Any]) -> Properties:
 
 
 def name_of(item: Mapping[str, Any]) -> str:
-    """`metadata.name`, or nothing where it is not given or not known."""
+    """Return `metadata.name`; "" where it is missing or not known."""
     return _metadata_text(item, "name")
 
 
 def namespace_of(item: Mapping[str, Any]) -> str:
-    """`metadata.namespace`, or nothing where it is not given or not known."""
+    """Return `metadata.namespace`; "" where it is missing or not known."""
     return _metadata_text(item, "namespace")
 
 
 def annotation(item: Mapping[str, Any], key: str) -> str:
-    """An annotation's text, or nothing."""
+    """Return an annotation's text; "" where it is missing or not known."""
     metadata = item.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     value = annotations.get(key) if isinstance(annotations, dict) else None
@@ -129,25 +129,25 @@ def annotation(item: Mapping[str, Any], key: str) -> str:
 
 
 def id_of(item: Mapping[str, Any]) -> str:
-    """`namespace/name`, or `name` for what lives in no namespace."""
+    """Return `namespace/name`, or `name` for an object without a namespace."""
     namespace = namespace_of(item)
     return f"{namespace}/{name_of(item)}" if namespace else name_of(item)
 
 
 def parse_id(identity: str) -> tuple[str, str]:
-    """Namespace (may be empty) and name."""
+    """Return namespace (may be empty) and name of an id."""
     namespace, _, name = identity.rpartition("/")
     return namespace, name
 
 
 def autoname(name: str, seed: bytes) -> str:
-    """`<name>-<8 hex digits>`: the same for the same seed."""
+    """Return `<name>-<8 hex digits>`: the same for the same seed."""
     digits = hashlib.sha256(seed + name.encode()).hexdigest()[:8] if seed else secrets.token_hex(4)
     return f"{name}-{digits}"
 
 
 def with_name(wanted: Mapping[str, Any], name: str) -> Properties:
-    """The inputs under a name of our making, marked as such."""
+    """Return the inputs with a generated name, and the annotation that marks it."""
     metadata = dict(wanted.get("metadata") or {})
     metadata["name"] = name
     metadata["annotations"] = {**(metadata.get("annotations") or {}), AUTONAMED: "true"}
@@ -155,24 +155,20 @@ def with_name(wanted: Mapping[str, Any], name: str) -> Properties:
 
 
 def is_named(wanted: Mapping[str, Any]) -> bool:
-    """Whether the program gives a name, known or not."""
+    """Return whether the program gives a name, known or not."""
     metadata = wanted.get("metadata")
     return metadata is UNKNOWN or (isinstance(metadata, dict) and bool(metadata.get("name")))
 
 
-def new_field_manager() -> str:
-    """A field manager's name for one new resource."""
-    return f"pulumi-kubernetes-{secrets.token_hex(4)}"
-
-
 def field_manager(inputs: Mapping[str, Any], state: Mapping[str, Any]) -> str:
-    """The manager that owns a resource's fields: named in the program, recorded, or new."""
+    """Return the manager of a resource's fields: from the program, from the state, or a new one."""
     recorded = state.get(_FIELD_MANAGER_KEY)
-    return annotation(inputs, FIELD_MANAGER) or (recorded if isinstance(recorded, str) else "") or new_field_manager()
+    known = annotation(inputs, FIELD_MANAGER) or (recorded if isinstance(recorded, str) else "")
+    return known or f"pulumi-kubernetes-{secrets.token_hex(4)}"
 
 
 def initial_api_version(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """The API version under which the resource was first made."""
+    """Return the API version under which the resource was created."""
     recorded = state.get(_INITIAL_API_VERSION)
     return recorded if isinstance(recorded, str) else str(inputs.get("apiVersion", ""))
 
@@ -180,37 +176,30 @@ def initial_api_version(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> 
 def checkpoint(
     inputs: Mapping[str, Any], live: Mapping[str, Any], given: Mapping[str, Any], api_version: str, manager: str
 ) -> Properties:
-    """What the state records of an object.
+    """Return what the state records of an object.
 
     Args:
         inputs: the object as the program wants it.
         live: the object as the server has it.
         given: the inputs with their secrets marked.
-        api_version: the API version under which it was first made.
+        api_version: the API version under which it was created.
         manager: its field manager.
     """
-    recorded = hide_secrets(from_object(live), given)
-    recorded[_INPUTS] = hide_secrets(from_object(inputs), given)
+    recorded = hide_secrets(live, given)
+    recorded[_INPUTS] = hide_secrets(inputs, given)
     recorded[_INITIAL_API_VERSION] = api_version
     recorded[_FIELD_MANAGER_KEY] = manager
     return recorded
 
 
 def read_checkpoint(state: Mapping[str, Any]) -> tuple[Properties, Properties]:
-    """Inputs and live object that a state records, without secret wrappers."""
+    """Return the inputs and the live object that a state records, without secret wrappers."""
     revealed = reveal(state)
-    inputs = revealed.get(_INPUTS) or {}
-    return to_object(inputs), to_object(revealed)
-
-
-def from_object(item: Mapping[str, Any]) -> Properties:
-    """An object of the server as properties."""
-    renamed: Properties = _rename(dict(item), "x-kubernetes-", lambda key: key.replace("-", "_"))
-    return renamed
+    return to_object(revealed.get(_INPUTS) or {}), to_object(revealed)
 
 
 def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """The properties with the secrets of `given` marked; a Secret's data is secret whoever gave it."""
+    """Return the properties with the secrets of `given` marked; a Secret's data is always secret."""
     if properties.get("kind") == "Secret":
         return {
             key: Secret(value) if key in {"data", "stringData"} and not isinstance(value, Secret) else value
@@ -221,7 +210,7 @@ def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Pro
 
 
 def prune(live: Any, wanted: Any) -> Any:
-    """The parts of a live value that `wanted` speaks of: same keys, and as many items of a list."""
+    """Return the parts of a live value that `wanted` has: the same keys, and as many items of a list."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return {key: prune(value, wanted[key]) for key, value in live.items() if key in wanted}
     if isinstance(live, list) and isinstance(wanted, list):
@@ -231,23 +220,6 @@ def prune(live: Any, wanted: Any) -> Any:
             return live
         return [prune(item, other) for item, other in zip(live, wanted, strict=False)]
     return live
-
-
-def imported_inputs(live: Mapping[str, Any]) -> Properties:
-    """Inputs that describe a live object which no program knows yet."""
-    inputs = {key: value for key, value in live.items() if key != "status"}
-    inputs["metadata"] = {
-        key: value for key, value in (live.get("metadata") or {}).items() if key not in _SERVER_METADATA
-    }
-    annotations = {
-        key: value
-        for key, value in (inputs["metadata"].get("annotations") or {}).items()
-        if key not in {_LAST_APPLIED, "deployment.kubernetes.io/revision"}
-    }
-    inputs["metadata"].pop("annotations", None)
-    if annotations:
-        inputs["metadata"]["annotations"] = annotations
-    return inputs
 
 
 def _metadata_text(item: Mapping[str, Any], key: str) -> str:
@@ -261,14 +233,4 @@ def _without_nulls(value: Any) -> Any:
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
-    return value
-
-
-def _rename(value: Any, prefix: str, rename: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            rename(key) if key.startswith(prefix) else key: _rename(item, prefix, rename) for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_rename(item, prefix, rename) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""The provider itself: settings in, resources out, Helm releases apart.
+"""Provider of the `kubernetes` package: Kubernetes objects and Helm releases.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from berth.lab.plugins.kubernetes import settings
 from berth.lab.plugins.kubernetes.client import Cluster
 from berth.lab.plugins.kubernetes.resources import Resources
-from berth.lab.plugins.kubernetes.session import Session
 from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
@@ -27,18 +26,8 @@ from berth.lab.plugins.provider import (
 )
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from berth.lab.plugins.kubernetes.helm_release import Releases
     from berth.lab.plugins.values import Properties
-
-    class _Handler(Protocol):
-        def check(self, request: CheckRequest) -> CheckResult: ...
-        def diff(self, request: DiffRequest) -> DiffResult: ...
-        def create(self, request: CreateRequest) -> tuple[str, Properties]: ...
-        def read(self, request: ReadRequest) -> ReadResult: ...
-        def update(self, request: UpdateRequest) -> Properties: ...
-        def delete(self, request: DeleteRequest) -> None: ...
 
 
 _RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -46,7 +35,7 @@ _TEMPLATE = "kubernetes:helm:template"
 
 
 class KubernetesProvider(Provider):
-    """Answers the engine for everything of the `kubernetes` package that the lab needs."""
+    """Provider that answers the engine for the part of the `kubernetes` package that berth uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +43,7 @@ class KubernetesProvider(Provider):
         self._releases: Releases | None = None
 
     def check_config(self, request: CheckRequest) -> CheckResult:
-        """Settings that cannot work are refused before any resource."""
+        """Refuse settings that cannot work before any resource is registered."""
         try:
             settings.read(request.news)
         except ProviderError as error:
@@ -66,13 +55,13 @@ class KubernetesProvider(Provider):
         return settings.compare(request)
 
     def configure(self, given: Properties) -> None:
-        """Take the settings over; the server is first spoken to when a resource needs it."""
+        """Take the settings; the first resource connects to the server."""
         from berth.lab.plugins.kubernetes.helm_release import Releases  # noqa: PLC0415 (not at every start)
 
         chosen = settings.read(given)
-        cluster = Cluster(chosen.access, self.cancelled) if chosen.access else None
-        self._resources = Resources(Session(chosen, cluster, self.engine, self.cancelled))
-        self._releases = Releases(chosen, self.engine, self.cancelled)
+        cluster = Cluster(chosen.kubeconfig, self.cancelled)
+        self._resources = Resources(cluster, self.engine, self.cancelled, upsert=chosen.upsert)
+        self._releases = Releases(chosen.kubeconfig, self.engine, self.cancelled)
 
     def check(self, request: CheckRequest) -> CheckResult:
         """See `Resources.check`."""
@@ -99,7 +88,7 @@ class KubernetesProvider(Provider):
         self._handler(request.type).delete(request)
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Run a function: of all that the real plugin has, what berth calls."""
+        """Run a function: of the real plugin's, only the one that berth calls."""
         if token != _TEMPLATE or self._releases is None:
             return super().invoke(token, arguments)
         return {"result": self._releases.template(str(arguments["jsonOpts"]))}
@@ -109,7 +98,7 @@ class KubernetesProvider(Provider):
         if self._releases:
             self._releases.close()
 
-    def _handler(self, type_token: str) -> _Handler:
+    def _handler(self, type_token: str) -> Resources | Releases:
         if self._resources is None or self._releases is None:
             raise ProviderError("the provider has not been configured")
         if type_token == _RELEASE:

@@ -1,4 +1,4 @@
-"""The provider's own settings: what the stand-in takes over, and which cluster they name.
+"""Settings of the provider: the cluster that they name, and the options that the stand-in has.
 
 Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (Configure, CheckConfig, DiffConfig):
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/provider/provider.go
@@ -6,109 +6,93 @@ Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.kubernetes import kubeconfig
-from berth.lab.plugins.provider import DiffRequest, DiffResult, Kind, ProviderError
-from berth.lab.plugins.values import Unknown, has, reveal
+import yaml
+
+from berth.lab.plugins.provider import DiffRequest, DiffResult, ProviderError, changed
+from berth.lab.plugins.values import Unknown, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Which cluster is meant; nothing else of the settings moves objects elsewhere.
-_ADDRESS_KEYS = ("kubeconfig", "context", "cluster")
-
-# Each setting that the stand-in heeds, with the variable that sets it for all providers.
-_SWITCHES = {
-    "deleteUnreachable": "PULUMI_K8S_DELETE_UNREACHABLE",
-    "enableConfigMapMutable": "PULUMI_K8S_ENABLE_CONFIGMAP_MUTABLE",
-    "enablePatchForce": "PULUMI_K8S_ENABLE_PATCH_FORCE",
-    "enableSecretMutable": "PULUMI_K8S_ENABLE_SECRET_MUTABLE",
-    "skipUpdateUnreachable": "PULUMI_K8S_SKIP_UPDATE_UNREACHABLE",
-    "upsertExistingObjects": "PULUMI_K8S_UPSERT_EXISTING_OBJECTS",
-}
+_KNOWN = frozenset(
+    {
+        "kubeconfig",
+        "clusterIdentifier",
+        "enableServerSideApply",
+        "upsertExistingObjects",
+        "version",
+        "pluginDownloadURL",
+    }
+)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one provider.
+    """Settings of one provider.
 
     Attributes:
-        access: the cluster, or None while the kubeconfig is not known (previews).
-        namespace: where objects without a namespace go, or nothing.
-        switches: the options that are on, by their names.
+        kubeconfig: text of the kubeconfig; None while it is not known (previews).
+        upsert: whether a creation takes over an object that exists.
     """
 
-    access: kubeconfig.Access | None
-    namespace: str
-    switches: frozenset[str]
+    kubeconfig: str | None
+    upsert: bool = False
 
 
 def read(given: Mapping[str, Any]) -> Settings:
-    """Settings from what the engine passes on; numbers, booleans and objects arrive as text.
+    """Return the settings that the engine passes; it passes booleans as text.
 
     Raises:
-        ProviderError: the kubeconfig cannot be used, or a setting asks for what the stand-in does not do.
+        ProviderError: the kubeconfig cannot be used, or a setting is not part of the stand-in.
     """
     plain = reveal(given)
-    if plain.get("renderYamlToDirectory"):
-        raise ProviderError(
-            "renderYamlToDirectory is not part of the lab's stand-in for the kubernetes provider; "
-            "install the real one to render manifests"
-        )
+    unknown = sorted(key for key in plain if key not in _KNOWN and not key.startswith("__"))
     if str(plain.get("enableServerSideApply", "true")).lower() == "false":
+        unknown.append("enableServerSideApply: false")
+    if unknown:
         raise ProviderError(
-            "the lab's stand-in for the kubernetes provider only knows server-side apply; "
-            "leave enableServerSideApply out, or install the real provider"
+            f"the setting {unknown[0]} is not part of the lab's stand-in for the kubernetes provider; install the real one"
         )
-    switches = frozenset(
-        name
-        for name, variable in _SWITCHES.items()
-        if str(plain.get(name, os.environ.get(variable, ""))).lower() == "true"
-    )
-    access = None if any(has(plain.get(key), Unknown) for key in _ADDRESS_KEYS) else _access(plain)
-    namespace = plain.get("namespace")
-    namespace = namespace if isinstance(namespace, str) else ""
-    return Settings(access, namespace or (access.namespace if access else ""), switches)
+    text = plain.get("kubeconfig")
+    if not isinstance(text, Unknown):
+        _server(text)
+    upsert = str(plain.get("upsertExistingObjects", "")).lower() == "true"
+    return Settings(None if isinstance(text, Unknown) else str(text), upsert)
 
 
 def compare(request: DiffRequest) -> DiffResult:
-    """Which settings differ; a new cluster replaces the provider, and with it everything made with it.
+    """Return the settings that differ; another cluster replaces the provider and all its objects.
 
-    A kubeconfig with new credentials for the same cluster replaces nothing; nor does anything while
-    `clusterIdentifier` stays as it is.
+    New credentials for the same cluster replace nothing, and no change does while `clusterIdentifier` stays the same.
     """
-    old = reveal(request.old_inputs or request.olds)
-    new = reveal(request.news)
-    changed = [
-        key
-        for key in sorted(old.keys() | new.keys())
-        if not key.startswith("__") and key != "version" and old.get(key) != new.get(key)
-    ]
-    kinds = {key: Kind.ADD if key not in old else Kind.DELETE if key not in new else Kind.UPDATE for key in changed}
-    moves: set[str] = {"clusterIdentifier"} & set(changed)
-    unknown = [key for key in changed if isinstance(new.get(key), Unknown)]
-    if set(unknown) & set(_ADDRESS_KEYS) or (set(changed) & set(_ADDRESS_KEYS) and _elsewhere(old, new)):
-        moves |= set(changed) & set(_ADDRESS_KEYS)
-    if new.get("clusterIdentifier") and "clusterIdentifier" not in changed:
-        moves = set()
+    old, new = reveal(request.old_inputs or request.olds), reveal(request.news)
+    kinds = {key: kind for key, kind in changed(old, new).items() if key != "version"}
+    if "clusterIdentifier" in kinds:
+        moved = "clusterIdentifier"
+    elif "kubeconfig" in kinds and not new.get("clusterIdentifier") and _elsewhere(old, new):
+        moved = "kubeconfig"
+    else:
+        moved = ""
     return DiffResult(
-        {key: kind.as_replace() if key in moves else kind for key, kind in kinds.items()}, input_diff=True
+        {key: kind.as_replace() if key == moved else kind for key, kind in kinds.items()}, input_diff=True
     )
 
 
 def _elsewhere(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return isinstance(new.get("kubeconfig"), Unknown) or _server(old.get("kubeconfig")) != _server(new["kubeconfig"])
+
+
+def _server(kubeconfig: Any) -> tuple[str, str]:
+    """Return the address and the certificate authority of the current context's cluster."""
     try:
-        return _access(old).identity != _access(new).identity
-    except ProviderError:
-        # A kubeconfig whose file is gone says nothing of where the old cluster was.
-        return False
-
-
-def _access(plain: Mapping[str, Any]) -> kubeconfig.Access:
-    text = plain.get("kubeconfig") or ""
-    text = text if isinstance(text, str) else json.dumps(text)
-    return kubeconfig.load(text, str(plain.get("context") or ""), str(plain.get("cluster") or ""))
+        document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+        contexts = {entry["name"]: entry["context"] for entry in document["contexts"]}
+        clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
+        cluster = clusters[contexts[document["current-context"]]["cluster"]]
+        authority = cluster.get("certificate-authority-data") or cluster.get("certificate-authority") or ""
+        return str(cluster["server"]).rstrip("/"), str(authority)
+    except (yaml.YAMLError, LookupError, TypeError, AttributeError) as error:
+        raise ProviderError(f"the provider's `kubeconfig` is not the text of a kubeconfig: {error!r}") from None

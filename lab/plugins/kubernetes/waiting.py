@@ -1,4 +1,7 @@
-"""Waits on live objects: until ready, until gone. On watches, not on polling; an interrupt ends them within seconds.
+"""Waits on live objects, on watches: until ready, until gone. An interrupt ends them within seconds.
+
+A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of the other kinds that
+berth registers, none is waited for.
 
 Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it watches are real:
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
@@ -7,29 +10,29 @@ Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the ob
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.kubernetes import objects, readiness
-from berth.lab.plugins.kubernetes.client import ApiError, Cluster, NoMatchError, Resource
+from berth.lab.plugins.kubernetes import objects
+from berth.lab.plugins.kubernetes.client import Cluster, NoMatchError
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from berth.lab.plugins.kubernetes.readiness import Condition, Item
+Item = dict[str, Any]
 
 _DEFAULT_SECONDS = 600.0
 
-# Between two looks at an object whose watch ended early.
+# Pause between two reads of an object whose watch ended early.
 _PAUSE_SECONDS = 1.0
 
 
 class NotReadyError(Exception):
-    """A wait that did not end well.
+    """Error: a wait did not end well.
 
     Attributes:
         live: the object as last seen.
-        reasons: why, one text each; the first says it all.
+        reasons: one text for each reason; the first is the summary.
     """
 
     def __init__(self, live: Item, reasons: list[str]) -> None:
@@ -38,17 +41,11 @@ class NotReadyError(Exception):
         self.reasons = reasons
 
 
-def seconds_of(timeout: float, wanted: Item) -> float:
-    """How long to wait: the resource's own `customTimeouts`, else its annotation, else ten minutes."""
-    text = objects.annotation(wanted, objects.TIMEOUT_SECONDS)
-    return timeout or (float(text) if text.isdigit() else _DEFAULT_SECONDS)
-
-
 class Waits:
     """Waits against one cluster.
 
     Args:
-        cluster: where the objects are.
+        cluster: the cluster.
         cancelled: set when the user interrupts.
         status: shows a line beside the resource.
     """
@@ -59,97 +56,124 @@ class Waits:
         self._status = status
 
     def until_ready(self, urn: str, wanted: Item, live: Item, timeout: float) -> Item:
-        """The object once it is ready.
+        """Return the object once it is ready.
 
         Args:
             urn: the resource, for the lines shown meanwhile.
-            wanted: the object as the program wants it, with the annotations that say what to wait for.
+            wanted: the object as the program wants it.
             live: the object as the server has just given it.
-            timeout: seconds, or 0 for the annotation's or the default.
+            timeout: seconds, or 0 for the default.
 
         Raises:
-            NotReadyError: it did not become ready in time, can never, or the user interrupted.
-            ProviderError: `pulumi.com/waitFor` cannot be understood.
+            NotReadyError: the object is not ready in time, can never be, or the user interrupted.
         """
-        condition = readiness.condition_of(wanted)
-        if condition is None:
+        pending = _PENDING.get((str(wanted.get("apiVersion")), str(wanted.get("kind"))))
+        if pending is None or objects.annotation(wanted, objects.SKIP_AWAIT).lower() == "true":
             return live
         shown = ""
-        for state in self._states(live, time.monotonic() + seconds_of(timeout, wanted)):
+        for state in self._states(live, timeout):
             if state is None:
                 raise NotReadyError(live, ["the object was deleted while it was waited for"])
-            live = state
-            ready, message = self._judge(condition, live)
-            if message and message != shown:
+            live, message = state, pending(state)
+            if not message:
+                return live
+            if failed := _failure(live):
+                raise NotReadyError(live, [failed])
+            if message != shown:
                 self._status(urn, message)
                 shown = message
-            if ready:
-                return live
-        if self._cancelled.is_set():
-            raise NotReadyError(live, [f'Resource operation was cancelled for "{objects.name_of(live)}"'])
-        raise NotReadyError(live, _timed_out(wanted, live))
+        raise self._too_late(live, f"'{objects.name_of(live)}' timed out waiting to be Ready", *unmet(live))
 
-    def until_gone(self, urn: str, wanted: Item, live: Item, timeout: float) -> None:
+    def until_gone(self, urn: str, live: Item, timeout: float) -> None:
         """Return once the object is gone, or another one has its name.
 
         Raises:
-            NotReadyError: it is still there when time is up or the user interrupts.
+            NotReadyError: the object is still there when time is up or the user interrupts.
         """
-        shown = ""
-        for state in self._states(live, time.monotonic() + seconds_of(timeout, wanted)):
+        shown = finalizers = ""
+        for state in self._states(live, timeout):
             if state is None:
                 return
             live = state
-            finalizers = ", ".join((live.get("metadata") or {}).get("finalizers") or [])
+            finalizers = ", ".join(live["metadata"].get("finalizers") or [])
             message = f"Waiting for finalizers: {finalizers}" if finalizers else "Resource scheduled for deletion"
             if message != shown:
                 self._status(urn, message)
                 shown = message
-        if self._cancelled.is_set():
-            raise NotReadyError(live, [f'Resource operation was cancelled for "{objects.name_of(live)}"'])
-        finalizers = ", ".join((live.get("metadata") or {}).get("finalizers") or [])
         held = [f"finalizers might be preventing deletion ({finalizers})"] if finalizers else []
-        raise NotReadyError(live, ["timed out waiting for the condition", *held])
+        raise self._too_late(live, "timed out waiting for the condition", *held)
 
-    def _judge(self, condition: Condition, live: Item) -> tuple[bool, str]:
-        try:
-            return condition(live)
-        except readiness.FailedError as error:
-            raise NotReadyError(live, [str(error)]) from error
+    def _too_late(self, live: Item, *reasons: str) -> NotReadyError:
+        if self._cancelled.is_set():
+            return NotReadyError(live, [f'Resource operation was cancelled for "{objects.name_of(live)}"'])
+        return NotReadyError(live, list(reasons))
 
-    def _states(self, live: Item, deadline: float) -> Iterator[Item | None]:
-        """The object's states as they come; None once it is gone."""
+    def _states(self, live: Item, timeout: float) -> Iterator[Item | None]:
+        """Yield the object's states as they come; None once it is gone."""
+        deadline = time.monotonic() + (timeout or _DEFAULT_SECONDS)
+        version, kind, identity = live["apiVersion"], live["kind"], live["metadata"].get("uid")
+        namespace, name = objects.namespace_of(live), objects.name_of(live)
         try:
-            resource: Resource = self._cluster.resource(live["apiVersion"], live["kind"])
+            path = self._cluster.resource(version, kind).path(namespace)
         except NoMatchError:
             yield None
             return
-        namespace, name = objects.namespace_of(live), objects.name_of(live)
-        identity = live["metadata"].get("uid")
         while True:
-            try:
-                state = self._cluster.request("GET", resource.path(namespace, name))
-            except ApiError as error:
-                if not error.not_found:
-                    raise
-                yield None
-                return
-            if state["metadata"].get("uid") != identity:
+            state = self._cluster.get(version, kind, namespace, name)
+            if state is None or state["metadata"].get("uid") != identity:
                 yield None
                 return
             yield state
-            version = state["metadata"]["resourceVersion"]
-            for later in self._cluster.watch(resource.path(namespace), name, version, deadline):
-                if later.pop("deletedByWatch", False):
-                    yield None
-                    return
-                yield later
+            yield from self._cluster.watch(path, name, state["metadata"]["resourceVersion"], deadline)
             left = deadline - time.monotonic()
             if left <= 0 or self._cancelled.wait(min(_PAUSE_SECONDS, left)):
                 return
 
 
-def _timed_out(wanted: Item, live: Item) -> list[str]:
-    if objects.annotation(wanted, objects.WAIT_FOR):
-        return ["timed out waiting for the condition"]
-    return [f"'{objects.name_of(live)}' timed out waiting to be Ready", *readiness.unmet(live)]
+def unmet(item: Item) -> list[str]:
+    """Return the messages of an object's conditions that are not true."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return [
+        f"[{entry.get('reason')}] {entry['message']}"
+        for entry in conditions
+        if entry.get("message") and entry.get("status") != "True"
+    ]
+
+
+def _failure(item: Item) -> str:
+    """Return why an object can never become ready; "" while it can."""
+    for entry in (item.get("status") or {}).get("conditions") or []:
+        if entry.get("type") == "Progressing" and entry.get("reason") == "ProgressDeadlineExceeded":
+            return f"[{entry['reason']}] {entry.get('message', '')}"
+    return ""
+
+
+def _is_behind(item: Item) -> bool:
+    """Return whether the controller has not seen the object's spec yet."""
+    return bool((item.get("status") or {}).get("observedGeneration", 0) < item["metadata"].get("generation", 1))
+
+
+def deployment(item: Item) -> str:
+    """Return what a Deployment waits for; "" once it is rolled out."""
+    status, replicas = item.get("status") or {}, (item.get("spec") or {}).get("replicas", 1)
+    if _is_behind(item):
+        return "Waiting for app ReplicaSet be marked available"
+    if all(status.get(key, 0) == replicas for key in ("updatedReplicas", "availableReplicas", "replicas")):
+        return ""
+    available = status.get("availableReplicas", 0)
+    return f"Waiting for app ReplicaSet be marked available ({available}/{replicas} Pods available)"
+
+
+def daemon_set(item: Item) -> str:
+    """Return what a DaemonSet waits for; "" once it is rolled out."""
+    status = item.get("status") or {}
+    nodes, available = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
+    if not _is_behind(item) and status.get("updatedNumberScheduled", 0) == nodes == available:
+        return ""
+    return f"Waiting for DaemonSet to roll out ({available}/{nodes} available)"
+
+
+_PENDING: dict[tuple[str, str], Callable[[Item], str]] = {
+    ("apps/v1", "DaemonSet"): daemon_set,
+    ("apps/v1", "Deployment"): deployment,
+}

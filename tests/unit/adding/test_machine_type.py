@@ -45,7 +45,7 @@ import sys
 from pydantic.alias_generators import to_camel
 from berth.components.gke import GkeSettings, NodePlace
 from berth.components.gke.node_pool_arguments import node_pool_arguments
-from berth.components.plan.fleet import Fleet, node_pool
+from berth.components.plan.fleet import PlannedFleet, planned_pool
 from berth.components.plan.plan import State
 from berth.lab.plugins.gcp.interfaces import interfaces
 from berth.lab.plugins.gcp.nodes import manifest
@@ -65,7 +65,7 @@ pool = {"machineType": "x9-test-8g", "nodes": 2, "rdma": "managed"}
 settings = GkeSettings.model_validate({"project": "some-project", "zone": ZONE, "pools": {"train": pool}}).pools["train"]
 place = NodePlace("some-project", "fleet", ZONE, [ZONE])
 inputs = camel(node_pool_arguments(settings, place)) | {"name": "train", "cluster": "fleet"}
-fleet = Fleet("some", {}, {"train": node_pool(State(inputs, {}, ""), None)})
+fleet = PlannedFleet("some", {}, {"train": planned_pool(State(inputs, {}, ""), None)})
 path = f"projects/some-project/locations/{ZONE}/clusters/fleet/nodePools/train"
 record = Record(path, inputs, {"instances": {ZONE: [0, 1]}})
 node = manifest(record, ZONE, 0, "v1.36.3")

@@ -147,7 +147,7 @@ def test_a_stack_that_is_no_environment(project: Path) -> None:
     for command in (["add", "x", "-s", "erin"], ["remove", "x", "-s", "erin"], ["list", "-s", "erin"]):
         done = engineer(*command)
         assert done.exit_code == 2
-        assert "is no environment" in done.stderr
+        assert "is not an environment" in done.stderr
     missing = engineer("list", "-s", "evn")
     assert (missing.exit_code, "did you mean 'env'?" in missing.stderr) == (2, True)
     assert project.is_dir()

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.operators import gib
-from berth.components.operators.settings import GibSettings
+from berth.components.operators import GibSettings, gib
 from tests.unit.cli.preview_plans import Inputs, effects, event
 
 LEAVES = "the NCCL that the installer put there before stays"

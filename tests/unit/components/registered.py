@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.components.sharing import offered
-from berth.lab.plugins.gcp.inputs import table
 from berth.stacks import stack_file
 from berth.stacks.google import google
 from berth.stacks.load import load
@@ -24,7 +24,7 @@ def registrations() -> tuple[Registration, ...]:
         each
         for name, settings in _environments()
         for each in run(lambda name=name, settings=settings: _program(name, settings), name).registrations  # type: ignore[misc]
-        if each.type in table()
+        if each.type in resources()
     )
 
 
@@ -33,7 +33,7 @@ def registered_fields() -> dict[str, frozenset[str]]:
     """Paths of the fields that are set, by Pulumi's type token."""
     return {
         token: frozenset(path for each in registrations() if each.type == token for path in paths(token, each.inputs))
-        for token in table()
+        for token in resources()
     }
 
 
@@ -52,19 +52,19 @@ def at_times() -> frozenset[tuple[str, str]]:
 
 def paths(token: str, inputs: dict[str, Any]) -> Iterator[str]:
     """Paths of inputs without list indices; the keys of a map are none."""
-    return _paths("", {key: value for key, value in inputs.items() if not key.startswith("__")}, table()[token])
+    return _paths("", {key: value for key, value in inputs.items() if not key.startswith("__")}, resources()[token])
 
 
-def _paths(path: str, value: Any, kind: Any) -> Iterator[str]:
+def _paths(path: str, value: Any, facts: ResourceFields) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
-            yield from _paths(path, item, kind[0])
-    elif isinstance(value, dict) and "*" not in kind:
+            yield from _paths(path, item, facts)
+    elif isinstance(value, dict) and (not path or facts.fields[path].kind != "map"):
         for key, inner in value.items():
             if inner is not None:
                 here = f"{path}.{key}" if path else key
                 yield here
-                yield from _paths(here, inner, kind[key])
+                yield from _paths(here, inner, facts)
 
 
 async def _program(name: str, settings: EnvironmentSettings) -> None:

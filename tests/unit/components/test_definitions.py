@@ -12,8 +12,8 @@ import pytest
 
 from berth.components.cluster.api import ClusterError
 from berth.components.operators import definitions
-from berth.components.operators.definitions import DefinitionsError, among, in_folder, up_to_date
-from berth.components.operators.helm import Chart
+from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, in_folder
+from berth.components.operators.operator import Chart
 
 RAY = "rayclusters.ray.io"
 TEXT = """# made by a generator
@@ -33,7 +33,7 @@ spec:
 def chart(tmp_path: Path) -> Chart:
     (tmp_path / "crds").mkdir()
     (tmp_path / "crds" / "a.yaml").write_text(TEXT)
-    return Chart(str(tmp_path), None, "1.0.0", "n")
+    return Chart(str(tmp_path), None, "1.0.0", "n", definition=RAY, kubeconfig="kubeconfig")
 
 
 def test_the_definitions_of_a_folder(chart: Chart) -> None:
@@ -80,10 +80,7 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
     monkeypatch.setattr(pulumi, "ResourceHook", registered)
 
     async def hooked() -> None:
-        binding = up_to_date(
-            "kuberay", chart, RAY, "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource)
-        )
-        assert binding.before_create == binding.before_update == hooks
+        definitions_hook("kuberay", chart, pulumi.ComponentResource.__new__(pulumi.ComponentResource))
         await hooks[0](pulumi.ResourceHookArgs("urn", "id", "name", "type", old_inputs=old))
 
     monkeypatch.setattr(pulumi.log, "info", lambda *_: None)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.components.operators.gpu_operator import values
 from berth.components.sharing import node_labels, of_configs, of_labels
 from tests.unit.components.test_gpu_operator import TIME_SLICING, fleet
 
@@ -10,7 +9,7 @@ MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"
 
 
 def plugin_config(profile: dict[str, Any]) -> dict[str, Any]:
-    return dict(values(fleet({"sharing": "any"}, profile)[1])["devicePlugin"]["config"])
+    return dict(fleet({"sharing": "any"}, profile)[1].values()["devicePlugin"]["config"])
 
 
 def test_other_replicas_disturb_the_pools_that_use_the_profile_and_name_who_is_there() -> None:

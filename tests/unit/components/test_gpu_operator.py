@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.operators.driver_installer import driver_installer, wants_installer
-from berth.components.operators.gpu_operator import GpuOperatorInputs, quota, served, values
+from berth.components.operators import DriverInstallerInputs, GpuOperatorInputs
+from berth.components.operators.driver_installer import driver_installer
+from berth.components.operators.gpu_operator import quota
 from berth.components.ray.manifest import ray_cluster
 from berth.components.sharing import node_labels
 from berth.stacks.load import load
@@ -35,7 +36,7 @@ def fleet(
     settings = load("test", {"environment": environment}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
-    return resolved, GpuOperatorInputs(settings.operators.gpu, resolved.pools, settings.sharing)
+    return resolved, GpuOperatorInputs(settings.operators.gpu, resolved.pools)
 
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -58,7 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_values(golden: Callable[[str, Any], None], case: str) -> None:
     pool, profile, more = CASES[case]
-    golden(f"gpu-operator/{case}", values(fleet(pool, profile, **more)[1]))
+    golden(f"gpu-operator/{case}", fleet(pool, profile, **more)[1].values())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -67,7 +68,7 @@ def test_every_value_exists_in_the_real_chart(case: str) -> None:
         pytest.skip("the real chart's data (../shared/upstream/gpu-operator) is not at hand")
     real = yaml.safe_load((UPSTREAM / "values.yaml").read_text())
     pool, profile, more = CASES[case]
-    unknown = [path for path in _paths(values(fleet(pool, profile, **more)[1])) if not _exists(real, path)]
+    unknown = [path for path in _paths(fleet(pool, profile, **more)[1].values()) if not _exists(real, path)]
     assert unknown == []
 
 
@@ -92,7 +93,7 @@ def _exists(real: Any, path: tuple[str, ...]) -> bool:
 
 def test_a_node_without_a_label_has_whole_gpus_and_shares_them_only_by_its_label() -> None:
     _, inputs = fleet({"sharing": "any"})
-    config = values(inputs)["devicePlugin"]["config"]
+    config = inputs.values()["devicePlugin"]["config"]
     assert config["name"].startswith("time-slicing-config-all-")
     entries = {key: yaml.safe_load(text) for key, text in config["data"].items()}
     assert entries["any"] == {
@@ -105,7 +106,7 @@ def test_a_node_without_a_label_has_whole_gpus_and_shares_them_only_by_its_label
 
 def test_a_changed_profile_is_another_config_map_since_edits_are_not_watched() -> None:
     names = {
-        values(fleet({"sharing": "any"}, TIME_SLICING | {"replicas": replicas})[1])["devicePlugin"]["config"]["name"]
+        fleet({"sharing": "any"}, TIME_SLICING | {"replicas": replicas})[1].values()["devicePlugin"]["config"]["name"]
         for replicas in (2, 4)
     }
     assert len(names) == 2
@@ -123,17 +124,19 @@ def test_the_pools_own_config_carries_the_labels() -> None:
 
 def test_a_pool_that_is_left_to_gke_needs_no_operator_and_keeps_one_off() -> None:
     resolved, _ = fleet({})
-    assert served(resolved.pools) == {}
+    assert GpuOperatorInputs.served(resolved.pools) == {}
     assert node_labels(resolved.pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}
 
 
 def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
-    assert wants_installer(fleet({"sharing": "any"})[0].pools)
-    assert not wants_installer(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
-    assert not wants_installer(fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools)
-    assert wants_installer(fleet({"gpuAllocation": "dra"})[0].pools)
-    assert not wants_installer(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
-    assert not wants_installer(fleet({})[0].pools)
+    assert DriverInstallerInputs.served(fleet({"sharing": "any"})[0].pools)
+    assert not DriverInstallerInputs.served(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
+    assert not DriverInstallerInputs.served(
+        fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools
+    )
+    assert DriverInstallerInputs.served(fleet({"gpuAllocation": "dra"})[0].pools)
+    assert not DriverInstallerInputs.served(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
+    assert not DriverInstallerInputs.served(fleet({})[0].pools)
 
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:

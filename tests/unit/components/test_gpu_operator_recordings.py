@@ -16,7 +16,7 @@ import yaml
 
 from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
-from berth.components.operators.gpu_operator import CONTROL_PLANE, values
+from berth.components.operators.gpu_operator import CONTROL_PLANE
 from berth.components.sharing import node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
@@ -111,7 +111,7 @@ def test_nodes_without_a_label_get_the_default_that_is_whole_gpus() -> None:
     assert manager["env"]["DEFAULT_CONFIG"] == default
     assert manager["env"]["NODE_LABEL"] in node_labels(fleet({"sharing": "any"})[0].pools["dev"])
     # So what berth sends as `default` is what a node without the label reads.
-    config = values(fleet({"sharing": "any"})[1])["devicePlugin"]["config"]
+    config = fleet({"sharing": "any"})[1].values()["devicePlugin"]["config"]
     assert "sharing" not in yaml.safe_load(config["data"][config["default"]])
 
 
@@ -148,7 +148,7 @@ def test_the_charts_own_tolerations_are_not_enough_for_a_pools_taints() -> None:
 )
 def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves(taints: list[dict[str, str]]) -> None:
     resolved, inputs = fleet({"sharing": "any", "taints": taints})
-    sent = values(inputs)
+    sent = inputs.values()
     worker = sent["node-feature-discovery"]["worker"]["tolerations"]
     for given in (sent["daemonsets"]["tolerations"], worker, tolerations(resolved.pools["dev"].settings)):
         assert tolerated(taints, given)
@@ -159,7 +159,7 @@ def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves
 
 def test_what_the_chart_gives_feature_discovery_by_itself_is_kept() -> None:
     worker = next(each for each in recorded("N1")["output"]["workloads"] if each["kind"] == "DaemonSet")
-    sent = values(fleet({"sharing": "any", "taints": [{"key": "dedicated"}]})[1])
+    sent = fleet({"sharing": "any", "taints": [{"key": "dedicated"}]})[1].values()
     for toleration in worker["tolerations"]:
         assert toleration in sent["node-feature-discovery"]["worker"]["tolerations"]
 
@@ -172,14 +172,14 @@ def test_taints_of_pools_that_others_serve_are_not_tolerated() -> None:
         "more": tainted,
     }
     _, inputs = fleet({}, pools=pools)
-    assert "daemonsets" not in values(inputs)
+    assert "daemonsets" not in inputs.values()
     _, inputs = fleet({"sharing": "any"})
-    assert {"daemonsets", "node-feature-discovery"}.isdisjoint(values(inputs)), "nothing is sent that the chart has"
+    assert {"daemonsets", "node-feature-discovery"}.isdisjoint(inputs.values()), "nothing is sent that the chart has"
 
 
 def test_nothing_is_sent_to_feature_discovery_that_another_installs() -> None:
     pool = {"sharing": "any", "taints": [{"key": "dedicated"}]}
-    sent = values(fleet(pool, operators={"gpu": {"nodeFeatureDiscovery": False}})[1])
+    sent = fleet(pool, operators={"gpu": {"nodeFeatureDiscovery": False}})[1].values()
     assert "daemonsets" in sent
     assert "node-feature-discovery" not in sent
 
@@ -190,7 +190,7 @@ def test_pods_on_a_pool_of_queued_provisioning_tolerate_gkes_taint_of_it() -> No
     resolved, inputs = fleet(pool)
     taint = [{"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}]
     assert tolerated(taint, tolerations(resolved.pools["dev"].settings))
-    assert tolerated(taint, values(inputs)["daemonsets"]["tolerations"])
+    assert tolerated(taint, inputs.values()["daemonsets"]["tolerations"])
 
 
 # MIG and the validator.
@@ -198,7 +198,7 @@ def test_pods_on_a_pool_of_queued_provisioning_tolerate_gkes_taint_of_it() -> No
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: f"{profile['kind']}-{profile.get('strategy')}")
 def test_berth_never_sends_what_the_api_server_refuses_of_mig(profile: dict[str, Any]) -> None:
-    sent = values(fleet({"sharing": "any"}, profile)[1])
+    sent = fleet({"sharing": "any"}, profile)[1].values()
     assert sent["mig"]["strategy"] in MIG_STRATEGIES
     assert (sent["migManager"].get("config") or {}).get("default", "all-disabled") in MIG_DEFAULTS
 
@@ -221,9 +221,9 @@ def test_the_validators_plugin_runs_no_workload_anyway() -> None:
 
 
 def test_a_validator_that_is_switched_off_runs_no_workload() -> None:
-    sent = values(fleet({"sharing": "any"}, operators={"gpu": {"validator": False}})[1])
+    sent = fleet({"sharing": "any"}, operators={"gpu": {"validator": False}})[1].values()
     assert sent["validator"] == {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
-    assert "validator" not in values(fleet({"sharing": "any"})[1])
+    assert "validator" not in fleet({"sharing": "any"})[1].values()
 
 
 def test_the_schema_has_the_validators_variables() -> None:

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.operators import driver_installer, gib
-from berth.components.operators.settings import GibSettings
+from berth.components.operators import GibSettings, driver_installer, gib
 
 UPSTREAM = Path(__file__).with_name("upstream")
 POOLS = ["train"]

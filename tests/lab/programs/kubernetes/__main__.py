@@ -1,8 +1,7 @@
 """The resources whose handling by the real kubernetes plugin is recorded, in three steps.
 
-Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's
-    kubeconfig; `node` names a
-node that may be labelled; `state` is what the RayCluster's `.status.state` is waited for to be.
+Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's kubeconfig. The recorded program
+also waits by `pulumi.com/waitFor` and has a Patch resource, which the stand-in refuses.
 """
 
 # ruff: noqa: INP001 (the engine runs it as a program; it is no package)
@@ -34,12 +33,6 @@ def pod_template(container: str, image: str, **limits: str) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": container, "image": image, "resources": {"limits": limits}}]}}
 
 
-def waiting(seconds: int) -> dict[str, str]:
-    """Annotations that wait for a RayCluster's state."""
-    state = config.get("state") or "ready"
-    return {"pulumi.com/waitFor": f"jsonpath={{.status.state}}={state}", "pulumi.com/timeoutSeconds": str(seconds)}
-
-
 namespace = kubernetes.core.v1.Namespace(
     "ns", metadata={"name": "rec", "labels": {"team": "a" if first else "b"}}, opts=options
 )
@@ -64,7 +57,7 @@ kubernetes.apiextensions.CustomResource(
     "ray",
     api_version="ray.io/v1",
     kind="RayCluster",
-    metadata={"name": "dev", "namespace": inside, "annotations": waiting(30)},
+    metadata={"name": "dev", "namespace": inside},
     spec={
         "rayVersion": "2.47.1",
         "headGroupSpec": {"rayStartParams": {}, "template": pod_template("ray-head", image, cpu="1", memory="2Gi")},
@@ -95,8 +88,6 @@ kubernetes.core.v1.Secret(
     string_data={"t": pulumi.Output.secret("canary")},
     opts=options,
 )
-kubernetes.core.v1.NodePatch("np", metadata={"name": config.require("node"), "labels": {"rec": "yes"}}, opts=options)
-
 if step == "errors":
     kubernetes.core.v1.Namespace("dup", metadata={"name": "rec"}, opts=options)
     kubernetes.apiextensions.CustomResource(
@@ -108,17 +99,6 @@ if step == "errors":
         opts=options,
     )
     kubernetes.core.v1.ConfigMap("nons", metadata={"name": "x", "namespace": "absent"}, data={}, opts=options)
-    kubernetes.apiextensions.CustomResource(
-        "slow",
-        api_version="ray.io/v1",
-        kind="RayCluster",
-        metadata={"name": "slow", "namespace": "rec", "annotations": waiting(8)},
-        spec={
-            "rayVersion": "2.47.1",
-            "headGroupSpec": {"rayStartParams": {}, "template": pod_template("ray-head", "r", cpu="900")},
-        },
-        opts=options,
-    )
     kubernetes.apiextensions.CustomResource(
         "invalid",
         api_version="ray.io/v1",

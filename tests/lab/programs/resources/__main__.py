@@ -27,14 +27,17 @@ namespace = kubernetes.core.v1.Namespace(
     "namespace", metadata={"name": config.require("namespace")}, opts=pulumi.ResourceOptions(provider=first)
 )
 later = namespace.metadata.uid.apply(lambda _: kubeconfig) if config.get_bool("unknown") else kubeconfig
-provider = kubernetes.Provider("provider", kubeconfig=later, namespace=config.require("namespace"))
+provider = kubernetes.Provider("provider", kubeconfig=later)
+inside = config.require("namespace")
 options = pulumi.ResourceOptions(provider=provider, depends_on=[namespace])
 
-kubernetes.core.v1.ConfigMap("fixed", metadata={"name": "fixed"}, data={"key": config.get("data") or "1"}, opts=options)
+kubernetes.core.v1.ConfigMap(
+    "fixed", metadata={"name": "fixed", "namespace": inside}, data={"key": config.get("data") or "1"}, opts=options
+)
 labels = {"app": "deployment"}
 kubernetes.apps.v1.Deployment(
     "deployment",
-    metadata={"name": "deployment"},
+    metadata={"name": "deployment", "namespace": inside},
     spec={
         "replicas": config.get_int("replicas") or 0,
         "selector": {"match_labels": labels},
@@ -53,6 +56,7 @@ if config.get_int("release") is not None:
         "release",
         name="release",
         chart="./chart",
+        namespace=inside,
         timeout=config.get_int("timeout") or 3,
         values={"replicas": config.get_int("release")},
         opts=options,

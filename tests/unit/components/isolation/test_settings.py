@@ -39,28 +39,28 @@ def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resol
         (
             {"defaults": {"access": {"groups": ["system:authenticated"]}}},
             (
-                "environment.defaults.access.groups[0]: 'system:authenticated' stands for more than the people of one berth; name"
+                "environment.defaults.access.groups[0]: 'system:authenticated' includes people outside of the berth; name"
                 " e-mail addresses of users, or groups of your own"
             ),
         ),
         (
             {"engineers": {"alice": {"access": {"users": ["system:anonymous"]}}}},
             (
-                "environment.engineers.alice.access.users[0]: 'system:anonymous' stands for more than the people of one berth; name"
+                "environment.engineers.alice.access.users[0]: 'system:anonymous' includes people outside of the berth; name"
                 " e-mail addresses of users, or groups of your own"
             ),
         ),
         (
             {"engineers": {"alice": {"access": {"serviceAccounts": ["runner"]}}}},
             (
-                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is no service account of the cluster; write its"
+                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is not a service account of the cluster; write its"
                 " namespace and name: ci/runner"
             ),
         ),
         (
             {"engineers": {"alice": {"priority": "system-node-critical"}}},
             (
-                "environment.engineers.alice.priority: 'system-node-critical' is for what the cluster itself runs; take berth-production"
+                "environment.engineers.alice.priority: 'system-node-critical' is reserved for system pods of the cluster; take berth-production"
                 " or a class of your own"
             ),
         ),

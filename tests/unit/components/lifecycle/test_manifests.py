@@ -184,7 +184,7 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
         (
             {"hours": {"from": "08:00", "to": "08:00"}},
             [
-                "hours: begin and end at 08:00, so that there is no night between them; give another time, or `hours: always`",
+                "hours: begin and end at 08:00, which leaves no time outside of them; give another time, or `hours: always`",
             ],
         ),
         ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
@@ -193,11 +193,11 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
             {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},
             [
                 (
-                    "deleteAfter: counts from when the berth expires, and it never does; give it `expires`, for example 30d, or take"
+                    "deleteAfter: counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
                     " deleteAfter out"
                 ),
                 (
-                    "grace: is for `expires` and `hours`, and the berth has neither: by `idle` only what runs nothing is suspended;"
+                    "grace: is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing;"
                     " take grace out"
                 ),
             ],
@@ -212,7 +212,7 @@ def test_refused_word_for_word(lifecycle: dict[str, Any], refused: list[str]) ->
 
 @pytest.mark.parametrize("every", ["7m", "90s", "1h"])
 def test_a_schedule_that_a_cron_job_can_not_write_is_refused(every: str) -> None:
-    with pytest.raises(SettingsError, match="whole minutes that divide an hour"):
+    with pytest.raises(SettingsError, match="whole minutes that divides an hour"):
         settings(keeper={"every": every})
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from berth.components.operators import GpuOperatorInputs
 from berth.components.operators.driver_installer import driver_installer
-from berth.components.operators.gpu_operator import GpuOperatorInputs, values
 from berth.components.sharing import Pool, node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
@@ -64,7 +64,7 @@ def lay_out(world: World, settings: EnvironmentSettings) -> dict[str, Pool]:
         namespace=installer["metadata"]["namespace"],
         spec=installer["spec"],
     )
-    sent = values(GpuOperatorInputs(settings.operators.gpu, pools, settings.sharing))
+    sent = GpuOperatorInputs(settings.operators.gpu, pools).values()
     config = sent["devicePlugin"]["config"]
     parts = ("driver", "hostPaths", "toolkit", "mig", "cdi", "daemonsets")
     policy: dict[str, Any] = {"daemonsets": {"tolerations": TOLERATED}, "dcgm": {"enabled": False}}

@@ -52,16 +52,6 @@ def test_the_kubelet_offers_what_gke_leaves_of_the_machine() -> None:
     assert settings["authentication"]["anonymous"] == {"enabled": False}
 
 
-def test_nothing_is_configured_to_listen_on_all_addresses() -> None:
-    texts = [
-        configuration.containerd(NODE, Path("/runc"), Path("/cni")),
-        configuration.kubelet(NODE, Path("/ca.crt"), {}),
-        configuration.kube_proxy(NODE, Path("/kubeconfig"), "node"),
-        configuration.corefile(NODE, Path("/kubeconfig")),
-    ]
-    assert not any("0.0.0.0:" in text or "::" in text for text in texts)
-
-
 def test_the_nodes_programs_reach_the_api_through_the_relay() -> None:
     admin = {
         "clusters": [{"name": "lab", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "x"}}]

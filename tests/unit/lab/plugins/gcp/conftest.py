@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp.fleet import Fleet
-from berth.lab.plugins.gcp.nodes import POOL_LABEL, expected, manifest
+from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.plugins.provider import (

@@ -4,7 +4,7 @@ import pytest
 
 from berth.lab.plugins.provider import ProviderError
 
-from .conftest import CLUSTER, NETWORK, POOL, PROJECT, Simulated, pool_inputs
+from .conftest import NETWORK, PROJECT, Simulated
 
 
 def projects(simulated: Simulated, text: str) -> None:
@@ -24,12 +24,6 @@ def test_an_api_that_is_not_enabled(simulated: Simulated) -> None:
     assert simulated.store.all() == []
 
 
-def test_a_project_that_is_not_there(simulated: Simulated) -> None:
-    projects(simulated, "{other: {services: [compute.googleapis.com]}}")
-    with pytest.raises(ProviderError, match=rf"googleapi: Error 404: The resource 'projects/{PROJECT}' was not found"):
-        simulated.network()
-
-
 def test_permissions_are_asked_for_each_verb(simulated: Simulated) -> None:
     services = "services: [compute.googleapis.com, container.googleapis.com]"
     projects(simulated, f'{{"*": {{{services}, permissions: [compute.networks.create]}}}}')
@@ -42,12 +36,3 @@ def test_permissions_are_asked_for_each_verb(simulated: Simulated) -> None:
     )
     with pytest.raises(ProviderError, match=r"Required 'compute\.networks\.get' permission"):
         simulated.read(NETWORK, network)
-
-
-def test_a_pool_is_a_part_of_its_cluster(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    services = "services: [compute.googleapis.com, container.googleapis.com]"
-    projects(simulated, f'{{"*": {{{services}, permissions: [container.clusters.update]}}}}')
-    simulated.create(POOL, **pool_inputs(cluster))
-    with pytest.raises(ProviderError, match=r'Required "container\.clusters\.delete" permission\(s\) for "projects/'):
-        simulated.delete(CLUSTER, cluster)

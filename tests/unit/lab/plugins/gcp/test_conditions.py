@@ -19,26 +19,6 @@ def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:
     assert [path.name for path in home.cloud.iterdir()] == ["conditions.yaml"]
 
 
-def test_what_is_not_limited_has_no_limit(tmp_path: Path) -> None:
-    found = read(tmp_path / "conditions.yaml")
-    assert found.limit("any", "us-central1", "NVIDIA_B200_GPUS") is None
-    assert found.available("us-central1-b", "a4-highgpu-8g", "spot") is None
-    entry = found.project("any")
-    assert entry is not None
-    assert entry.may("container.clusters.create")
-
-
-def test_what_is_left_out_is_as_in_a_new_lab(tmp_path: Path) -> None:
-    file = tmp_path / "conditions.yaml"
-    shipped = read(file).project("any")
-    file.write_text("stock: []\n")
-    assert read(file).project("any") == shipped
-    file.write_text("projects: {mine: {services: []}}\n")
-    mine = read(file).project("mine")
-    assert mine is not None
-    assert (mine.services, read(file).project("any")) == ([], None)
-
-
 def test_a_projects_own_entry_counts_alone(tmp_path: Path) -> None:
     file = tmp_path / "conditions.yaml"
     file.write_text(
@@ -60,14 +40,6 @@ stock:
     assert found.limit("other", "us-central1", "NVIDIA_B200_GPUS") is None
     assert found.available("us-central1-b", "a4-highgpu-8g", "spot") == 3
     assert found.available("us-central1-b", "a4-highgpu-8g", "on-demand") is None
-
-
-def test_a_reservation_is_its_projects(tmp_path: Path) -> None:
-    found = read(tmp_path / "conditions.yaml")
-    reservation = found.reservation("your-prod-project", "a4-prod")
-    assert reservation is not None
-    assert (reservation.zone, reservation.count, reservation.blocks) == ("us-central1-b", 4, ["a4-prod-block-1"])
-    assert found.reservation("another-project", "a4-prod") is None
 
 
 @pytest.mark.parametrize(

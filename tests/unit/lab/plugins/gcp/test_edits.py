@@ -12,16 +12,6 @@ from berth.lab.plugins.provider import Kind, ProviderError
 from .conftest import A4, CLUSTER, POOL, ZONE, Patient, Simulated, cluster_inputs, pool_inputs
 
 
-def test_a_placement_policy_that_comes_or_goes_replaces_the_pool(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    compact = pool_inputs(cluster, placementPolicy={"type": "COMPACT"})
-    assert simulated.diff(POOL, pool, **compact).detailed == {"placementPolicy": Kind.ADD_REPLACE}
-    placed = simulated.create(POOL, **compact | {"name": "placed"})
-    without = {key: value for key, value in compact.items() if key != "placementPolicy"} | {"name": "placed"}
-    assert simulated.diff(POOL, placed, **without).detailed == {"placementPolicy": Kind.DELETE_REPLACE}
-
-
 @pytest.mark.parametrize(
     ("old", "new", "changes"),
     [
@@ -44,15 +34,6 @@ def test_edits_of_a_cluster_in_place(
     inputs = cluster_inputs(network, simulated.subnetwork(network))
     cluster = simulated.create(CLUSTER, **inputs, **old)
     assert simulated.diff(CLUSTER, cluster, **inputs, **new).detailed == changes
-
-
-def test_taints_for_an_architecture_change_in_place(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    none, arm = ({"taintConfig": {"architectureTaintBehavior": each}} for each in ("NONE", "ARM"))
-    pool = simulated.create(POOL, **pool_inputs(cluster, none))
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster, arm)).detailed == {
-        "nodeConfig.taintConfig.architectureTaintBehavior": Kind.UPDATE
-    }
 
 
 def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
@@ -134,16 +115,6 @@ def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simul
     simulated.update(POOL, pool, **scaled)
     (record,) = simulated.store.list("nodePools")
     assert "nodeCount" not in record.inputs
-
-
-def test_a_reservation_may_be_any_or_none_at_all(simulated: Simulated) -> None:
-    affinity = {"reservationAffinity": {"consumeReservationType": "ANY_RESERVATION_THEN_FAIL"}}
-    _, failures = simulated.check(POOL, **pool_inputs("fleet", affinity, location=ZONE))
-    assert failures == []
-    _, failures = simulated.check(
-        POOL, **pool_inputs("fleet", {"reservationAffinity": {"consumeReservationType": "X"}})
-    )
-    assert [path for path, _ in failures] == ["nodeConfig.reservationAffinity.consumeReservationType"]
 
 
 @pytest.mark.parametrize("seconds", resources()[NODE_POOL].timeouts.values())

@@ -58,13 +58,6 @@ def test_the_newest_nodes_go_first_and_come_back_under_their_names() -> None:
     assert list(expected(record)) == four[:3]
 
 
-def test_a_zone_that_the_pool_leaves_has_no_nodes() -> None:
-    record = pool(A4)
-    resize(record, {ZONE: 1, "us-central1-c": 1})
-    resize(record, {"us-central1-c": 1})
-    assert [zone for zone, _ in expected(record).values()] == ["us-central1-c"]
-
-
 def test_flex_start_and_queued_pools_say_so() -> None:
     record = pool(A4 | {"flexStart": True}, queuedProvisioning={"enabled": True})
     found = labels(record, ZONE, "node")
@@ -75,14 +68,6 @@ def test_flex_start_and_queued_pools_say_so() -> None:
 def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
     own = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_SCHEDULE"}
     assert taints(pool(A4 | {"taints": [own]})) == [{"key": "nvidia.com/gpu", "value": "mine", "effect": "NoSchedule"}]
-
-
-def test_time_sharing_of_gkes_own_device_plugin_is_labelled() -> None:
-    sharing = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
-    config = A4 | {"guestAccelerators": [A4["guestAccelerators"][0] | sharing]}
-    found = labels(pool(config), ZONE, "node")
-    assert found["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
-    assert found["cloud.google.com/gke-max-shared-clients-per-gpu"] == "4"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from berth.lab.plugins.gcp.provider import TYPES
-from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError, UpdateRequest
+from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError
 from berth.lab.plugins.values import UNKNOWN
 
 from .conftest import (
@@ -15,7 +15,6 @@ from .conftest import (
     CLUSTER,
     NETWORK,
     POOL,
-    PROJECT,
     SUBNETWORK,
     ZONE,
     Patient,
@@ -90,28 +89,6 @@ def test_a_reference_may_be_a_name_a_path_or_a_link(simulated: Simulated) -> Non
         assert simulated.diff(SUBNETWORK, subnetwork, **inputs).detailed == {}
 
 
-def test_a_pool_grows_shrinks_and_goes(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    first = set(simulated.fleet.there)
-    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3))
-    assert len(simulated.fleet.there) == 3
-    assert first < set(simulated.fleet.there)
-    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=1))
-    assert set(simulated.fleet.there) == first
-    simulated.delete(POOL, pool)
-    assert not simulated.fleet.there
-
-
-def test_another_machine_type_makes_the_nodes_anew(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-8"})
-    before = set(simulated.fleet.there)
-    simulated.update(POOL, pool, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-16"})
-    assert len(simulated.fleet.there) == 2
-    assert not before & set(simulated.fleet.there)
-
-
 def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> None:
     cluster = simulated.cluster(location="us-central1")
     pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-8"})
@@ -137,24 +114,6 @@ def test_an_autoscaled_pool_starts_with_its_initial_number_whatever_its_bounds(
     del inputs["nodeCount"]
     simulated.create(POOL, **inputs)
     assert len(simulated.fleet.there) == count
-
-
-def test_a_cluster_has_the_shape_of_the_providers(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    outputs = simulated.states[cluster][1]
-    assert cluster == f"projects/{PROJECT}/locations/{ZONE}/clusters/fleet"
-    assert outputs["endpoint"] == "127.0.0.1:6443"
-    assert outputs["masterAuth"] == {"clusterCaCertificate": "Y2VydGlmaWNhdGU="}
-    assert outputs["masterVersion"] == "1.36.3-gke.1000"
-    assert outputs["selfLink"] == f"https://container.googleapis.com/v1/{cluster}"
-
-
-def test_a_refresh_finds_deleted_nodes(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=3))
-    simulated.fleet.remove(list(simulated.fleet.there)[:1])
-    found = simulated.read(POOL, pool)
-    assert found.inputs["nodeCount"] == found.properties["nodeCount"] == 2
 
 
 def test_a_refresh_finds_edited_and_deleted_files(simulated: Simulated, tmp_path: Path) -> None:
@@ -193,16 +152,6 @@ def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simula
     assert not simulated.store.list("nodePools")
 
 
-def test_a_preview_of_an_update_changes_nothing(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    olds, outputs = simulated.states[pool]
-    simulated.provider.update(
-        UpdateRequest(f"u::s::{POOL}::n", pool, outputs, olds, pool_inputs(cluster, nodeCount=5), 0, [], preview=True)
-    )
-    assert len(simulated.fleet.there) == 1
-
-
 def test_a_name_is_made_up_once(simulated: Simulated) -> None:
     inputs, _ = simulated.check(NETWORK, autoCreateSubnetworks=False)
     assert inputs["name"] == "name-0102030"
@@ -210,25 +159,6 @@ def test_a_name_is_made_up_once(simulated: Simulated) -> None:
         CheckRequest(f"urn:pulumi:s::p::{NETWORK}::name", inputs, {"autoCreateSubnetworks": False}, b"other seed")
     )
     assert again.inputs["name"] == inputs["name"]
-
-
-def test_a_project_has_to_come_from_somewhere(simulated: Simulated) -> None:
-    simulated.provider.configure({})
-    _, failures = simulated.check(NETWORK, name="gpu")
-    assert failures == [("project", "project: required field is not set")]
-
-
-def test_an_operation_takes_as_long_as_asked_for_and_can_be_interrupted(
-    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "3600")
-    simulated.provider.cancelled.set()
-    with pytest.raises(ProviderError, match="interrupted"):
-        simulated.network()
-    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "long")
-    with pytest.raises(ProviderError, match="BERTH_LAB_GKE_LATENCY='long' is no number of seconds"):
-        simulated.network()
-    assert not simulated.store.list("networks")
 
 
 def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted(
@@ -258,28 +188,6 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
             interrupted()
     assert len(simulated.fleet.there) == 2
     assert len(simulated.store.all()) == len(TYPES)
-
-
-def test_a_timeout_that_is_shorter_than_the_operation_ends_it(
-    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "0.2")
-    inputs, _ = simulated.check(NETWORK, name="gpu", autoCreateSubnetworks=False)
-    urn = f"urn:pulumi:s::p::{NETWORK}::gpu"
-    with pytest.raises(ProviderError, match=r"timeout while waiting for the operation: 0\.05 s passed"):
-        simulated.provider.create(CreateRequest(urn, inputs, 0.05, preview=False))
-    assert simulated.store.all() == []
-
-
-def test_nothing_is_left_when_everything_is_deleted(simulated: Simulated, tmp_path: Path) -> None:
-    cluster = simulated.cluster()
-    simulated.create(POOL, **pool_inputs(cluster))
-    for resource in reversed(list(simulated.states)):
-        token = next(token for token in (POOL, CLUSTER, SUBNETWORK, NETWORK) if _collection(token) in resource)
-        simulated.delete(token, resource)
-    assert simulated.store.all() == []
-    assert {path.name for path in (tmp_path / "cloud").rglob("*")} == {".lock", "conditions.yaml"}
-    assert not simulated.fleet.there
 
 
 def _collection(token: str) -> str:

@@ -1,9 +1,11 @@
+"""Owners of fields that the stand-in takes over, and its words for conflicts."""
+
 from __future__ import annotations
 
 from typing import Any
 
+from berth.components.cluster.api import ConflictError
 from berth.lab.plugins.kubernetes.apply import explain, hand_over_patch
-from berth.lab.plugins.kubernetes.client import ApiError, NoMatchError
 
 MINE = "pulumi-kubernetes-12345678"
 
@@ -44,20 +46,17 @@ def test_nothing_to_take_over_is_no_request() -> None:
 
 def test_a_conflict_names_the_field_and_its_owner() -> None:
     message = 'Apply failed with 1 conflict: conflict with "autoscaler" using v1: .spec.replicas'
-    text = explain(ApiError(409, {"reason": "Conflict", "message": message}), MINE)
+    causes = [{"reason": "FieldManagerConflict", "message": message, "field": ".spec.replicas"}]
+    answer = {"reason": "Conflict", "message": message, "details": {"causes": causes}}
+    text = explain(ConflictError(409, answer), MINE)
     assert f'The resource managed by field manager "{MINE}" had an apply conflict: {message}' in text
 
 
-def test_a_changed_object_is_no_field_conflict() -> None:
+def test_a_changed_object_is_not_a_field_conflict() -> None:
     message = "the object has been modified; please apply your changes to the latest version and try again"
-    assert explain(ApiError(409, {"reason": "Conflict", "message": message}), MINE) == message
+    assert explain(ConflictError(409, {"reason": "Conflict", "message": message}), MINE) == message
 
 
-def test_kinds_of_refusal() -> None:
-    exists = ApiError(409, {"reason": "AlreadyExists", "message": 'namespaces "rec" already exists'})
-    assert exists.already_exists
-    assert not exists.conflict
+def test_an_object_that_exists() -> None:
+    exists = ConflictError(409, {"reason": "AlreadyExists", "message": 'namespaces "rec" already exists'})
     assert explain(exists, MINE).startswith('namespaces "rec" already exists\n\nThe resource already exists')
-    missing = ApiError(404, {"reason": "NotFound", "details": {"kind": "namespaces", "name": "absent"}})
-    assert missing.namespace_missing
-    assert str(NoMatchError("nope.io/v1", "Thing")) == 'no matches for kind "Thing" in version "nope.io/v1"'

@@ -1,3 +1,5 @@
+"""Names, ids and states of objects, in the real plugin's shapes."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,22 +10,26 @@ from berth.lab.plugins.kubernetes import objects
 from berth.lab.plugins.values import UNKNOWN, Secret
 
 
+def test_kind_of_a_type() -> None:
+    assert objects.kind_of("kubernetes:core/v1:Namespace", {}) == objects.ObjectKind("v1", "Namespace")
+    assert objects.kind_of("kubernetes:ray.io/v1:RayCluster", {}) == objects.ObjectKind("ray.io/v1", "RayCluster")
+
+
 @pytest.mark.parametrize(
-    ("token", "inputs", "expected"),
+    ("token", "wanted", "missing"),
     [
-        ("kubernetes:core/v1:Namespace", {}, objects.ObjectKind("v1", "Namespace", is_patch=False)),
-        ("kubernetes:ray.io/v1:RayCluster", {}, objects.ObjectKind("ray.io/v1", "RayCluster", is_patch=False)),
-        ("kubernetes:core/v1:NodePatch", {"kind": "Node"}, objects.ObjectKind("v1", "Node", is_patch=True)),
-        ("kubernetes:core/v1:NodePatch", {}, objects.ObjectKind("v1", "Node", is_patch=True)),
+        ("kubernetes:core/v1:NodePatch", {"kind": "Node"}, "the Patch resource NodePatch"),
+        ("kubernetes:x.io/v1:DevicePatch", {"kind": "DevicePatch"}, ""),
         (
-            "kubernetes:x.io/v1:DevicePatch",
-            {"kind": "DevicePatch"},
-            objects.ObjectKind("x.io/v1", "DevicePatch", is_patch=False),
+            "kubernetes:ray.io/v1:RayCluster",
+            {"kind": "RayCluster", "metadata": {"annotations": {"pulumi.com/waitFor": "condition=Ready"}}},
+            "the annotation pulumi.com/waitFor",
         ),
+        ("kubernetes:core/v1:Node", {"metadata": {"annotations": {objects.FORCE: "true", "a": "b"}}}, ""),
     ],
 )
-def test_kind_of_a_type(token: str, inputs: dict[str, Any], expected: objects.ObjectKind) -> None:
-    assert objects.kind_of(token, inputs) == expected
+def test_what_the_stand_in_lacks(token: str, wanted: dict[str, Any], missing: str) -> None:
+    assert objects.unsupported(token, wanted) == missing
 
 
 def test_the_same_seed_gives_the_same_name() -> None:
@@ -49,28 +55,6 @@ def test_a_text_that_is_not_known_yet_stays_a_text() -> None:
     assert objects.normalize(secret) == secret
 
 
-def test_what_the_server_sets_is_no_input() -> None:
-    live = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"a": "b"},
-        "metadata": {
-            "name": "a",
-            "uid": "1",
-            "resourceVersion": "2",
-            "managedFields": [],
-            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
-        },
-        "status": {},
-    }
-    assert objects.imported_inputs(live) == {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "data": {"a": "b"},
-        "metadata": {"name": "a"},
-    }
-
-
 def test_only_what_inputs_speak_of_is_compared() -> None:
     live = {"a": 1, "b": {"c": 2, "d": 3}, "e": [{"f": 1, "g": 2}, {"f": 3}], "h": 5}
     assert objects.prune(live, {"a": 0, "b": {"c": 0}, "e": [{"f": 0}]}) == {"a": 1, "b": {"c": 2}, "e": [{"f": 1}]}
@@ -85,12 +69,6 @@ def test_a_checkpoint_reads_back() -> None:
     assert objects.read_checkpoint(state) == (inputs, live)
     assert objects.field_manager({}, state) == "pulumi-kubernetes-12345678"
     assert objects.initial_api_version(state, {}) == "v1"
-
-
-def test_extensions_of_definitions_have_dashes_for_the_server() -> None:
-    given = {"schema": {"x_kubernetes_preserve_unknown_fields": True}}
-    assert objects.to_object(given) == {"schema": {"x-kubernetes-preserve-unknown-fields": True}}
-    assert objects.from_object(objects.to_object(given)) == given
 
 
 def test_a_named_manager_wins() -> None:

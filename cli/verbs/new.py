@@ -1,0 +1,37 @@
+"""`berth new`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Json
+from berth.cli.console import out, print_json
+
+
+def run(
+    folder: Annotated[Path, typer.Argument(help="Folder to create; its name is the project's.", metavar="FOLDER")],
+    project: Annotated[
+        str, typer.Option(help="Google Cloud project of the environment `dev`.", metavar="PROJECT")
+    ] = "your-dev-project",
+    zone: Annotated[str, typer.Option(help="Zone of the environment `dev`.", metavar="ZONE")] = "us-central1-b",
+    *,
+    as_json: Json = False,
+) -> int:
+    """Create a repository for environments of your own: Pulumi project, stacks, CI, Makefile.
+
+    The repository runs on the installed package; `make lab` works in it. Exit code 0 if it is
+    written, 2 for a folder that has content or a name that Pulumi does not take.
+    """
+    from berth.cli.new import write
+
+    written = write(folder, project, zone)
+    if as_json:
+        print_json({"folder": str(folder), "files": [str(file.relative_to(folder)) for file in written]})
+        return 0
+    for file in written:
+        out.print(f"  {file}", markup=False)
+    out.print(f"\ncd {folder} && make check", markup=False)
+    return 0

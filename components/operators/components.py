@@ -1,0 +1,116 @@
+"""Components that install operators: each registers the parts of an operator, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import pulumi
+from pulumi_kubernetes.helm import v3 as helm
+
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.operators.definitions import definitions_hook
+from berth.components.operators.dranet import DraNetInputs
+from berth.components.operators.driver_installer import DriverInstallerInputs
+from berth.components.operators.gib import GibInputs
+from berth.components.operators.gpu_dra import GpuDraInputs
+from berth.components.operators.gpu_operator import GpuOperatorInputs
+from berth.components.operators.kuberay import KubeRayInputs
+from berth.components.operators.operator import Chart, Operator, Part
+
+InputsType = TypeVar("InputsType", bound=Operator)
+
+
+class Installation(pulumi.ComponentResource, Generic[InputsType]):
+    """An operator on a cluster: its namespace, charts and objects."""
+
+    def __init__(self, name: str, inputs: InputsType, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Register the operator's parts, each after the one before it.
+
+        Args:
+            name: name of the component, and of the Helm release.
+            inputs: settings and other inputs of the operator.
+            opts: options with the kubernetes provider.
+        """
+        super().__init__(inputs.pulumi_type, name, None, opts)
+        last: list[pulumi.Resource] = []
+        for part in inputs.parts(name):
+            last = [_registered(name, part, self, last)]
+        self.register_outputs({})
+
+
+class KubeRay(Installation[KubeRayInputs]):
+    """The KubeRay operator, with its CRDs brought up to date."""
+
+
+class DriverInstaller(Installation[DriverInstallerInputs]):
+    """Google's installer of NVIDIA's driver."""
+
+
+class GpuOperator(Installation[GpuOperatorInputs]):
+    """NVIDIA's GPU Operator."""
+
+
+class GpuDra(Installation[GpuDraInputs]):
+    """NVIDIA's DRA driver for GPUs."""
+
+
+class DraNet(Installation[DraNetInputs]):
+    """DraNet and its device class."""
+
+
+class Gib(Installation[GibInputs]):
+    """The installer of Google's NCCL plugin gIB."""
+
+
+def _registered(name: str, part: Part, parent: pulumi.Resource, last: list[pulumi.Resource]) -> pulumi.Resource:
+    if isinstance(part, Chart):
+        return _release(name, part, parent, last)
+    aliases = []
+    if part.was_part_of:
+        before = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{part.was_part_of}"
+        aliases.append(pulumi.Alias(parent=before))
+    options = pulumi.ResourceOptions(parent=parent, depends_on=last, aliases=aliases)
+    return KubernetesObject(part.name, part.manifest, options)
+
+
+def _release(name: str, chart: Chart, parent: pulumi.Resource, needs: list[pulumi.Resource]) -> pulumi.Resource:
+    """Register a real Helm release, whose hooks run and whose objects are ready when it is done.
+
+    Args:
+        name: name of the release, fixed so that names derived from it are too.
+        chart: the chart and its values.
+        parent: resource with the kubernetes provider.
+        needs: resources that come before it.
+    """
+    hooks = pulumi.ResourceHookBinding()
+    if chart.warn:
+        hooks.before_update = [_warnings_hook(name, chart)]
+    if chart.definition:
+        hook = definitions_hook(name, chart, parent)
+        hooks.before_create, hooks.before_update = [hook], [*(hooks.before_update or ()), hook]
+    installed: pulumi.Resource = helm.Release(
+        name,
+        name=name,
+        chart=chart.chart,
+        version=None if chart.is_folder else chart.version,
+        repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository) if chart.in_repository else None,
+        namespace=chart.namespace,
+        values=chart.values,
+        timeout=chart.timeout,
+        disable_openapi_validation=None if chart.validated else True,
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=needs, hooks=hooks),
+    )
+    return installed
+
+
+def _warnings_hook(name: str, chart: Chart) -> pulumi.ResourceHook:
+    def warn(change: pulumi.ResourceHookArgs) -> None:
+        for line in chart.warn(_values(change.old_inputs), _values(change.new_inputs)) if chart.warn else ():
+            pulumi.log.warn(line)
+
+    return pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
+
+
+def _values(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return dict((inputs or {}).get("values") or {})

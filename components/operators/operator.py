@@ -1,0 +1,220 @@
+"""Base of the operators: facts that berth asks of each, and the parts that an operator consists of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import Settings
+from berth.components.core.types import NonEmpty
+from berth.components.gke import PoolSettings
+from berth.components.hardware.names import ResourceApi
+from berth.components.plan.effect import Effect, Level, sitting_on
+from berth.components.plan.fleet import PlannedFleet, PlannedPool
+from berth.components.plan.plan import Step
+from berth.components.sharing import Occupants, Pools
+
+if TYPE_CHECKING:
+    import pulumi
+
+ChartName = Annotated[
+    NonEmpty,
+    Field(description="A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."),
+]
+Repository = Annotated[NonEmpty | None, Field(description="Chart repository; unused for an OCI reference or a folder.")]
+BY_CHART = ("chart", "repository", "version", "namespace")
+"""Settings of an operator that is installed by its chart."""
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart and what it is installed with.
+
+    Attributes:
+        chart: a name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`).
+        repository: the chart repository; unused for the other two.
+        version: version of the chart; unused for a folder, which has its own.
+        namespace: namespace of the release, which has to exist.
+        values: Helm values.
+        timeout: seconds until the objects of the chart have to be ready.
+        validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
+        definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not upgrade them.
+        kubeconfig: access to the cluster, as text, for `definition`.
+        warn: lines to print in a preview, from the Helm values before and after a change.
+    """
+
+    chart: str
+    repository: str | None
+    version: str
+    namespace: str
+    values: dict[str, Any] = field(default_factory=dict)
+    timeout: int = 300
+    validated: bool = True
+    definition: str = ""
+    kubeconfig: pulumi.Input[str] = ""
+    warn: Callable[[Values, Values], Iterable[str]] | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the chart is a folder rather than a name or a reference."""
+        return self.chart.startswith((".", "/"))
+
+    @property
+    def in_repository(self) -> str | None:
+        """Repository of a chart that is given by name."""
+        return None if self.is_folder or self.chart.startswith("oci://") else self.repository
+
+
+@dataclass(frozen=True)
+class Object:
+    """A Kubernetes object of an operator.
+
+    Attributes:
+        name: Pulumi's name.
+        manifest: the object.
+        was_part_of: type and name of the component that the object belonged to in older versions.
+    """
+
+    name: str
+    manifest: Manifest
+    was_part_of: str = ""
+
+
+Part = Chart | Object
+
+
+def namespace_of(name: str, namespace: str) -> Object:
+    """Return the namespace of an operator; Helm would create it too, but leave it behind."""
+    metadata = {"name": namespace, "labels": dict(MANAGED_BY)}
+    return Object(name, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster that operators are installed on.
+
+    Attributes:
+        pools: all pools by name.
+        kubeconfig: access to the cluster, as text.
+        occupants: names of those who work on each pool.
+        resource_api: version of resource.k8s.io that the cluster serves.
+        manifests: objects read from the files of `source: manifest`, by the operator's setting.
+    """
+
+    pools: Pools
+    kubeconfig: pulumi.Input[str] = ""
+    occupants: Occupants = field(default_factory=dict)
+    resource_api: ResourceApi = "v1"
+    manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+
+
+class Operator(ABC):
+    """An operator with its inputs. A subclass is a frozen dataclass of them."""
+
+    pulumi_type: ClassVar[str]
+    """Pulumi's type of the component."""
+    title: ClassVar[str]
+    """Name of the operator in previews."""
+    release: ClassVar[str]
+    """Name of the component, and of its Helm release."""
+    setting: ClassVar[str] = ""
+    """Field of OperatorsSettings with its settings; empty without settings."""
+    needs: ClassVar[tuple[type[Operator], ...]] = ()
+    """Operators that are installed before it."""
+    chart_name: ClassVar[str] = ""
+    """Name of the chart, by which a plan's release is recognised."""
+    daemon_set: ClassVar[str] = ""
+    """Name of the DaemonSet by which a plan's object is recognised, for operators without a chart."""
+    pool_setting: ClassVar[str] = ""
+    """Setting of a pool that the operator is for; empty where its settings are never ignored."""
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {}
+    """Settings that belong to some values of `source` only."""
+    when_removed: ClassVar[str] = ""
+    """Effect of its removal; `{again}` stands for the end of "is removed" where it is a replacement."""
+    when_changed: ClassVar[str] = ""
+    """Effect of a change of its release."""
+
+    @classmethod
+    @abstractmethod
+    def on(cls, settings: Any, site: Site) -> Operator | None:
+        """Return the operator for a cluster; None if nothing is to be installed."""
+
+    @abstractmethod
+    def parts(self, name: str) -> Iterator[Part]:
+        """Yield the objects and charts, each of which needs those before it.
+
+        Args:
+            name: name of the component.
+        """
+
+    @classmethod
+    def serves(cls, pool: PoolSettings) -> bool:
+        """Return whether a pool needs the operator."""
+        del pool
+        return True
+
+    @classmethod
+    def served(cls, pools: Pools) -> Pools:
+        """Return the pools that need the operator."""
+        return {name: pool for name, pool in pools.items() if cls.serves(pool.settings)}
+
+    @classmethod
+    def serves_planned(cls, pool: PlannedPool) -> bool:
+        """Return whether the operator serves a pool of a plan."""
+        del pool
+        return False
+
+    @classmethod
+    def pools_of(cls, fleet: PlannedFleet) -> list[str]:
+        """Return the pools that the operator serves; on an existing cluster all pools that are in use."""
+        planned = fleet.before.items()
+        return [name for name, pool in planned if cls.serves_planned(pool)] if planned else fleet.everywhere
+
+    @classmethod
+    def problems(cls, settings: Any, path: Path, *, existing: bool) -> Iterable[Problem]:
+        """Return what is wrong with the settings of an operator that is used.
+
+        Args:
+            settings: settings of the operator.
+            path: path of the settings.
+            existing: whether the cluster exists already.
+        """
+        del settings, path, existing
+        return ()
+
+    @classmethod
+    def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
+        """Return the effects of a change of the release or DaemonSet.
+
+        Args:
+            step: the change.
+            fleet: pools and their occupants.
+            changed: paths of the inputs that change.
+        """
+        del changed
+        sitting = sitting_on(fleet, cls.pools_of(fleet))
+        if step.operation in ("replace", "delete"):
+            again = ", then installed again" if step.operation == "replace" else ""
+            return [Effect(Level.DESTROYS, cls.when_removed.format(again=again), sitting)]
+        return [Effect(Level.DISTURBS, cls.when_changed, sitting)]
+
+
+class ChartSettings(Settings):
+    """Settings that every operator with a chart has; each gives its own defaults."""
+
+    chart: str
+    repository: str | None
+    version: str
+    namespace: str
+
+    def chart_with(self, values: dict[str, Any], **more: Any) -> Chart:
+        """Return the chart of these settings with Helm values."""
+        return Chart(self.chart, self.repository, self.version, self.namespace, values, **more)

@@ -1,0 +1,70 @@
+"""A repository that `berth new` writes: checked as it is, and nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+CLONE = Path(__file__).resolve().parents[3]
+COPIED = {
+    "__main__.py": "__main__.py",
+    ".github/workflows/berth.yml": ".github/workflows/berth.yml",
+    ".github/actions/set-up/action.yml": ".github/actions/set-up/action.yml",
+    "stacks/Pulumi.lab.yaml": "stacks/Pulumi.lab.yaml",
+    "stacks/schema.json": "stacks/schema.json",
+}
+
+
+def berth(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "berth.cli", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(CLONE), "COLUMNS": "200"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
+    done = berth(tmp_path, "new", "my-fleet", "--project", "acme-dev", "--zone", "europe-west4-b", "--json")
+    assert done.returncode == 0, done.stderr
+    fleet = tmp_path / "my-fleet"
+    files = {str(file.relative_to(fleet)) for file in fleet.rglob("*") if file.is_file()}
+    assert set(json.loads(done.stdout)["files"]) == files
+    checked = berth(fleet, "check")
+    assert checked.returncode == 0, checked.stderr
+    assert all(f"✓ {stack}" in checked.stdout for stack in ("alice", "dev", "lab"))
+    settings = yaml.safe_load((fleet / "stacks/Pulumi.dev.yaml").read_text())
+    environment = settings["config"]["berth:environment"]
+    assert (environment["project"], environment["zone"]) == ("acme-dev", "europe-west4-b")
+    assert "encryptionsalt" not in settings, "a stack on Google Cloud gets a key of its own"
+    assert yaml.safe_load((fleet / "Pulumi.yaml").read_text())["name"] == "my-fleet"
+    assert f"berth[lab]=={version('berth')}" in (fleet / "requirements.txt").read_text()
+
+
+def test_what_a_new_repository_shares_with_the_clone_is_the_same(tmp_path: Path) -> None:
+    assert berth(tmp_path, "new", "fleet").returncode == 0
+    for written, source in COPIED.items():
+        assert (tmp_path / "fleet" / written).read_text() == (CLONE / source).read_text(), written
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    done = berth(tmp_path, "new", "taken")
+    assert done.returncode == 2
+    assert "taken exists and is not an empty folder" in done.stderr
+    assert [file.name for file in (tmp_path / "taken").iterdir()] == ["notes.txt"]
+
+
+def test_a_name_that_pulumi_does_not_take_is_refused(tmp_path: Path) -> None:
+    done = berth(tmp_path, "new", "my fleet")
+    assert done.returncode == 2
+    assert "'my fleet' cannot be the name of a Pulumi project" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_berth_prints_its_version(tmp_path: Path) -> None:
+    assert berth(tmp_path, "--version").stdout == f"berth {version('berth')}\n"

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import base64
+import io
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.components.hardware.machines import MACHINES
+from berth.components.programs import all_reduce, all_reduce_rank
+from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, progress_in, raw_from_log
+from berth.components.proof.fabric.job import Work, job_manifest, program_text
+from berth.components.proof.fabric.report import page
+from berth.components.proof.fabric.run import Found
+from berth.components.proof.fabric.verdicts import judge, threshold_of
+from tests.unit.components.proof.fabric_evidence import EXPECTED, raw
+
+CLUSTER = {
+    "metadata": {"name": "train", "namespace": "berth-train"},
+    "spec": {
+        "headGroupSpec": {
+            "template": {
+                "spec": {
+                    "nodeSelector": {"cloud.google.com/gke-nodepool": "cpu"},
+                    "tolerations": [],
+                    "securityContext": {"runAsNonRoot": True, "runAsUser": 1000},
+                    "priorityClassName": "berth-development",
+                    "containers": [{"name": "ray-head", "image": "rayproject/ray:2.60.0-py311-cu128"}],
+                }
+            }
+        }
+    },
+}
+
+
+def manifest() -> dict[str, Any]:
+    return job_manifest(CLUSTER, Work(workers=2, gpus=8, max_bytes=2**30, seconds=600), "abc123")
+
+
+def test_the_rayjob(golden: Callable[[str, Any], None]) -> None:
+    made = manifest()
+    # The program has tests of its own.
+    made["spec"]["runtimeEnvYAML"] = "…"
+    golden("proof/all-reduce-rayjob", made)
+
+
+def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> None:
+    spec = manifest()["spec"]
+    ((name, text),) = yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"].items()
+    assert base64.b64decode(text).decode() == program_text()
+    # Linux takes no longer value (MAX_ARG_STRLEN), and KubeRay puts all of it into one argument of a shell.
+    assert len(spec["runtimeEnvYAML"]) < 100_000
+    assert not set(spec["entrypoint"]) & set("$`\\!")
+    python, option, start, *arguments = shlex.split(spec["entrypoint"])
+    assert (python, option) == ("python", "-c")
+    assert name in start
+    compile(start, "start", "exec")
+    assert arguments == ["--workers", "2", "--gpus", "8", "--seconds", "540", "--max-bytes", str(2**30)]
+
+
+def test_a_short_wait_leaves_the_program_half_of_it() -> None:
+    assert Work(2, 8, 0, seconds=60).program_seconds == 30
+
+
+def test_the_program_needs_nothing_but_the_standard_library_to_begin() -> None:
+    spec = manifest()["spec"]
+    variables = yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"]
+    _, option, start, *_ = shlex.split(spec["entrypoint"])
+    # Neither berth nor Ray can be imported there.
+    command = [sys.executable, "-I", "-S", option, start, "--help"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--max-bytes" in done.stdout
+
+
+def test_the_files_of_the_program_see_each_others_names() -> None:
+    names = "driver_version", "lockable_memory", "main_interface", "rdma_bytes", "Rank", "Collective"
+    program = program_text().replace("sys.exit(main(sys.argv[1:]))", "pass")
+    look = f"print(*[name in globals() for name in {names}])"
+    command = [sys.executable, "-I", "-S", "-c", f"{program}\n{look}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True"] * len(names)
+
+
+def test_evidence_survives_a_log_with_other_lines_between() -> None:
+    sent = raw()
+    lines = all_reduce.pieces(sent)
+    assert all(len(line) < all_reduce.PIECE + 100 for line in lines)
+    noise = "2026-11-21 15:27:59,714\tINFO cli.py:41 -- Job submission server address: http://train-head-svc:8265"
+    log = "\n".join([noise, *(f"{line}\n{noise}" for line in reversed(lines))])
+    assert raw_from_log(log) == sent
+    assert progress_in(f"{noise}\n1024 bytes: 3 GB/s\n" + "\n".join(lines)) == "1024 bytes: 3 GB/s"
+
+
+def test_evidence_that_is_not_whole_is_none() -> None:
+    lines = all_reduce.pieces(raw(logs=[{"rank": 0, "log": "".join(map(chr, range(32, 40000)))}]))
+    assert len(lines) > 2
+    with pytest.raises(NoEvidenceError, match=f"1 of {len(lines)} pieces"):
+        raw_from_log("\n".join(lines[:-1]))
+    with pytest.raises(NoEvidenceError, match="printed no evidence"):
+        raw_from_log("nothing\n")
+    with pytest.raises(NoEvidenceError, match="damaged"):
+        raw_from_log(f"{all_reduce.MARKER} 1 1 AAAA")
+
+
+def test_sizes_and_bandwidths() -> None:
+    assert all_reduce.sizes(5000) == [1024, 2048, 4096]
+    assert len(all_reduce.sizes(2**30)) == 21
+    # nccl-tests: bus bandwidth is 2(n - 1)/n of the algorithm's.
+    assert all_reduce.bandwidths(10**9, 0.01, 16) == (100.0, 187.5)
+
+
+def test_what_was_moved_between_two_readings() -> None:
+    before = {"interfaces": {"a": {"sent": 1, "received": 2}, "gone": {"sent": 1, "received": 1}}, "rdma": {}}
+    after = {
+        "interfaces": {"a": {"sent": 11, "received": 22}, "new": {"sent": 9, "received": 9}},
+        "rdma": {"mlx5_0": {"sent": 5, "received": 5, "interface": "a"}},
+    }
+    assert all_reduce.difference(before, after) == {"interfaces": {"a": {"sent": 10, "received": 20}}, "rdma": {}}
+
+
+def test_a_log_that_is_too_long_keeps_both_ends() -> None:
+    text = all_reduce_rank.bounded("a" * 600 + "b" * 600, 400)
+    assert text == "a" * 300 + "\n[800 characters left out]\n" + "b" * 100
+    assert all_reduce_rank.bounded("short", 400) == "short"
+
+
+@pytest.mark.parametrize(("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")])
+def test_versions_of_nccl(number: int, version: str) -> None:
+    assert all_reduce_rank.nccl_version(number) == version
+
+
+class _Texts(HTMLParser):
+    """The texts of a page, with every element closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        assert "src" not in dict(attrs), "nothing is fetched from elsewhere"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data.strip())
+
+
+def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
+    evidence = evidence_of(raw("gdr-off"))
+    threshold = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
+    findings = judge(evidence, EXPECTED, threshold)
+    text = page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)
+    read = _Texts()
+    read.feed(text)
+    assert read.open == []
+    assert {
+        "Fabric proof of <train>",
+        "gIB without GPUDirect RDMA, through the nodes' memory: 16 × NET/gIB",
+        "bus bandwidth (GB/s)",
+        "size of the tensor of each process (bytes)",
+        "threshold: 70 GB/s",
+        "gpu0rdma0",
+        "NVIDIA B200",
+        "580.95.05",
+        "v1.1.2",
+    } <= set(read.texts)
+    assert (
+        page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)
+        == text
+    )
+
+
+def test_the_report_of_a_proof_without_a_run_has_no_plot() -> None:
+    text = page("t", "r", Found([]), threshold_of(MACHINES["a4-highgpu-8g"], 2, None))
+    assert "<svg" not in text
+    assert io.StringIO(text).readline() == "<!doctype html>\n"
