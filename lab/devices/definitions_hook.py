@@ -1,8 +1,8 @@
 """The Job by which the GPU Operator's chart upgrades its custom resource definitions.
 
-No container runs in the lab. Its chart puts the definitions into a ConfigMap of the Job's name, and a
-scheduling gate on its pod. The gate goes once the definitions are applied, so that Helm sees the Job
-complete after that.
+No container runs in the lab. Its chart puts the definitions into a ConfigMap of the Job's name, and
+a scheduling gate on its pod. The gate goes once the definitions are applied, so that Helm sees the
+Job complete after that.
 
 Answers to (read): hook `gpu-operator-upgrade-crd` of the published chart and `manage-crds apply`,
     GPU Operator v26.7.0,
