@@ -33,11 +33,7 @@ def is_waiting(pod: Mapping[str, Any]) -> bool:
 
 
 def play(api: Api, pod: dict[str, Any]) -> None:
-    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone.
-
-    Raises:
-        ClusterError: the API server does not answer, or refuses.
-    """
+    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone."""
     present = api.get(path_of(pod))
     if present is None or not is_waiting(present):
         return
