@@ -64,7 +64,7 @@ def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
     if isinstance(mapping, ScalarNode) and str(mapping.tag).endswith("null"):
         return _in_place_of(text, found, line)
     if not isinstance(mapping, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise EditError(f"{'.'.join(keys)} is not a mapping")
     if _entry(mapping, name):
         raise EditError(f"{'.'.join(keys)}.{name} is there already")
     if not mapping.value:
@@ -84,7 +84,7 @@ def without_entry(text: str, keys: Keys, name: str) -> str:
     *above, last = keys
     holder = _entry(_mapping(text, above), last)
     if holder is None or not isinstance(holder.value, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise EditError(f"{'.'.join(keys)} is not a mapping")
     entries = [_Entry(key, value) for key, value in holder.value.value]
     number = next((at for at, each in enumerate(entries) if each.key.value == name), None)
     if number is None:
@@ -113,7 +113,7 @@ def _mapping(text: str, keys: Keys) -> MappingNode:
             raise EditError(f"there is no {'.'.join(keys)}")
         node = found.value
     if not isinstance(node, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise EditError(f"{'.'.join(keys)} is not a mapping")
     return node
 
 

@@ -29,7 +29,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
         StatusError: the berth can't be found.
         ClusterError: the API server can't be asked.
         KubectlError: kubectl is missing.
-        ValueError: the timeout is no duration.
+        ValueError: the timeout is not a duration.
     """
     seconds = seconds_of(timeout)
     berth = find(name, stack)
@@ -56,7 +56,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     Raises:
         StatusError: the berth can't be found.
         ClusterError: the API server can't be asked.
-        ValueError: the timeout is no duration.
+        ValueError: the timeout is not a duration.
     """
     seconds = seconds_of(timeout)
     berth = find(name, stack)

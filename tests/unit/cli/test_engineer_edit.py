@@ -93,7 +93,7 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
     [
         (FILE, "config.berth:environment.engineers.bob is there already"),
         ("config:\n  other: 1\n", "there is no config.berth:environment"),
-        ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is no mapping"),
+        ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is not a mapping"),
         ("config:\n  berth:environment: {zone: a}\n", "is written in braces"),
     ],
 )
