@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.berth_manifests import BerthInputs, BerthManifests
+from berth.components.berth import BerthInputs, BerthManifests
 from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
@@ -108,7 +108,7 @@ def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInpu
 
 def _planned(name: str, manifests: BerthManifests | None) -> Iterator[Planned]:
     if manifests:
-        yield Planned(resource_type(manifests.ray), name, manifests.ray)
+        yield Planned(resource_type(manifests.main), name, manifests.main)
         if manifests.dashboard:
             yield Planned(resource_type(manifests.dashboard), name, manifests.dashboard)
 

@@ -22,6 +22,7 @@ from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.operators import KubeRaySettings
 from berth.components.operators import rules as operators
+from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
 from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
@@ -109,14 +110,14 @@ class Resolved:
     @property
     def every(self) -> list[RayClusterSettings]:
         """All RayClusters that the stack registers or has KubeRay create."""
-        return [cluster for _, cluster, _ in self.owners()]
+        return [workload.settings for workload in self.workloads()]
 
-    def owners(self) -> Iterator[tuple[OwnerKind, RayClusterSettings, RayJobSettings | RayServiceSettings | None]]:
-        """Yield every RayCluster with its kind of owner, and the RayJob or RayService that has KubeRay create it."""
-        yield from (("engineer", berth, None) for berth in self.berths)
-        yield from (("cluster", cluster, None) for cluster in self.clusters)
-        yield from (("job", job.cluster, job) for job in self.jobs if job.own_cluster)
-        yield from (("service", service.cluster, service) for service in self.services)
+    def workloads(self) -> Iterator[Workload]:
+        """Yield the workload of every berth: all RayClusters, and the RayJobs and RayServices that have their own."""
+        yield from (ClusterWorkload(berth, "engineer") for berth in self.berths)
+        yield from (ClusterWorkload(cluster, "cluster") for cluster in self.clusters)
+        yield from (JobWorkload(job) for job in self.jobs if job.own_cluster)
+        yield from (ServiceWorkload(service) for service in self.services)
 
     def refuse(self, path: Path, message: str, *, of_key: bool = False) -> None:
         """Add a problem."""
@@ -186,7 +187,8 @@ def contract_of(
         defaults=settings.defaults,
         demands=resolved.demands,
         namespaces={
-            namespace_of(cluster.name): f"{KEYS[kind]}.{cluster.name}" for kind, cluster, _ in resolved.owners()
+            namespace_of(workload.settings.name): f"{KEYS[workload.kind]}.{workload.settings.name}"
+            for workload in resolved.workloads()
         },
         resource_api=resource_api,
         kuberay=settings.operators.kuberay,

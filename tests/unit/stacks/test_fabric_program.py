@@ -217,10 +217,7 @@ def test_a_cluster_without_claims_is_refused_where_a_pool_needs_them(
     serves(monkeypatch, None)
     recorder, errors = told(settings_of(train=pool))
     assert len(errors) == 1
-    assert (
-        "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool 'train'"
-        in errors[0]
-    )
+    assert "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool 'train'" in errors[0]
     assert "upgrade it to Kubernetes 1.34 or newer" in errors[0]
     assert recorder.of_type(RELEASE) == []
 
