@@ -33,15 +33,7 @@ _TAIL = "20"
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a run.
-
-    Attributes:
-        checks: the checks.
-        causes: likely causes of what failed, the likeliest first.
-        evidence: evidence of the program; None where it did not run or left none.
-        raw: the same as the program sent it.
-        findings: verdicts on the evidence.
-    """
+    """Result of a run; without evidence where the program did not run or left none, `raw` as the program sent it."""
 
     checks: list[Check]
     causes: list[Cause] = field(default_factory=list)
@@ -80,11 +72,7 @@ class FabricRun:
     """Run on one RayCluster.
 
     Attributes:
-        api: the cluster.
-        namespace: namespace of the RayCluster.
-        expected: the RayCluster as its settings describe it.
-        threshold: the expected bandwidth.
-        resource_api: version of resource.k8s.io of its claims.
+        resource_api: version of resource.k8s.io of the RayCluster's claims.
         run: a unique id.
         timeout: how long to wait for the job, for people: `10m`.
         seconds: the same in seconds.
