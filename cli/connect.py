@@ -1,4 +1,4 @@
-"""`berth connect`: a berth's dashboard and client on this machine, for as long as it runs."""
+"""`berth connect`: a berth's dashboard and client on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -38,14 +38,14 @@ _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for.
+    """A connection to make.
 
     Attributes:
         name: the engineer's id or the cluster's name.
-        stack: a stack that leads to it.
+        stack: a stack that leads to its environment.
         dashboard: local port of the dashboard; None for Ray's own or a free one.
-        client: local port of Ray Client; None for the same.
-        as_json: the addresses are for a program.
+        client: local port of Ray Client; None for Ray's own or a free one.
+        as_json: print the addresses for a program.
     """
 
     name: str | None
@@ -57,12 +57,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where a berth is reached.
+    """Addresses of a berth on this machine.
 
     Attributes:
-        dashboard: port of the dashboard on this machine.
-        client: port of Ray Client on this machine.
-        token: the file that Ray's token is in; None for a berth without.
+        dashboard: port of the dashboard.
+        client: port of Ray Client.
+        token: file with Ray's token; None for a berth without one.
     """
 
     dashboard: int
@@ -70,20 +70,14 @@ class Addresses:
     token: Path | None
 
     @property
-    def variables(self) -> dict[str, str]:
-        """What Ray's programs need to know of the token (https://docs.ray.io/en/latest/ray-security/token-auth.html)."""
-        if self.token is None:
-            return {}
-        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
-
-    @property
     def submit(self) -> str:
-        """A line that submits a job."""
+        """A command that submits a job (https://docs.ray.io/en/latest/ray-security/token-auth.html)."""
+        token = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(self.token))} " if self.token else ""
         url = f"http://{_LOOPBACK}:{self.dashboard}"
-        return f"{_assignments(self.variables)}ray job submit --address {url} --working-dir . -- python your_script.py"
+        return f"{token}ray job submit --address {url} --working-dir . -- python your_script.py"
 
     def as_json(self) -> dict[str, str | None]:
-        """For programs."""
+        """Return the addresses for programs."""
         return {
             "dashboard": f"http://{_LOOPBACK}:{self.dashboard}",
             "client": f"ray://{_LOOPBACK}:{self.client}",
@@ -92,20 +86,8 @@ class Addresses:
         }
 
 
-def _assignments(variables: Mapping[str, str]) -> str:
-    return "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
-
-
 def connect(request: Request) -> int:
-    """Forward ports until Ctrl-C; the exit code.
-
-    Raises:
-        BadInputError: no such berth, or a port that is taken.
-        BerthError: there is nothing to connect to.
-        StatusError: the environment can't be asked.
-        ClusterError: the API server can't be asked.
-        KubectlError: kubectl is missing, or can't forward.
-    """
+    """Forward ports until Ctrl-C; return the exit code."""
     berth = find(request.name, request.stack)
     head = ready_head(berth)
     ports = {DASHBOARD: _port(request.dashboard, DASHBOARD), CLIENT: _port(request.client, CLIENT)}
@@ -119,15 +101,10 @@ def connect(request: Request) -> int:
 
 
 def ready_head(berth: Berth) -> Object:
-    """The head pod of a berth that can be connected to.
-
-    Raises:
-        BerthError: there is none; the text says why.
-        ClusterError: the API server can't be asked.
-    """
+    """Return the ready head pod of a berth."""
     condition = condition_of(berth.cluster)
-    if asleep := berth.asleep():
-        raise BerthError(asleep)
+    if note := berth.suspension_note():
+        raise BerthError(note)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(berth.api, berth.key) or [str(condition)]
@@ -142,27 +119,23 @@ def ready_head(berth: Berth) -> Object:
     return heads[0]
 
 
-def _port(given: int | None, usual: int) -> int:
-    """A port of this machine's loopback that is free.
-
-    Raises:
-        BadInputError: the given one is taken.
-    """
-    for port in (given or usual, 0):
+def _port(requested: int | None, usual: int) -> int:
+    """Return a free port of this machine's loopback; fail if the requested one is taken."""
+    for port in (requested or usual, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((_LOOPBACK, port))
             except OSError as error:
-                if given is not None:
-                    raise BadInputError(f"port {given} of this machine cannot be used: {error.strerror}") from None
+                if requested is not None:
+                    raise BadInputError(f"port {requested} of this machine cannot be used: {error.strerror}") from None
                 continue
             return int(probe.getsockname()[1])
     raise BadInputError("this machine has no free port")
 
 
 def token_secret(cluster: Object) -> str | None:
-    """Name of the Secret that has a RayCluster's token; None where it has none."""
+    """Return the name of the Secret with a RayCluster's token; None for a cluster without one."""
     options = cluster["spec"].get("authOptions") or {}
     if options.get("mode") != "token":
         return None
@@ -170,12 +143,7 @@ def token_secret(cluster: Object) -> str | None:
 
 
 def read_token(berth: Berth) -> str | None:
-    """Ray's token of a berth; None for one without.
-
-    Raises:
-        BerthError: KubeRay has not made it yet.
-        ClusterError: it may not be read.
-    """
+    """Return Ray's token of a berth; None for a berth without one."""
     name = token_secret(berth.cluster)
     if name is None:
         return None
@@ -195,26 +163,26 @@ def _token_file(berth: Berth, folder: Path) -> Path | None:
 
 
 def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
-    """Forward to the head, and to the next one whenever it is replaced; only an interrupt ends it."""
-    told = False
+    """Forward to the head, and to the next one whenever it is replaced; only an interrupt ends this."""
+    connected_before = False
     while True:
         began = time.monotonic()
         with forwarding(program, berth.namespace, head, addresses) as process:
             if process is None:
                 err.print("trying again", markup=False)
-            elif told:
-                err.print(f"connected again, to {head['metadata']['name']}", markup=False)
             else:
-                _tell(berth, addresses, as_json=as_json)
-                told = True
-            if process is not None:
+                if connected_before:
+                    err.print(f"connected again, to {head['metadata']['name']}", markup=False)
+                else:
+                    _print_addresses(berth, addresses, as_json=as_json)
+                connected_before = True
                 _watch(berth, head, process)
-        # A connection that breaks at once would otherwise be tried without end, and without rest.
+        # A connection that breaks at once is not tried again without a pause.
         time.sleep(max(0.0, _RETRY_SECONDS - (time.monotonic() - began)))
         head = _next_head(berth)
 
 
-def _tell(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
+def _print_addresses(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
     if as_json:
         print_json({"name": berth.name, "namespace": berth.namespace, **addresses.as_json()})
         return
@@ -232,99 +200,89 @@ def _tell(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
 def forwarding(
     program: Kubectl, namespace: str, head: Object, addresses: Addresses
 ) -> Iterator[subprocess.Popen[str] | None]:
-    """kubectl, forwarding both ports; None where it could not begin, of which it has said why."""
+    """Yield kubectl, forwarding both ports; None if it failed, after it has said why."""
     ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", _LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
-        if process.stderr:
-            threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True).start()
+        _read(process.stderr, lambda line: err.print(line.rstrip(), markup=False, style="dim"))
         missing = set(ports)
         for line in process.stdout or ():
-            if found := _FORWARDED.match(line.strip()):
-                missing.discard(int(found[2]))
+            if forwarded := _FORWARDED.match(line.strip()):
+                missing.discard(int(forwarded[2]))
             if not missing:
                 break
-        if process.stdout:
-            # One line a connection: nobody reads them, and a full pipe would stop kubectl.
-            threading.Thread(target=_drain, args=(process.stdout,), daemon=True).start()
+        # kubectl prints a line for each connection: a full pipe would stop it.
+        _read(process.stdout, lambda _line: None)
         yield None if missing else process
 
 
-def _drain(stream: IO[str]) -> None:
-    with contextlib.suppress(ValueError):
-        for _ in stream:
-            pass
+def _read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
+    """Read a stream to its end in a thread."""
 
+    def read() -> None:
+        with contextlib.suppress(ValueError):
+            for line in stream or ():
+                handle(line)
 
-def _pass_on(stream: IO[str]) -> None:
-    with contextlib.suppress(ValueError):
-        for line in stream:
-            err.print(line.rstrip(), markup=False, style="dim")
+    threading.Thread(target=read, daemon=True).start()
 
 
 def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
-    """Return when the connection is lost, or the head is not there any more: kubectl itself may notice that much later."""
+    """Wait until the connection or the head is lost, which kubectl itself may notice much later."""
     while True:
         try:
             process.wait(_LOOK_SECONDS)
         except subprocess.TimeoutExpired:
             try:
-                now = {pod["metadata"]["uid"] for pod in berth.pods("head")}
+                heads = {pod["metadata"]["uid"] for pod in berth.pods("head")}
             except ClusterError:
                 continue
-            if head["metadata"]["uid"] in now:
+            if head["metadata"]["uid"] in heads:
                 continue
         err.print(f"lost the head of {berth.name}; waiting for the next one", markup=False)
         return
 
 
 def _next_head(berth: Berth) -> Object:
-    """The head, once there is one that is ready; why there is none is said whenever that changes.
+    """Wait for a ready head, and print why there is none whenever that changes.
 
     Raises:
-        BerthError: the berth is suspended or gone: nothing comes by itself.
+        BerthError: the berth is suspended or gone: no head will come.
     """
-    told = ""
+    reported = ""
     namespace, name = berth.key
     while True:
         try:
             clusters, _ = berth.api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
             heads = berth.pods("head")
         except ClusterError as error:
-            clusters, heads, why = [{"spec": {}}], [], str(error)
+            why = str(error)
         else:
             if not clusters:
                 raise BerthError(f"{berth.name} is gone")
-            if asleep := berth.asleep(clusters[0]):
-                raise BerthError(asleep)
+            if note := berth.suspension_note(clusters[0]):
+                raise BerthError(note)
             why = (why_not_ready(heads[0], "head") or "") if heads else "there is no head pod yet"
-            if heads and not why:
+            if not why:
                 return heads[0]
-        if why != told:
+        if why != reported:
             err.print(f"{berth.name}: {why}", markup=False)
-            told = why
+            reported = why
         time.sleep(_RETRY_SECONDS)
 
 
 def print_commands(request: Request) -> int:
-    """Print the commands that do the same; the exit code.
-
-    Raises:
-        BadInputError: no such berth.
-        StatusError: the environment can't be asked.
-        ClusterError: the API server can't be asked.
-    """
+    """Print the commands that do the same without berth; return the exit code."""
     berth = find(request.name, request.stack)
-    addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, None)
     secret = token_secret(berth.cluster)
+    addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, Path("token") if secret else None)
     lines = [
         "umask 077",
         f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(berth.environment.stack)} > kubeconfig",
         "export KUBECONFIG=kubeconfig",
     ]
     if secret:
-        addresses = Addresses(addresses.dashboard, addresses.client, Path("token"))
         template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
         lines.append(
             f"kubectl get secret {secret} --namespace {berth.namespace} --output go-template={template} > token"

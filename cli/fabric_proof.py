@@ -105,15 +105,7 @@ class Request:
 
 
 def verify_fabric(request: Request) -> Proof:
-    """Verify, and clean up whatever happens.
-
-    Raises:
-        BadInputError: the RayCluster or an option can't be.
-        NoSuchStackError: no such stack.
-        NotUpError: the environment is not up.
-        StatusError: Pulumi can't be asked.
-        ClusterError: the API server can't be request.
-    """
+    """Verify, and clean up whatever happens."""
     seconds, max_bytes = seconds_of(request.timeout), _bytes(request.max_size)
     environment = brought_up(request.stack)
     resolved = _resolved(request.stack, environment)
@@ -143,11 +135,7 @@ def verify_fabric(request: Request) -> Proof:
 
 
 def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
-    """What a RayCluster should have.
-
-    Raises:
-        BadInputError: its workers share GPUs, which NCCL can't use.
-    """
+    """What a RayCluster should have."""
     if pool.shared:
         raise BadInputError(
             f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for"
@@ -196,9 +184,6 @@ def save(proof: Proof, folder: Path | None) -> list[Path]:
     Args:
         proof: what was found.
         folder: where to. Default: `build/fabric-proof/CLUSTER-RUN`.
-
-    Raises:
-        BadInputError: it can't be written there.
     """
     where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
     evidence, report = where / "evidence.json", where / "report.html"

@@ -64,13 +64,6 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
         pools: names of the pools; none for all with GPUs, or for the engineer's.
         timeout: how long to wait for the Jobs: `5m`.
         keep: what is made is to stay.
-
-    Raises:
-        BadInputError: the pools or the timeout can't be.
-        NoSuchStackError: no such stack.
-        NotUpError: the environment is not up.
-        StatusError: Pulumi can't be asked.
-        ClusterError: the API server can't be asked.
     """
     seconds = seconds_of(timeout)
     environment = brought_up(stack)

@@ -1,7 +1,4 @@
-"""kubectl as a child process, with an environment's kubeconfig in a file that nobody else can read.
-
-It does what the API server streams over one connection in several directions: `exec` and `port-forward`.
-"""
+"""kubectl as a child process, for `exec` and `port-forward`; its kubeconfig is in a file that only this user can read."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _EXEC_SECONDS = 30
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder for credentials that only this user can enter; in memory where the system has such a place, and gone at the end."""
+    """Yield a temporary folder for credentials that only this user can enter, in memory if the system has such a place."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     where = runtime if runtime and os.access(runtime, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="berth-", dir=where) as folder:
@@ -39,28 +36,16 @@ class Kubectl:
     """kubectl on one cluster."""
 
     def __init__(self, kubeconfig: str, folder: Path) -> None:
-        """Lay the kubeconfig down.
-
-        Args:
-            kubeconfig: as text.
-            folder: a private one, which lives as long as this.
-
-        Raises:
-            BerthError: kubectl is not installed.
-        """
-        found = shutil.which("kubectl")
-        if found is None:
+        """Write the kubeconfig into a private folder."""
+        program = shutil.which("kubectl")
+        if program is None:
             raise BerthError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")
         file = folder / "kubeconfig"
         write_private(file, kubeconfig)
-        self._command = [found, "--kubeconfig", str(file)]
+        self._command = [program, "--kubeconfig", str(file)]
 
     def execute(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> str:
-        """Run a command in a container; what it prints.
-
-        Raises:
-            BerthError: it can't be run, or fails, or takes too long.
-        """
+        """Run a command in a container; return its output."""
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         try:
             done = subprocess.run(
@@ -74,16 +59,13 @@ class Kubectl:
         except subprocess.TimeoutExpired:
             raise BerthError(f"no answer from {namespace}/{pod} within {_EXEC_SECONDS} s") from None
         if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"kubectl exec ended with {done.returncode}"]
+            lines = done.stderr.strip().splitlines() or [f"kubectl exec exited with {done.returncode}"]
             raise BerthError(lines[-1].removeprefix("error: "))
         return done.stdout
 
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """Kubectl as a process that goes on; it is ended when this is left.
-
-        It has a session of its own, so that Ctrl-C reaches it from here alone.
-        """
+        """Yield a running kubectl, in a session of its own so that Ctrl-C reaches it from here alone."""
         with subprocess.Popen(
             [*self._command, *arguments],
             stdin=subprocess.DEVNULL,
@@ -105,10 +87,6 @@ class Kubectl:
 
 @contextlib.contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Kubectl]:
-    """Kubectl on a cluster, its credentials gone when this is left.
-
-    Raises:
-        BerthError: kubectl is not installed.
-    """
+    """Yield kubectl on a cluster; delete its credentials afterwards."""
     with private_folder() as folder:
         yield Kubectl(kubeconfig, folder)

@@ -21,13 +21,13 @@ WORKER_CONTAINER = "ray-worker"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which log, and how much of it.
+    """A log, and a part of it.
 
     Attributes:
         worker: the worker, counted from 1 by name; None for the head.
-        operator: the operator's lines instead.
-        tail: so many of the last lines; None for all.
-        previous: of the container before this one.
+        tail: number of last lines; None for all.
+        operator: the operator's lines instead of a pod's log.
+        previous: the container before the last restart.
         follow: go on as lines come.
     """
 
@@ -39,61 +39,43 @@ class Selection:
 
     @property
     def query(self) -> dict[str, str]:
-        """How the API server is asked for it."""
-        asked = {"follow": self.follow, "previous": self.previous}
-        return {key: "true" for key, value in asked.items() if value}
+        """Query of the request to the API server."""
+        flags = {"follow": self.follow, "previous": self.previous}
+        return {key: "true" for key, value in flags.items() if value}
 
 
-def logs(name: str | None, stack: str | None, selection: Selection) -> int:
-    """Print a log; the exit code.
+def logs(name: str | None, stack: str | None, selection: Selection) -> None:
+    """Print a log."""
+    for line in _lines(find(name, stack), selection):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
-    Raises:
-        BadInputError: no such berth or worker.
-        BerthError: there is no log.
-        StatusError: its environment can't be asked.
-        ClusterError: the API server can't be asked.
-    """
-    berth = find(name, stack)
+
+def _lines(berth: Berth, selection: Selection) -> Iterable[str]:
     if selection.operator:
-        lines: Iterable[str] = operator_lines(berth, selection.query)
-        if selection.tail is not None and not selection.follow:
-            lines = deque(lines, maxlen=selection.tail)
-        return _print(lines)
+        lines = operator_lines(berth, selection.query)
+        return lines if selection.tail is None or selection.follow else deque(lines, maxlen=selection.tail)
     pod = choose(berth, selection.worker)
     name = pod["metadata"]["name"]
     if berth.is_simulated(pod):
         raise BerthError(f"pod {name} is on a simulated node: its containers never run and have no log")
-    container = HEAD_CONTAINER if selection.worker is None else WORKER_CONTAINER
     if reason := why_not_ready(pod):
         err.print(f"note: {name}: {reason}", markup=False)
-    query = {"container": container, **selection.query}
+    query = {"container": HEAD_CONTAINER if selection.worker is None else WORKER_CONTAINER, **selection.query}
     if selection.tail is not None:
         query["tailLines"] = str(selection.tail)
-    return _print(berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query))
+    return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query)
 
 
 def choose(berth: Berth, worker: int | None) -> Object:
-    """The head's pod, or a worker's.
-
-    Raises:
-        BadInputError: there is no such worker.
-        BerthError: there is no head.
-        ClusterError: the API server can't be asked.
-    """
+    """Return the head's pod, or a worker's."""
     pods = berth.pods("worker" if worker else "head")
-    if not pods and (asleep := berth.asleep()):
-        raise BerthError(asleep)
+    if not pods and (note := berth.suspension_note()):
+        raise BerthError(note)
     if worker is None:
         if not pods:
-            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may tell why")
+            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
         return pods[0]
     if worker > len(pods):
         raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}; there is no worker {worker}")
     return pods[worker - 1]
-
-
-def _print(lines: Iterable[str]) -> int:
-    for line in lines:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-    return 0

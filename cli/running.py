@@ -1,4 +1,4 @@
-"""What runs on a berth: asked of Ray itself, in the head's container."""
+"""Work that runs on a berth: asked of Ray itself, in the head's container."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from berth.components.core.errors import BerthError
 from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
 
 HEAD_CONTAINER = "ray-head"
-SIMULATED = "its nodes are simulated: they run no containers, so nothing can run on it"
 
 
 @dataclass(frozen=True)
 class Running:
-    """What runs on one berth.
+    """Work that runs on one berth.
 
     Attributes:
         jobs: jobs and attached sessions.
-        pods: pods that it has.
-        unknown: why Ray could not be asked, "" where it was or where nothing can run.
-        note: what else is to be said, "" for nothing.
+        pods: number of pods.
+        unknown: why Ray could not be asked; "" if it answered or nothing can run.
+        note: a remark for people, or "".
     """
 
     jobs: Sequence[RunningJob] = field(default_factory=tuple)
@@ -33,24 +32,21 @@ class Running:
 
     @property
     def may_be_lost(self) -> bool:
-        """Something runs, or it can't be told."""
+        """Whether something runs, or may run."""
         return bool(self.jobs or self.unknown)
 
 
 def running_on(berth: Berth, program: Kubectl) -> Running:
-    """What runs on a berth.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """Return the work that runs on a berth."""
     pods = berth.pods()
     head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
     if head is None:
         return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
     if berth.is_simulated(head):
-        return Running(pods=len(pods), note=SIMULATED)
+        note = "its nodes are simulated: they run no containers, so nothing can run on it"
+        return Running(pods=len(pods), note=note)
     if (head.get("status") or {}).get("phase") == "Pending":
-        return Running(pods=len(pods), note="its head has not begun yet, so nothing runs on it")
+        return Running(pods=len(pods), note="its head has not started yet, so nothing runs on it")
     if reason := why_not_ready(head, "head"):
         return Running(pods=len(pods), unknown=reason)
     try:

@@ -1,4 +1,4 @@
-"""`berth suspend` and `berth wake`: a berth's pods go and come, its settings stay."""
+"""`berth suspend` and `berth wake`: delete and recreate a berth's pods, keep its settings."""
 
 from __future__ import annotations
 
@@ -12,34 +12,28 @@ from berth.cli.arguments import seconds_of
 from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
 from berth.cli.kubectl import kubectl
-from berth.cli.life import EXTEND, expired, life_of, moment
+from berth.cli.life import EXTEND, moment
 from berth.cli.running import Running, running_on
 from berth.components.core.errors import FAILED, BadInputError
+from berth.components.lifecycle import life_of
 from berth.components.ray import suspension
 from berth.components.ray.condition import condition_of
 
 LOST = 3
-"""Exit code where work would be lost and nobody said that it may be; nothing was done."""
+"""Exit code if work would be lost and nobody agreed to it; nothing was changed."""
 
 
 def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
-    """Suspend a berth and wait until its pods are gone; the exit code.
-
-    Raises:
-        StatusError: the berth can't be found.
-        ClusterError: the API server can't be asked.
-        KubectlError: kubectl is missing.
-        ValueError: the timeout is not a duration.
-    """
+    """Suspend a berth and wait until its pods are gone; return the exit code."""
     seconds = seconds_of(timeout)
     berth = find(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
         raise BadInputError(
-            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps going; take"
-            f" {berth.name} out of the settings to end it"
+            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps running;"
+            f" take {berth.name} out of the settings to end it"
         )
     if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
-        return _done(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
+        return _report(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
     with kubectl(berth.environment.kubeconfig) as program:
         running = running_on(berth, program)
     if running.note:
@@ -51,37 +45,31 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
 
 
 def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
-    """Wake a berth and wait until it is ready; the exit code.
-
-    Raises:
-        StatusError: the berth can't be found.
-        ClusterError: the API server can't be asked.
-        ValueError: the timeout is not a duration.
-    """
+    """Wake a berth and wait until it is ready; return the exit code."""
     seconds = seconds_of(timeout)
     berth = find(name, stack)
     condition = condition_of(berth.cluster)
     if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
-        return _done(berth, state, suspended=False, changed=False, as_json=as_json)
+        return _report(berth, state, suspended=False, changed=False, as_json=as_json)
     if condition.state != "waking":
         suspension.wake(berth.api, berth.key)
     life = life_of(berth.cluster)
-    if expired(life, datetime.now(tz=UTC)):
+    if life.expired(datetime.now(tz=UTC)):
         since = moment(life.expires, life.zone)
-        note = f"{berth.name} expired on {since}, and is suspended again a day from now; to keep it, {EXTEND}"
+        note = f"{berth.name} expired on {since}, and is suspended again in a day; to keep it, {EXTEND}"
         err.print(f"note: {note}", markup=False)
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
 
 def _agreed(berth: Berth, running: Running) -> bool:
-    """Whether someone at the terminal agrees to lose what runs; elsewhere it is said how to."""
+    """Return whether someone at the terminal agrees to lose what runs."""
     if running.unknown:
-        err.print(f"it can't be told whether anything runs on {berth.name}: {running.unknown}", markup=False)
+        err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}", markup=False)
     for job in running.jobs:
         err.print(f"runs on {berth.name}, and would be lost: {job}", markup=False)
     if not sys.stdin.isatty():
-        err.print(f"nothing was done; where that is meant: berth suspend {berth.name} --yes", markup=False)
+        err.print(f"nothing was done; to do it: berth suspend {berth.name} --yes", markup=False)
         return False
     return typer.confirm(f"Suspend {berth.name} all the same?", err=True)
 
@@ -103,10 +91,10 @@ def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost:
             print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
         return FAILED
     back = f"; back with: berth wake {berth.name}" if suspended else ""
-    return _done(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
+    return _report(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
 
 
-def _done(
+def _report(
     berth: Berth, text: str, *, suspended: bool, changed: bool, as_json: bool, lost: Running | None = None
 ) -> int:
     if as_json:

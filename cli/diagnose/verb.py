@@ -24,13 +24,7 @@ _SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a sec
 
 
 def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:
-    """Write the diagnosis of a berth; the exit code.
-
-    Raises:
-        BadInputError: it can't be told which berth is meant, or neither settings nor cluster have it.
-        NoSuchStackError: no such stack.
-        OSError: the file can't be written.
-    """
+    """Write the diagnosis of a berth; the exit code."""
     named = which(name, stack)
     now = datetime.now(tz=UTC)
     path = output or Path(f"berth-{named.name}-{now:%Y%m%d-%H%M%S}.md")
@@ -55,11 +49,7 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
 
 
 def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
-    """The parts, secrets that are known, and whether the berth could be asked at all.
-
-    Raises:
-        BadInputError: neither settings nor cluster have it.
-    """
+    """The parts, secrets that are known, and whether the berth could be asked at all."""
     known = secrets_of_environment(os.environ)
     parts = [_settings(named.stack)]
     berth: Berth | None = None

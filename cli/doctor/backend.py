@@ -158,11 +158,7 @@ def marks_of(path: Path) -> dict[str, Any]:
 
 
 def check_bucket(google: Google, bucket: str) -> list[Finding]:
-    """The bucket of the state: there, yours to write, and with old versions kept.
-
-    Raises:
-        GoogleError: it can't be asked.
-    """
+    """The bucket of the state: there, yours to write, and with old versions kept."""
     try:
         found = google.exists("storage", f"b/{bucket}", fields="name,versioning")
     except GoogleError as error:
@@ -194,11 +190,7 @@ def _grant_bucket(bucket: str) -> str:
 
 
 def check_key(google: Google, stack: str) -> list[Finding]:
-    """The Cloud KMS key of the stack's secrets, where that is what encrypts them.
-
-    Raises:
-        GoogleError: it can't be asked.
-    """
+    """The Cloud KMS key of the stack's secrets, where that is what encrypts them."""
     provider = str(marks_of(stack_file.stack_path(stack)).get("secretsprovider") or "")
     if not provider.startswith(_KMS):
         return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")] if provider else []

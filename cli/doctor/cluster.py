@@ -108,11 +108,7 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
 
 
 def _in_context(text: str, context: str | None) -> str:
-    """The kubeconfig with another current context.
-
-    Raises:
-        ValueError: it is no kubeconfig, or has no such context.
-    """
+    """The kubeconfig with another current context."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -153,9 +149,6 @@ def _rights(api: ClusterApi, stack: str, told: dict[str, Any] | None, mend: str)
         stack: the stack.
         told: outputs of an engineer's environment.
         mend: what gives the rights.
-
-    Raises:
-        ClusterError: the API server can't be asked.
     """
     try:
         asked = rights_for(types_of(stack, told))

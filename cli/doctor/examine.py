@@ -68,11 +68,7 @@ class Examination:
 
 
 def examine(stack: str) -> Examination:
-    """Look at everything that a stack needs.
-
-    Raises:
-        ProblemsError: there is no such stack, or its settings are wrong.
-    """
+    """Look at everything that a stack needs."""
     checked = check_settings(stack)
     if checked.lines:
         raise ProblemsError(stack, checked.lines)

@@ -21,9 +21,6 @@ def check(google: Google, settings: EnvironmentSettings, cluster: str) -> list[F
         google: the project.
         settings: of the environment.
         cluster: the cluster's name.
-
-    Raises:
-        GoogleError: GKE can't be asked.
     """
     location = f"projects/{google.project}/locations/{settings.location}"
     found = google.exists(

@@ -74,11 +74,7 @@ class Google:
     """
 
     def __init__(self, project: str) -> None:
-        """Find the credentials and get a token by them.
-
-        Raises:
-            GoogleError: there are none, they don't work, or nothing can be reached.
-        """
+        """Find the credentials and get a token by them."""
         # Off Google's machines nobody answers there: one short try tells.
         os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
         os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
@@ -138,26 +134,15 @@ class Google:
             service: a key of BASES.
             path: below the API's address.
             query: parameters.
-
-        Raises:
-            GoogleError: it can't be asked, or refuses.
         """
         return self._call("GET", service, path, params=query)
 
     def post(self, service: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question that is put by POST, such as testIamPermissions.
-
-        Raises:
-            GoogleError: it can't be asked, or refuses.
-        """
+        """The answer to a question that is put by POST, such as testIamPermissions."""
         return self._call("POST", service, path, json=body)
 
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
-        """What an API says about something, None where there is no such thing.
-
-        Raises:
-            GoogleError: it can't be asked, or refuses.
-        """
+        """What an API says about something, None where there is no such thing."""
         try:
             return self.get(service, path, **query)
         except GoogleError as error:

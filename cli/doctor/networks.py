@@ -14,11 +14,7 @@ TOPIC = Topic("networks")
 
 
 def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """Every existing network and subnetwork, with what it has to have.
-
-    Raises:
-        GoogleError: they can't be asked about.
-    """
+    """Every existing network and subnetwork, with what it has to have."""
     existing = settings.network.existing
     if existing is None:
         return []

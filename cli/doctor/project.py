@@ -18,11 +18,7 @@ ADVICE = {
 
 
 def check_project(google: Google) -> Finding:
-    """The project is there and active.
-
-    Raises:
-        GoogleError: it can't be asked, or there is no such project.
-    """
+    """The project is there and active."""
     found = google.get("cloudresourcemanager", f"projects/{google.project}")
     state = found.get("lifecycleState", "ACTIVE")
     if state != "ACTIVE":
@@ -61,11 +57,7 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
 
 
 def check_apis(google: Google, wanted: Iterable[str]) -> list[Finding]:
-    """The APIs are enabled.
-
-    Raises:
-        GoogleError: they can't be asked about.
-    """
+    """The APIs are enabled."""
     wanted = list(wanted)
     # At most 30 names a call
     # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
@@ -94,11 +86,7 @@ def _enable(project: str, apis: Iterable[str]) -> str:
 
 
 def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """What the caller may do in the project, and with the nodes' service account.
-
-    Raises:
-        GoogleError: it can't be asked.
-    """
+    """What the caller may do in the project, and with the nodes' service account."""
     account = settings.cluster.node_service_account
     wanted = permissions.needed(networks=settings.network.existing is None, node_account=account is not None)
     held = google.post(

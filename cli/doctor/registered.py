@@ -31,10 +31,6 @@ def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
     Args:
         stack: an environment on an existing cluster, or an engineer's own stack.
         told: for the latter, the outputs of its environment's stack.
-
-    Raises:
-        BerthError: the program could not be run.
-        WouldFailError: it refuses, for what it found in the cluster.
     """
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "told": told or {}})

@@ -74,7 +74,7 @@ def verdict_line(report: Report) -> str:
 def gpus_line(gpus: Sequence[GpusAway]) -> str:
     """`16 B200 of pool train, back if there is capacity`; "" for none."""
     return "; ".join(
-        f"{span(each.count)} {each.product} of pool {each.pool}, {'back if there is capacity' if each.back else 'for good'}"
+        f"{span(each.gpus)} {each.product} of pool {each.pool}, {'back if there is capacity' if each.back else 'for good'}"
         for each in gpus
     )
 
@@ -99,7 +99,7 @@ def money_line(money: Money) -> str:
         else f"{_amounts(money.now)} now, {_amounts(money.after)} after"
     )
     rates = "both by the hourly rates of the settings as they are now"
-    without = f"; without {', '.join(money.without_rate)}, which have no rate" if money.without_rate else ""
+    without = f"; without {', '.join(money.pools_without_rate)}, which have no rate" if money.pools_without_rate else ""
     return f"{money.currency} {amounts} ({rates}{without})".strip()
 
 
@@ -146,5 +146,5 @@ def stay_lines(report: Report) -> list[str]:
 
 def drift_line(each: Drift) -> str:
     """`berth bob, RayCluster bob: changed`."""
-    place = f"{each.title}, " if each.title else ""
+    place = f"{each.component}, " if each.component else ""
     return f"{place}{each.resource} {each.name}: {'gone' if each.gone else 'changed'}"

@@ -45,7 +45,7 @@ def _destroyed(report: Report) -> list[str]:
     """A table of what ends work or takes capacity."""
     rows = [
         f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
-        f" {_escaped(lines.gpus_line(effect.gpus) or '–')} |"
+        f" {_escaped(lines.gpus_line(effect.gpus_away) or '–')} |"
         for change in report.changes
         for effect in change.effects
         if effect.level == Level.DESTROYS
@@ -95,8 +95,8 @@ def _part(part: Part) -> list[str]:
             who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
             found.append(f"  - **{effect.level.word}**: {_escaped(effect.text + who)}")
         found += [
-            f"  - {_code(lines.property_text(each))}{' **forces the replacement**' if each.forces else ''}"
-            for each in change.step.properties
+            f"  - {_code(lines.property_text(each))}{' **forces the replacement**' if each.forces_replacement else ''}"
+            for each in change.properties
         ]
     return [*found, "", "</details>", ""]
 

@@ -49,13 +49,13 @@ def _add(branch: Tree, change: Change) -> None:
         _add_effect(leaf, effect)
     if change.operation == "replace" and not change.forcing:
         leaf.add(Text("since something that it depends on is replaced", style="dim"))
-    shown = change.step.properties[:_MOST_PROPERTIES]
+    shown = change.properties[:_MOST_PROPERTIES]
     for each in shown:
-        text = Text(lines.property_text(each), style="" if each.forces else "dim")
-        if each.forces:
+        text = Text(lines.property_text(each), style="" if each.forces_replacement else "dim")
+        if each.forces_replacement:
             text.append("  forces the replacement", style="magenta")
         leaf.add(text)
-    if more := len(change.step.properties) - len(shown):
+    if more := len(change.properties) - len(shown):
         leaf.add(Text(f"and {more} more (see --json)", style="dim"))
 
 

@@ -55,11 +55,7 @@ class Options:
 
 
 def run(stack: str, options: Options) -> int:
-    """Show what `pulumi up` would do to a stack; the exit code.
-
-    Raises:
-        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
-    """
+    """Show what `pulumi up` would do to a stack; the exit code."""
     report = planned(stack, refresh=options.refresh)
     print_warnings(report.warnings)
     _show(report, options.rendering)
@@ -73,9 +69,6 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
         stack: the stack.
         refresh: look first what is really there.
         destroy: what `pulumi destroy` would do. Then wrong settings are no matter: they are not asked.
-
-    Raises:
-        Exit: it can't be told: wrong settings, an unknown stack, an engine that fails.
     """
     loaded = None if destroy else _loaded(stack)
     return _report(stack, loaded, refresh=refresh, destroy=destroy)
@@ -96,11 +89,7 @@ def exit_code(report: Report, options: Options) -> int:
 
 
 def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
-    """Load a stack.
-
-    Raises:
-        Exit: its settings are wrong, or there is no such stack.
-    """
+    """Load a stack, or report its problems."""
     checked = check(stack)
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
@@ -110,11 +99,7 @@ def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
 def _report(
     stack: str, loaded: Environment | EngineerBerth | EngineerStack | None, *, refresh: bool, destroy: bool
 ) -> Report:
-    """Run the engine's preview, and return what it means.
-
-    Raises:
-        EngineError: the engine fails.
-    """
+    """Run the engine's preview, and return what it means."""
     environment = loaded if isinstance(loaded, Environment) else None
     # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
     asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None

@@ -100,11 +100,7 @@ def losses_of(stack: str, *, of_environment: bool) -> Losses:
 
 
 def _losses(environment: Environment, stack: str | None) -> Losses:
-    """Those on an environment, of one stack or of all.
-
-    Raises:
-        ClusterError: the API server can't be asked.
-    """
+    """Those on an environment, of one stack or of all."""
     api = ClusterApi(environment.kubeconfig)
     selector = f"{ENVIRONMENT_LABEL}={environment.contract.name}" + (f",{STACK_LABEL}={stack}" if stack else "")
     found, _ = api.list(RAY_CLUSTERS, labelSelector=selector)

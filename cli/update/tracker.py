@@ -67,7 +67,7 @@ class Tracker:
             clock: seconds since whenever.
         """
         self._clock = clock
-        self._titles = {change.step.urn: part.title for part in report.parts for change in part.changes}
+        self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
         self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
         self.errors: dict[str, list[str]] = {}
         self.warnings: list[str] = []

@@ -45,12 +45,7 @@ class Options:
 
 
 def up(stack: str, options: Options) -> int:
-    """Bring a stack up; the exit code.
-
-    Raises:
-        Exit: wrong settings, an unknown stack, an engine that fails before it does anything.
-        EngineError: the engine is missing.
-    """
+    """Bring a stack up; the exit code."""
     report = planned(stack)
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -67,12 +62,7 @@ def up(stack: str, options: Options) -> int:
 
 
 def destroy(stack: str, options: Options) -> int:
-    """Take a stack down; the exit code.
-
-    Raises:
-        Exit: an unknown stack, an engine that fails before it does anything.
-        EngineError: the engine is missing.
-    """
+    """Take a stack down; the exit code."""
     report = planned(stack, destroy=True)
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing that could be destroyed", markup=False)

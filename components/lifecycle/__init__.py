@@ -6,6 +6,7 @@ decides and does in its pod (components/programs).
 
 from typing import TYPE_CHECKING, Any
 
+from berth.components.lifecycle.life import PERSON, Life, life_of
 from berth.components.lifecycle.manifests import keeper_access, with_lifecycle
 from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
 
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from berth.components.lifecycle.component import Keeper, KeeperInputs
 
 __all__ = [
+    "PERSON",
     "Keeper",
     "KeeperInputs",
     "KeeperSettings",
+    "Life",
     "Lifecycle",
     "LifecycleShape",
     "complete",
     "keeper_access",
+    "life_of",
     "lifecycle_problems",
     "with_lifecycle",
 ]

@@ -1,10 +1,10 @@
-"""What a plan's states hold: node pools with their GPUs, and whose pods are on them. Pure."""
+"""Fleet of a plan: node pools with their GPUs, and the RayClusters with pods on them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_of_pod
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
@@ -19,24 +19,39 @@ RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 
 
+Number = TypeVar("Number")
+
+
+class Span(NamedTuple, Generic[Number]):
+    """Least and largest value, where GKE's autoscaler chooses; else both are the same."""
+
+    min: Number
+    max: Number
+
+
+def span(bounds: tuple[int, int]) -> str:
+    """Return `8`, or `8–16`."""
+    return str(bounds[1]) if bounds[0] == bounds[1] else f"{bounds[0]}–{bounds[1]}"
+
+
 @dataclass(frozen=True)
 class PlannedPool:
-    """A node pool of a state.
+    """Node pool before or after a plan.
 
     Attributes:
-        name: its name, which its nodes have as a label.
+        name: name of the pool, which its nodes have as a label.
         machine_type: machine type of its nodes.
-        nodes: how many, in all zones together: from and to where GKE's autoscaler chooses.
-        autoscaled: GKE's autoscaler chooses.
+        nodes: number of nodes in all zones together.
+        autoscaled: GKE's autoscaler chooses the number of nodes.
         gpus_per_node: GPUs of one node.
-        product: what the GPUs are called, "" for none.
-        labels: its node labels.
-        settings: the resource's inputs.
+        product: product name of the GPUs; empty for none.
+        labels: labels of its nodes.
+        settings: inputs of the resource.
     """
 
     name: str
     machine_type: str
-    nodes: tuple[int, int]
+    nodes: Span[int]
     autoscaled: bool
     gpus_per_node: int
     product: str
@@ -44,40 +59,34 @@ class PlannedPool:
     settings: Mapping[str, Any]
 
     @property
-    def gpus(self) -> tuple[int, int]:
-        """GPUs of all its nodes: from and to."""
-        return self.nodes[0] * self.gpus_per_node, self.nodes[1] * self.gpus_per_node
+    def gpus(self) -> Span[int]:
+        """GPUs of all nodes."""
+        return Span(self.nodes.min * self.gpus_per_node, self.nodes.max * self.gpus_per_node)
 
     @property
     def shared(self) -> bool:
-        """Several pods share one of its GPUs, so that what pods ask for are shares."""
+        """Several pods share a GPU, so that pods ask for shares."""
         return self.labels.get(CONFIG_LABEL, WHOLE_KEY) != WHOLE_KEY
 
     @property
     def by_operator(self) -> bool:
-        """The GPU Operator serves its GPUs."""
-        kept_off = self.labels.get(NO_GKE_PLUGIN_LABEL) == "true"
-        return bool(self.gpus_per_node) and kept_off and self.labels.get(CLAIMED_LABEL) != "true"
+        """The GPU Operator serves the GPUs."""
+        without_plugin = self.labels.get(NO_GKE_PLUGIN_LABEL) == "true"
+        return bool(self.gpus_per_node) and without_plugin and self.labels.get(CLAIMED_LABEL) != "true"
 
     def __str__(self) -> str:
-        count = span(self.nodes)
         gpus = f", {span(self.gpus)} {self.product} GPUs" if self.gpus_per_node else ""
-        return f"{count} × {self.machine_type}{gpus}"
-
-
-def span(bounds: tuple[int, int]) -> str:
-    """`8`, or `8–16`."""
-    return str(bounds[1]) if bounds[0] == bounds[1] else f"{bounds[0]}–{bounds[1]}"
+        return f"{span(self.nodes)} × {self.machine_type}{gpus}"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a RayCluster has on one pool.
+    """Usage of one pool by a RayCluster.
 
     Attributes:
-        pods: its pods.
-        gpus: GPUs, or shares of them, that these ask for.
-        shares: they are known to be shares.
+        pods: number of its pods.
+        gpus: number of GPUs, or of shares of GPUs, that the pods ask for.
+        shares: `gpus` is known to count shares.
     """
 
     pods: int = 0
@@ -87,15 +96,15 @@ class Usage:
 
 @dataclass(frozen=True)
 class Occupant:
-    """A RayCluster, as the one whose pods are on pools.
+    """RayCluster with pods on pools.
 
     Attributes:
-        name: the engineer's id, the cluster's name, or that of a RayCluster that berth did not make.
+        name: name of the owner, or of a RayCluster that berth did not create.
         kind: `berth`, `cluster`, `job`, `service` or `RayCluster`.
-        namespace: where it is.
-        ray_cluster: its RayCluster's name.
-        stack: the stack that made it, "" where none of berth's did.
-        on: what it has on each pool, by the pool's name.
+        namespace: namespace of the RayCluster.
+        ray_cluster: name of the RayCluster.
+        stack: stack that registers the RayCluster; empty for none of berth's.
+        on: usage by the pool's name.
     """
 
     name: str
@@ -108,14 +117,15 @@ class Occupant:
 
 @dataclass(frozen=True)
 class PlannedFleet:
-    """Pools and RayClusters before and after.
+    """Pools and RayClusters before and after a plan.
 
     Attributes:
         stack: the plan's stack.
-        before: pools as they are, by name.
-        after: pools as they are to be.
-        occupants: RayClusters that are there.
-        asked: the cluster told of all RayClusters on it, those of other stacks among them.
+        before: pools before, by name.
+        after: pools after, by name.
+        occupants: RayClusters before.
+        asked: the cluster was asked for all RayClusters, those of other stacks included.
+        cluster: the GKE cluster before.
     """
 
     stack: str
@@ -126,61 +136,62 @@ class PlannedFleet:
     cluster: State | None = field(default=None, repr=False)
 
     def on(self, pools: Iterable[str]) -> list[Occupant]:
-        """The RayClusters that have pods on one of some pools."""
-        wanted = set(pools)
-        return [each for each in self.occupants if any(each.on[pool].pods for pool in wanted & each.on.keys())]
+        """Return the RayClusters that have pods on one of some pools."""
+        names = set(pools)
+        return [
+            occupant
+            for occupant in self.occupants
+            if any(occupant.on[pool].pods for pool in names & occupant.on.keys())
+        ]
 
     @property
     def everywhere(self) -> list[str]:
-        """All pools that are there; of a cluster that another made, those that somebody has pods on."""
-        return list(self.before) or sorted({pool for each in self.occupants for pool in each.on})
+        """Names of all pools; on a cluster that berth did not create, of the pools with pods."""
+        return list(self.before) or sorted({pool for occupant in self.occupants for pool in occupant.on})
 
 
 def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
-    """The fleet that a plan is about.
+    """Return the fleet of a plan.
 
     Args:
         stack: the plan's stack.
         plan: the plan.
-        live: the RayClusters that the cluster has; None where it was not asked.
+        live: RayClusters of the cluster; None where it was not asked.
     """
     clusters = [step for step in plan.steps if step.type == GKE_CLUSTER]
     pools = [step for step in plan.steps if step.type == NODE_POOL]
     known: dict[tuple[str, str], Occupant] = {}
     manifests = [step.old.inputs for step in plan.steps if step.type == RAY_CLUSTER and step.old]
-    # What the cluster says of a RayCluster is newer than the state: an autoscaler changes the number of workers.
+    # The cluster's RayClusters are newer than the state's: an autoscaler changes the number of workers.
     for manifest in [*manifests, *(live or ())]:
         occupant = occupant_of(manifest)
         known[occupant.namespace, occupant.ray_cluster] = occupant
-    old, new = ([state for step in clusters if (state := getattr(step, side))] for side in ("old", "new"))
+    old = next((step.old for step in clusters if step.old), None)
+    new = next((step.new for step in clusters if step.new), None)
     return PlannedFleet(
         stack=stack,
-        before={
-            pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, next(iter(old), None)))
-        },
-        after={
-            pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, next(iter(new), None)))
-        },
-        occupants=sorted(known.values(), key=lambda each: (each.kind != "cluster", each.name)),
+        before={pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, old))},
+        after={pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, new))},
+        occupants=sorted(known.values(), key=lambda occupant: (occupant.kind != "cluster", occupant.name)),
         asked=live is not None,
-        cluster=next(iter(old), None),
+        cluster=old,
     )
 
 
 def planned_pool(state: State, cluster: State | None) -> PlannedPool:
-    """A node pool's resource as a pool.
+    """Return the pool that a node pool's resource describes.
 
     Args:
-        state: the node pool's.
-        cluster: its cluster's, which says in which zones a pool is that names none.
+        state: the node pool's state.
+        cluster: its cluster's state, which has the zones of a pool that names none.
     """
     inputs = state.inputs
     config = inputs.get("nodeConfig") or {}
     machine_type = str(config.get("machineType") or "")
     machine = MACHINES.get(machine_type)
     accelerators = config.get("guestAccelerators") or []
-    gpus = machine.gpus if machine else sum(int(each.get("count") or 0) for each in accelerators)
-    product = machine.gpu.product if machine else ", ".join(str(each.get("type")) for each in accelerators)
+    gpus = machine.gpus if machine else sum(int(found.get("count") or 0) for found in accelerators)
+    product = machine.gpu.product if machine else ", ".join(str(found.get("type")) for found in accelerators)
     nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
     return PlannedPool(
         name=str(inputs.get("name") or ""),
@@ -195,10 +206,10 @@ def planned_pool(state: State, cluster: State | None) -> PlannedPool:
 
 
 def zones_of(state: State, cluster: State | None) -> int:
-    """In how many zones a node pool is: GKE counts its nodes for each."""
-    its_own = state.inputs.get("nodeLocations") or state.outputs.get("nodeLocations")
-    if its_own:
-        return len(its_own)
+    """Return the number of a node pool's zones: GKE counts its nodes for each."""
+    own = state.inputs.get("nodeLocations") or state.outputs.get("nodeLocations")
+    if own:
+        return len(own)
     if cluster is None:
         return 1
     location = str(cluster.inputs.get("location") or "")
@@ -210,26 +221,26 @@ def zones_of(state: State, cluster: State | None) -> int:
 
 
 def is_zone(location: str) -> bool:
-    """Whether a location is a zone (`us-central1-b`) rather than a region."""
+    """Return whether a location is a zone (`us-central1-b`) rather than a region."""
     return location[-2:-1] == "-"
 
 
-def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[tuple[int, int], bool]:
+def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[Span[int], bool]:
     scaling = inputs.get("autoscaling")
     if not scaling:
-        count = inputs.get("nodeCount", inputs.get("initialNodeCount"))
-        count = count if isinstance(count, int | float) else 0
-        return (int(count) * zones, int(count) * zones), False
+        given = inputs.get("nodeCount", inputs.get("initialNodeCount"))
+        count = int(given) * zones if isinstance(given, int | float) else 0
+        return Span(count, count), False
     if "totalMaxNodeCount" in scaling:
-        return (int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"])), True
+        return Span(int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"])), True
     least, most = int(scaling.get("minNodeCount") or 0), int(scaling.get("maxNodeCount") or 0)
-    return (least * zones, most * zones), True
+    return Span(least * zones, most * zones), True
 
 
 def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
-    """A RayCluster's manifest as the one whose pods are on pools; its head counts as one pod.
+    """Return the occupant that a RayCluster's manifest describes; its head counts as one pod.
 
-    Berth tells Ray the number of GPUs only where they are shares or claimed (components/ray/manifest.py).
+    Berth gives Ray the number of GPUs only where they are shares or claimed (components/ray/manifest.py).
     """
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     labels = metadata.get("labels") or {}
@@ -246,8 +257,8 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
         if pool is None:
             continue
         had = on.get(pool, Usage())
-        told = "num-gpus" in (group.get("rayStartParams") or {}) and not claimed_gpus_of(template)
-        shares = kind != "RayCluster" and told
+        shares = kind != "RayCluster" and "num-gpus" in (group.get("rayStartParams") or {})
+        shares = shares and not claimed_gpus_of(template)
         on[pool] = Usage(had.pods + count, had.gpus + count * gpus_of_pod(template), had.shares or shares)
     return Occupant(
         name=name,

@@ -1,4 +1,4 @@
-"""Property paths as the engine writes them, and the values that they lead to. Pure."""
+"""Property paths as the engine writes them, and the values at them. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 MISSING: Any = object()
-"""There is no such value."""
+"""Marker of a path without a value."""
 
-SECRET = "[secret]"  # noqa: S105 - what is shown in a secret's place
-"""What stands for a secret."""
+SECRET = "[secret]"  # noqa: S105 - shown in a secret's place
+"""Text in place of a secret."""
 
 LATER = "(known later)"
-"""What stands for a value that only `pulumi up` will know."""
+"""Text in place of a value that only `pulumi up` will know."""
 
 # How the engine marks a special value, and that it is a secret (pulumi, sdk/go/common/resource/sig/sig.go).
 _SIGNATURE, _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
@@ -32,7 +32,7 @@ _UNKNOWN_VALUES = {
 
 
 def revealed(value: Any) -> Any:
-    """A value with each secret as `[secret]`, and what is not known yet as `(known later)`."""
+    """Return a value with every secret as `[secret]`, and every unknown part as `(known later)`."""
     if isinstance(value, Mapping):
         if value.get(_SIGNATURE) == _SECRET_SIGNATURE:
             return SECRET
@@ -45,12 +45,12 @@ def revealed(value: Any) -> Any:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """The value at a path; MISSING where there is none.
+    """Return the value at a path; MISSING where there is none.
 
     Args:
-        value: where the path begins.
-        path: as the engine writes it. Keys with dots in them may stand there plainly (`labels.nvidia.com/mig.config`), so
-            the longest key that fits is taken.
+        value: value that the path begins at.
+        path: path as the engine writes it. A key with dots may be unquoted (`labels.nvidia.com/mig.config`), so the
+            longest key that fits is taken.
     """
     if not path:
         return value
@@ -71,13 +71,13 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def below(path: str, prefix: str) -> bool:
-    """Whether a path is another one, or below it; indices of lists do not count."""
+    """Return whether a path is another one, or below it; indices of lists do not count."""
     plain = re.sub(r"\[\d+\]", "", path)
     return plain == prefix or plain.startswith((f"{prefix}.", f"{prefix}["))
 
 
 def differing(old: Any, new: Any, path: str = "") -> list[str]:
-    """Paths at which two values differ, as deep as both are mappings or lists of one length."""
+    """Return the paths at which two values differ, as deep as both are mappings or lists of one length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found = []
         for key in [*old, *(key for key in new if key not in old)]:
@@ -86,5 +86,5 @@ def differing(old: Any, new: Any, path: str = "") -> list[str]:
         return found
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = enumerate(zip(old, new, strict=True))
-        return [each for index, (one, other) in pairs for each in differing(one, other, f"{path}[{index}]")]
+        return [found for index, (one, other) in pairs for found in differing(one, other, f"{path}[{index}]")]
     return [] if old is not MISSING and new is not MISSING and old == new else [path]

@@ -1,4 +1,4 @@
-"""The engine's events as a plan: what is done to which resource, and why. Pure."""
+"""Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _PLAIN: dict[str, Operation] = {
     "import-replacement": "replace",
     "delete": "delete",
 }
-# Reads change nothing; a refresh's steps are told as drift.
+# Reads change nothing; the steps of a refresh are drift.
 _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
 
 
 @dataclass(frozen=True)
 class State:
-    """A resource as it is, or as it is to be.
+    """Resource before or after a step.
 
     Attributes:
-        inputs: what the program asks for; secrets masked.
-        outputs: what there is; empty for what is to be made.
-        parent: URN of the component that it belongs to.
+        inputs: the program's inputs, with secrets masked.
+        outputs: what exists; empty for a resource that is to be created.
+        parent: URN of the component that the resource belongs to.
     """
 
     inputs: Mapping[str, Any]
@@ -43,38 +43,38 @@ class State:
 
 @dataclass(frozen=True)
 class Property:
-    """A property that changes.
+    """Property that changes.
 
     Attributes:
-        path: where, as the engine writes it.
+        path: path of the property, as the engine writes it.
         kind: `add`, `update` or `delete`.
-        old: its value, None where there is none.
-        new: its value afterwards.
-        forces: the resource can't be changed in this place, so that it is replaced.
+        old: value before; None for none.
+        new: value after; None for none.
+        forces_replacement: the resource cannot change the property in place.
     """
 
     path: str
     kind: Literal["add", "update", "delete"]
     old: Any
     new: Any
-    forces: bool = False
+    forces_replacement: bool = False
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is done to one resource.
+    """Step of a plan: what the engine does to one resource.
 
     Attributes:
-        operation: what.
-        urn: Pulumi's name of the resource.
-        type: Pulumi's type, without those of its parents.
-        name: the last part of the URN.
-        custom: it is a thing in the world; else a component, which only groups.
-        old: before, None where it is made.
-        new: after, None where it goes.
-        properties: what changes in it, for an update or a replacement.
-        deleted_first: of a replacement: the old one goes before the new one is there.
-        engine_operation: the engine's own word for it.
+        operation: the operation.
+        urn: Pulumi's URN of the resource.
+        type: Pulumi's type, without the types of its parents.
+        name: last part of the URN.
+        custom: the resource exists outside of Pulumi; else it is a component, which only groups.
+        old: the resource before; None where it is created.
+        new: the resource after; None where it is deleted.
+        properties: properties that an update or a replacement changes.
+        deleted_first: a replacement deletes the old resource before it creates the new one.
+        engine_operation: the engine's own word for the operation.
     """
 
     operation: Operation
@@ -91,12 +91,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that the engine said.
+    """Plan of the engine.
 
     Attributes:
-        steps: one for each resource, unchanged ones among them.
+        steps: one step for each resource, unchanged ones included.
         drift: what a refresh found changed (operation `update`) or gone (`delete`).
-        warnings: of the engine, the providers and the program.
+        warnings: warnings of the engine, the providers and the program.
     """
 
     steps: Sequence[Step]
@@ -105,17 +105,17 @@ class Plan:
 
     @property
     def changes(self) -> list[Step]:
-        """Steps that change a thing in the world: components and registrations of providers are none."""
+        """Steps that change something outside of Pulumi: neither components nor registrations of providers."""
         return [step for step in self.steps if step.operation != "same" and is_thing(step)]
 
     @property
     def unchanged(self) -> int:
-        """How many things stay as they are."""
+        """Number of resources outside of Pulumi that stay as they are."""
         return sum(step.operation == "same" and is_thing(step) for step in self.steps)
 
 
 def is_thing(step: Step) -> bool:
-    """Whether a resource is a thing in the world."""
+    """Return whether a resource exists outside of Pulumi."""
     return step.custom and not step.type.startswith(("pulumi:providers:", "pulumi:pulumi:"))
 
 
@@ -214,7 +214,7 @@ def _state(state: StepEventStateMetadata | None) -> State | None:
 
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A Kubernetes Secret's values are secret whether the engine knows it or not."""
+    """Mask the values of a Kubernetes Secret, which the engine may not know to be secret."""
     hidden = {key: dict.fromkeys(values[key], SECRET) for key in ("data", "stringData") if values.get(key)}
     return {**values, **hidden}
 
@@ -227,7 +227,7 @@ def _properties(
     if step.detailed_diff:
         kinds = {path: diff.diff_kind.value for path, diff in step.detailed_diff.items()}
     else:
-        # A provider that tells no details: the inputs themselves tell them.
+        # A provider without detailed differences: the inputs show them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")
     forced = {path for path, kind in kinds.items() if kind.endswith("-replace")}
     if not forced:
@@ -237,13 +237,13 @@ def _properties(
     for path, kind in kinds.items():
         values = [_value(before, path, outputs=outputs), _value(after, path, outputs=outputs)]
         found += _property(path, kind.removesuffix("-replace"), values, forces=path in forced)
-    return sorted(found, key=lambda each: not each.forces)
+    return sorted(found, key=lambda changed: not changed.forces_replacement)
 
 
 def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> list[Property]:
-    """A changed property; where it is a mapping before and after, those of its parts that differ.
+    """Return a changed property; of a mapping before and after, the parts that differ.
 
-    What is written now and was so before anyway changes nothing, whatever the provider says.
+    A value that is the same before and after changes nothing, whatever the provider says.
     """
     old, new = values
     if not forces and old == new and old is not None and not _hidden(old):
@@ -263,7 +263,7 @@ def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> l
 
 
 def _hidden(value: Any) -> bool:
-    """A value that is not known to be the same as another one that looks like it."""
+    """Return whether a value may differ from one that looks the same."""
     if isinstance(value, Mapping):
         return any(_hidden(inner) for inner in value.values())
     if isinstance(value, list):
@@ -276,7 +276,7 @@ def _kind(kind: str) -> Literal["add", "update", "delete"]:
 
 
 def _value(state: State, path: str, *, outputs: bool) -> Any:
-    """As it is asked for; as it is, where that is not among the inputs, or where a refresh looked."""
+    """Return the value of the inputs, else of the outputs; for a refresh the other way round."""
     for source in (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs):
         found = value_at(source, path)
         if found is not MISSING:

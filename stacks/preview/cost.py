@@ -1,4 +1,4 @@
-"""GPU-hours and money of a day, before and after. Pure."""
+"""GPU-hours and money a day, before and after a change. Pure."""
 
 from __future__ import annotations
 
@@ -6,62 +6,62 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from berth.components.plan.fleet import PlannedFleet, PlannedPool
+from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span
 
 HOURS = 24
-"""Of a day: what is there is paid for around the clock."""
+"""Hours in a day; running nodes are billed around the clock."""
 
 
 @dataclass(frozen=True)
 class GpuHours:
-    """GPU-hours a day of one GPU product: from and to, where GKE's autoscaler chooses.
+    """GPU-hours a day of one GPU product.
 
     Attributes:
-        product: what the GPUs are called.
-        now: as it is.
-        after: as it is to be.
+        product: product name of the GPUs.
+        now: GPU-hours before the change.
+        after: GPU-hours after it.
     """
 
     product: str
-    now: tuple[int, int]
-    after: tuple[int, int]
+    now: Span[int]
+    after: Span[int]
 
 
 @dataclass(frozen=True)
 class Money:
-    """Money a day of the pools whose settings give an hourly rate.
+    """Money a day for the pools whose settings give an hourly rate.
 
     Attributes:
-        currency: of the environment's settings.
-        now: as it is, by the rates of the settings as they are now.
-        after: as it is to be, by the same.
-        without_rate: pools that are not in it, since nobody said what they cost.
+        currency: currency of the environment's settings.
+        now: money before the change, by the rates of the present settings.
+        after: money after it, by the same rates.
+        pools_without_rate: pools that are left out, since their settings give no rate.
     """
 
     currency: str
-    now: tuple[Decimal, Decimal]
-    after: tuple[Decimal, Decimal]
-    without_rate: list[str]
+    now: Span[Decimal]
+    after: Span[Decimal]
+    pools_without_rate: list[str]
 
 
 def gpu_hours(fleet: PlannedFleet) -> list[GpuHours]:
-    """GPU-hours a day by product."""
+    """Return GPU-hours a day by product."""
     products = sorted({pool.product for pool in (*fleet.before.values(), *fleet.after.values()) if pool.gpus_per_node})
-    return [GpuHours(each, _hours(fleet.before, each), _hours(fleet.after, each)) for each in products]
+    return [GpuHours(product, _hours(fleet.before, product), _hours(fleet.after, product)) for product in products]
 
 
-def _hours(pools: Mapping[str, PlannedPool], product: str) -> tuple[int, int]:
-    its = [pool.gpus for pool in pools.values() if pool.gpus_per_node and pool.product == product]
-    return sum(least for least, _ in its) * HOURS, sum(most for _, most in its) * HOURS
+def _hours(pools: Mapping[str, PlannedPool], product: str) -> Span[int]:
+    gpus = [pool.gpus for pool in pools.values() if pool.gpus_per_node and pool.product == product]
+    return Span(sum(least for least, _ in gpus) * HOURS, sum(most for _, most in gpus) * HOURS)
 
 
 def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | None) -> Money | None:
-    """Money a day; None where no pool has a rate.
+    """Return money a day; None where no pool has a rate.
 
     Args:
         fleet: the pools.
-        rates: what a node of a pool costs an hour, by the pool's name.
-        currency: of the rates.
+        rates: price of a node an hour, by the pool's name.
+        currency: currency of the rates.
     """
     names = sorted({*fleet.before, *fleet.after})
     if not any(name in rates for name in names):
@@ -70,11 +70,11 @@ def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | Non
         currency=currency or "",
         now=_money(fleet.before, rates),
         after=_money(fleet.after, rates),
-        without_rate=[name for name in names if name not in rates],
+        pools_without_rate=[name for name in names if name not in rates],
     )
 
 
-def _money(pools: Mapping[str, PlannedPool], rates: Mapping[str, Decimal]) -> tuple[Decimal, Decimal]:
-    its = [(pool.nodes, rates[name]) for name, pool in pools.items() if name in rates]
-    least, most = (sum((nodes[side] * rate for nodes, rate in its), Decimal(0)) * HOURS for side in (0, 1))
-    return least, most
+def _money(pools: Mapping[str, PlannedPool], rates: Mapping[str, Decimal]) -> Span[Decimal]:
+    priced = [(pool.nodes, rates[name]) for name, pool in pools.items() if name in rates]
+    least, most = (sum((nodes[side] * rate for nodes, rate in priced), Decimal(0)) * HOURS for side in (0, 1))
+    return Span(least, most)

@@ -1,4 +1,4 @@
-"""A plan with what it means: what all renderings show. Pure."""
+"""Report of a preview: a plan with its effects, cost and policies, from which every rendering is made. Pure."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Verdict = Literal["nothing", "harmless", "disturbs", "destroys"]
 
 @dataclass(frozen=True)
 class Known:
-    """What is known beside the plan.
+    """Facts that are known beside the plan.
 
     Attributes:
         stack: the stack.
         kind: `environment` or `engineer`.
-        live: RayClusters that the environment's cluster has; None where it was not asked.
-        not_asked: why not, "" where there was nothing to ask.
-        rates: what a node of a pool costs an hour, by the pool's name.
-        currency: of the rates.
+        live: RayClusters of the environment's cluster; None where the cluster was not asked.
+        not_asked: why it was not asked; empty where there was nothing to ask.
+        rates: price of a node an hour, by the pool's name.
+        currency: currency of the rates.
         changed_outputs: parts of the environment's outputs that engineers' stacks will read another value of.
-        refreshed: the plan begins with a look at what is really there.
-        policies: what the policies are applied with; None where it is not known.
+        refreshed: the plan begins with a refresh.
+        policies: context of the policies; None where it is not known.
     """
 
     stack: str
@@ -50,61 +50,64 @@ class Known:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one resource.
+    """Change of one resource.
 
     Attributes:
-        resource: what it is, in the field's words.
-        name: Pulumi's name of it.
-        detail: what it is of, for example a pool's nodes; "" for nothing.
-        operation: what is done to it.
-        step: the step.
-        effects: what that does.
+        component: title of the component that the resource belongs to.
+        resource: word for the resource's type.
+        name: Pulumi's name of the resource.
+        detail: description of the resource, such as a pool's nodes; empty for none.
+        urn: Pulumi's URN of the resource.
+        type: Pulumi's type.
+        operation: what is done to the resource.
+        level: level of the worst effect.
+        effects: effects of the change.
+        properties: properties that change.
     """
 
+    component: str
     resource: str
     name: str
     detail: str
+    urn: str
+    type: str
     operation: Operation
-    step: Step
+    level: Level
     effects: Sequence[Effect]
-
-    @property
-    def level(self) -> Level:
-        """Of its worst effect."""
-        return max((effect.level for effect in self.effects), default=Level.HARMLESS)
+    properties: Sequence[Property]
 
     @property
     def forcing(self) -> list[Property]:
-        """The properties that force a replacement."""
-        return [each for each in self.step.properties if each.forces]
+        """Properties that force a replacement."""
+        return [changed for changed in self.properties if changed.forces_replacement]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A component with its changes."""
+    """Component with its changes."""
 
     title: str
     changes: Sequence[Change]
 
     @property
     def level(self) -> Level:
-        """Of its worst change."""
+        """Level of the worst change."""
         return max((change.level for change in self.changes), default=Level.HARMLESS)
 
 
 @dataclass(frozen=True)
 class Drift:
-    """What a refresh found otherwise than the state has it.
+    """Difference between a resource and the state, which a refresh found.
 
     Attributes:
-        title: the component that it belongs to.
-        resource: what it is.
-        name: Pulumi's name of it.
-        gone: it is not there any more.
-        properties: what changed.
+        component: title of the component that the resource belongs to.
+        resource: word for the resource's type.
+        name: Pulumi's name of the resource.
+        gone: the resource does not exist any more.
+        properties: properties that changed.
     """
 
-    title: str
+    component: str
     resource: str
     name: str
     gone: bool
@@ -113,17 +116,17 @@ class Drift:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is shown.
+    """Report of a preview.
 
     Attributes:
-        known: the stack, and what is known beside the plan.
-        parts: the changes by component.
-        drift: what a refresh found.
-        counts: how many things are made, changed, replaced, deleted, left.
+        known: the stack, and the facts that are known beside the plan.
+        parts: changes by component.
+        drift: differences that a refresh found.
+        counts: number of resources by operation.
         hours: GPU-hours a day.
-        cost: money a day, None where no rate is given.
-        warnings: what the engine and the program warn of, beyond the effects.
-        violations: what the plan has that is against a policy, waived or not.
+        cost: money a day; None where no rate is given.
+        warnings: warnings of the engine and the program that no effect repeats.
+        violations: breaches of policies, waived or not.
         stays: values that stay, though the settings no longer ask for them.
     """
 
@@ -139,22 +142,22 @@ class Report:
 
     @property
     def against_policies(self) -> list[Violation]:
-        """What is against a policy that holds."""
-        return [each for each in self.violations if not each.waived]
+        """Breaches of policies that hold."""
+        return [violation for violation in self.violations if not violation.waived]
 
     @property
     def changes(self) -> list[Change]:
-        """All changes."""
+        """Changes of all components."""
         return [change for part in self.parts for change in part.changes]
 
     @property
     def level(self) -> Level:
-        """Of the worst change."""
+        """Level of the worst change."""
         return max((part.level for part in self.parts), default=Level.HARMLESS)
 
     @property
     def verdict(self) -> Verdict:
-        """The plan in a word."""
+        """Verdict on the plan, in a word."""
         if not self.changes and not self.known.changed_outputs:
             return "nothing"
         words: dict[Level, Verdict] = {
@@ -166,68 +169,68 @@ class Report:
 
     @property
     def gpus(self) -> list[GpusAway]:
-        """GPUs that go away: the most that is said of a pool."""
+        """GPUs that go away: for each pool the largest number of any effect."""
         worst: dict[str, GpusAway] = {}
-        for change in self.changes:
-            for away in (away for effect in change.effects for away in effect.gpus):
-                had = worst.get(away.pool)
-                if had is None or (away.count[1], not away.back) > (had.count[1], not had.back):
-                    worst[away.pool] = away
+        for away in (away for change in self.changes for effect in change.effects for away in effect.gpus_away):
+            had = worst.get(away.pool)
+            if had is None or (away.gpus.max, not away.back) > (had.gpus.max, not had.back):
+                worst[away.pool] = away
         return list(worst.values())
 
     def sitting(self, least: Level) -> list[Sitting]:
-        """The RayClusters that are reached by effects of a level or worse, each with the most that is said of it."""
+        """Return the RayClusters that effects of a level or worse reach, with the largest number of pods of any effect."""
         most: dict[tuple[str, str], Sitting] = {}
         for effect in (effect for change in self.changes for effect in change.effects if effect.level >= least):
-            for each in effect.sitting:
-                key = (each.occupant.namespace, each.occupant.ray_cluster)
-                if key not in most or each.pods > most[key].pods:
-                    most[key] = each
+            for reached in effect.sitting:
+                key = reached.namespace, reached.ray_cluster
+                if key not in most or reached.pods > most[key].pods:
+                    most[key] = reached
         return list(most.values())
 
     @property
     def partly_asked(self) -> str:
-        """Why RayClusters of other stacks are not counted, where that matters; else ""."""
-        reached = any(effect.sitting or effect.gpus for change in self.changes for effect in change.effects)
+        """Reason why RayClusters of other stacks are not counted; empty where that does not matter."""
+        reached = any(effect.sitting or effect.gpus_away for change in self.changes for effect in change.effects)
         return self.known.not_asked if reached else ""
 
 
 def report_of(plan: Plan, known: Known) -> Report:
-    """What a plan means.
+    """Return the report of a plan.
 
     Args:
         plan: the engine's plan.
-        known: what is known beside it.
+        known: facts that are known beside the plan.
     """
     fleet = planned_fleet(known.stack, plan, known.live)
     details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
-    parts = [
-        Part(
-            group.title,
-            [
-                Change(
-                    resource=word_of(step.type),
-                    name=step.name,
-                    detail=details.get((step.type, step.name), ""),
-                    operation=step.operation,
-                    step=step,
-                    effects=effects_of(step, fleet),
-                )
-                for step in group.steps
-            ],
+
+    def change(component: str, step: Step) -> Change:
+        effects = effects_of(step, fleet)
+        return Change(
+            component=component,
+            resource=word_of(step.type),
+            name=step.name,
+            detail=details.get((step.type, step.name), ""),
+            urn=step.urn,
+            type=step.type,
+            operation=step.operation,
+            level=max((effect.level for effect in effects), default=Level.HARMLESS),
+            effects=effects,
+            properties=step.properties,
         )
-        for group in groups_of(plan)
-    ]
+
+    parts = [Part(group.title, [change(group.title, step) for step in group.steps]) for group in groups_of(plan)]
     counted = Counter(str(step.operation) for step in plan.changes)
     texts = [effect.text for part in parts for change in part.changes for effect in change.effects]
+    operations = ("create", "update", "replace", "delete")
     return Report(
         known=known,
         parts=parts,
         drift=_drift(plan),
-        counts={**{each: counted[each] for each in ("create", "update", "replace", "delete")}, "same": plan.unchanged},
+        counts={**{operation: counted[operation] for operation in operations}, "same": plan.unchanged},
         hours=gpu_hours(fleet),
         cost=money(fleet, known.rates or {}, known.currency),
-        # The program says of sharing what the effects say too.
+        # The program warns of sharing in the words of the effects.
         warnings=[line for line in plan.warnings if not line.startswith(tuple(texts))],
         violations=violations(planned_of(plan), known.policies) if known.policies else (),
         stays=stays_of(plan.steps),
@@ -235,7 +238,7 @@ def report_of(plan: Plan, known: Known) -> Report:
 
 
 def planned_of(plan: Plan) -> list[Planned]:
-    """The things that there would be, for the policies."""
+    """Return the resources that there would be, for the policies."""
     return [Planned(step.type, step.name, step.new.inputs) for step in plan.steps if step.custom and step.new]
 
 

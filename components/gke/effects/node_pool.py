@@ -12,7 +12,7 @@ from typing import Literal
 
 from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
 from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_away, sitting_on, where_somebody_works
-from berth.components.plan.fleet import PlannedFleet, PlannedPool, span
+from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
@@ -126,7 +126,8 @@ def _pace(before: PlannedPool, after: PlannedPool) -> str:
 def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
     fewer = before.gpus_per_node - after.gpus_per_node
     if fewer > 0:
-        return [GpusAway(before.name, before.product, (before.nodes[0] * fewer, before.nodes[1] * fewer), back=False)]
+        count = Span(before.nodes[0] * fewer, before.nodes[1] * fewer)
+        return [GpusAway(before.name, before.product, count, back=False)]
     away = min(upgrade_of(after)[1], before.nodes[1])
     return gpus_away(before, (away, away), back=True)
 

@@ -77,10 +77,10 @@ def test_which_berth_is_meant(name: str | None, stack: str | None, expected: Nam
 @pytest.mark.parametrize(
     ("name", "stack", "message"),
     [
-        ("bob", None, "more than one stack has a berth 'bob'; say which: --stack lab or --stack prod"),
+        ("bob", None, "more than one stack has a berth 'bob'; choose one: --stack lab or --stack prod"),
         ("caro", None, "no stack of stacks/ has a berth 'caro'; did you mean 'carol'?"),
-        (None, "lab", "stack lab is an environment; say whose berth on it: bob, carol, train"),
-        (None, None, "say whose berth"),
+        (None, "lab", "stack lab is an environment; name a berth on it: bob, carol, train"),
+        (None, None, "name a berth: NAME"),
     ],
 )
 def test_it_cannot_be_told_which_berth_is_meant(name: str | None, stack: str | None, message: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from berth.cli.life import expired, life_of, sentences
+from berth.cli.life import sentences
+from berth.components.lifecycle import life_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOURS = {"berth/working-hours": "mon-fri 08:00-20:00", "berth/zone": "Europe/Berlin"}
@@ -55,7 +56,7 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
                     " up, then: berth wake bob"
                 ),
                 (
-                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove bob, or take its stack down with"
+                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove bob, or destroy its stack with"
                     " pulumi destroy"
                 ),
             ],
@@ -71,7 +72,9 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
         ),
         (
             cluster({"berth/idle": "often"}),
-            ["bob has a lifecycle that can't be read: 'often' is not a duration; write for example 90s, 10m, 2h or 7d"],
+            [
+                "bob has a lifecycle that cannot be read: 'often' is not a duration; write for example 90s, 10m, 2h or 7d"
+            ],
         ),
     ],
 )
@@ -81,4 +84,4 @@ def test_why_and_until_when(given: dict[str, Any], told: list[str]) -> None:
 
 @pytest.mark.parametrize(("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)])
 def test_expiry(day: str, over: bool) -> None:  # noqa: FBT001
-    assert expired(life_of(cluster({"berth/expires": day}), NOW), NOW) == over
+    assert life_of(cluster({"berth/expires": day}), NOW).expired(NOW) == over

@@ -54,7 +54,7 @@ def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> 
     text = f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, and evicts the pods on it"
     assert told(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
-    assert [(away.count, away.back) for away in found[0].gpus] == [((8, 8), True)]
+    assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), True)]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_edits_that_no_node_notices(change: dict[str, Any]) -> None:
 def test_nodes_made_anew_with_spare_ones_take_no_gpus_away() -> None:
     (found,) = pool_changes(pool(), edited(pool(), nodeConfig__diskSizeGb=500))
     assert "1 at a time with 1 spare node" in found.text
-    assert found.gpus == []
+    assert found.gpus_away == []
 
 
 def test_nodes_made_anew_where_nobody_is_disturb_only() -> None:
@@ -99,13 +99,13 @@ def test_fewer_nodes() -> None:
     text = "pool train: 2 nodes become 1; GKE deletes 1 node of its own choice, and evicts the pods there"
     assert told(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
-    assert [(away.count, away.back) for away in found[0].gpus] == [((8, 8), False)]
+    assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), False)]
 
 
 def test_fewer_nodes_where_nobody_is() -> None:
     (found,) = effects(event("update", POOL, "train", pool(), edited(pool(), nodeCount=1)))
     assert found.level.word == "disturbs"
-    assert found.gpus[0].count == (8, 8)
+    assert found.gpus_away[0].gpus == (8, 8)
 
 
 def test_more_nodes_are_harmless() -> None:
@@ -122,7 +122,7 @@ def test_a_lower_bound_of_the_autoscaler_is_not_enforced() -> None:
         "disturbs",
         "pool train: 0–4 nodes become 0–3; nodes beyond that stay until they are idle",
     )
-    assert found.gpus[0].count == (0, 8)
+    assert found.gpus_away[0].gpus == (0, 8)
 
 
 def test_nodes_count_for_each_zone() -> None:
@@ -131,7 +131,7 @@ def test_nodes_count_for_each_zone() -> None:
     assert (
         found.text == "pool train: 4 nodes become 2; GKE deletes the nodes in us-central1-c, and evicts the pods there"
     )
-    assert found.gpus[0].count == (16, 16)
+    assert found.gpus_away[0].gpus == (16, 16)
 
 
 def test_another_mig_layout_stops_the_pods() -> None:
@@ -159,7 +159,7 @@ def test_a_taint_with_no_execute_ends_pods() -> None:
 def test_a_pool_that_goes_takes_capacity_even_where_nobody_is() -> None:
     (found,) = effects(event("delete", POOL, "train", pool(), None))
     assert (found.level.word, found.text) == ("destroys", "pool train: all its nodes are deleted")
-    assert [(away.count, away.back) for away in found.gpus] == [((16, 16), False)]
+    assert [(away.gpus, away.back) for away in found.gpus_away] == [((16, 16), False)]
 
 
 def test_a_replaced_pool_comes_back_if_there_is_capacity() -> None:
@@ -173,7 +173,7 @@ def test_a_replaced_pool_comes_back_if_there_is_capacity() -> None:
         == "pool train: all its nodes are deleted, then new ones are made, if there is capacity for them then"
     )
     assert who([found]) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
-    assert found.gpus[0].back
+    assert found.gpus_away[0].back
 
 
 def test_a_replacement_that_is_made_first() -> None:
@@ -184,7 +184,7 @@ def test_a_replacement_that_is_made_first() -> None:
 def test_a_pool_replaced_by_other_gpus_gives_the_old_ones_up() -> None:
     new = edited(pool(), nodeConfig__machineType="a3-ultragpu-8g")
     (found,) = effects(event("replace", POOL, "train", pool(), new))
-    assert not found.gpus[0].back
+    assert not found.gpus_away[0].back
 
 
 # The GKE cluster
@@ -232,7 +232,7 @@ def test_a_setting_that_berth_says_nothing_of_may_disturb() -> None:
     ((level, text),) = told(cluster_changes(deletionPolicy="ABANDON"))
     assert (level, text) == (
         "disturbs",
-        "deletionPolicy changes in place; berth does not know what that does to what runs",
+        "deletionPolicy changes in place; berth does not know the effect on what runs",
     )
 
 
@@ -243,7 +243,7 @@ def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
         same(RAY, "alice", ALICE),
     )
     assert told(found) == [("destroys", "the cluster is deleted with everything on it, then made anew and empty")]
-    assert found[0].gpus[0].count == (16, 16)
+    assert found[0].gpus_away[0].gpus == (16, 16)
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
 

@@ -63,7 +63,7 @@ def test_a_kubernetes_secret_is_masked_even_where_the_engine_shows_it() -> None:
     plan = plan_of([step])
     assert "aHVudGVyMg" not in repr(plan)
     (change,) = plan.changes
-    assert change.properties == [Property("data.token", "update", SECRET, SECRET, forces=True)]
+    assert change.properties == [Property("data.token", "update", SECRET, SECRET, forces_replacement=True)]
 
 
 def test_a_secret_value_that_changes_is_told_without_its_values() -> None:
@@ -78,7 +78,7 @@ def test_a_replacement_is_one_step_with_the_property_that_forces_it() -> None:
     plan = plan_of(recorded("driver"))
     (change,) = plan.changes
     assert (change.operation, change.type, change.name, change.deleted_first) == ("replace", POOL, "train", True)
-    assert change.properties == [Property(DRIVER, "update", "DEFAULT", "LATEST", forces=True)]
+    assert change.properties == [Property(DRIVER, "update", "DEFAULT", "LATEST", forces_replacement=True)]
 
 
 def test_components_and_providers_are_no_changes() -> None:

@@ -70,7 +70,7 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     assert f"- {words}" in markdown(shown)
     told = document(shown)
     assert told["policies"] == []
-    assert told["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ("ui",)}]
+    assert told["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}]
     assert exit_code(shown, Options()) == 0
 
 

@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from berth.cli.status import Fleet, observe, table
+from berth.cli.environment import Environment
+from berth.cli.status import observed, table
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
 from berth.components.gke import PoolSettings
+from berth.components.ray.fleet import Fleet
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 
@@ -45,7 +47,7 @@ def test_a_node_without_labels_is_in_no_pool() -> None:
     api = Recorded(node("one", {"cloud.google.com/gke-nodepool": "cpu"}), node("stray", None))
     pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
     contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
-    (pool,) = observe(cast("ClusterApi", api), "env", contract).pools
+    (pool,) = observed(cast("ClusterApi", api), "env", Environment("env", contract, "")).pools
     assert (pool.nodes, pool.nodes_ready) == (1, 1)
 
 
@@ -57,7 +59,7 @@ def fabric(api: Recorded) -> Fleet:
         ),
     }
     contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
-    return observe(cast("ClusterApi", api), "env", contract)
+    return observed(cast("ClusterApi", api), "env", Environment("env", contract, ""))
 
 
 def a_slice(driver: str, count: int, **attributes: Any) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def test_components_are_done_when_all_their_resources_are() -> None:
 def test_a_failure_is_the_components_and_says_so() -> None:
     report, events = created()
     tracker = Tracker(report, lambda: 0.0)
-    urn = report.parts[0].changes[0].step.urn
+    urn = report.parts[0].changes[0].urn
     step = {"metadata": {"op": "create", "urn": urn}}
     for event in (
         {"resourcePreEvent": step},

@@ -7,10 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from berth.cli.status import Fleet, observe, table
+from berth.cli.environment import Environment
+from berth.cli.status import observed, table
 from berth.components.cluster.api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray.fleet import Fleet
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 from tests.unit.cli.preview_plans import Inputs, effects, event, told, who
@@ -94,7 +96,7 @@ def _selected(item: dict[str, Any], namespace: str, query: dict[str, str]) -> bo
 def fleet(**objects: list[dict[str, Any]]) -> Fleet:
     pools = {"gpu": PoolSettings.model_validate({"machineType": "g2-standard-8", "nodes": 1})}
     contract = EnvironmentContract(name="prod", pools=pools, defaults=RayShape(), demands=[], namespaces={})
-    return observe(cast("ClusterApi", Recorded(**objects)), "prod", contract)
+    return observed(cast("ClusterApi", Recorded(**objects)), "prod", Environment("prod", contract, ""))
 
 
 def test_a_job_that_runs_and_a_service_that_serves() -> None:
@@ -143,7 +145,7 @@ def test_a_job_whose_cluster_waits_says_for_what() -> None:
     api = Recorded(jobs=[job("Initializing", "")], clusters=waits, pods=[pod])
     api.list = lambda path, **query: ([pod], "1") if path.endswith("/pods") else Recorded.list(api, path, **query)  # type: ignore[method-assign]
     contract = EnvironmentContract(name="prod", pools={}, defaults=RayShape(), demands=[], namespaces={})
-    seen = observe(cast("ClusterApi", api), "prod", contract)
+    seen = observed(cast("ClusterApi", api), "prod", Environment("prod", contract, ""))
     assert (
         "nightly does not run: RayCluster nightly-abcde: worker pod cannot be scheduled: 0/3 nodes are available"
         in shown(seen)

@@ -1,0 +1,71 @@
+"""Live state of a berth's lifecycle: its age, its expiry, and why it is suspended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from berth.components.programs.decision import DELETE_DUE, HELD_UP, OUTSIDE_HOURS, known_of, next_begin, stamp
+from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
+
+PERSON = "person"
+"""Value of `suspended_by` for a berth that the keeper did not suspend."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """Lifecycle of a berth. Moments are as the API server writes them, "" for none.
+
+    Attributes:
+        created: moment of its creation.
+        expires: moment of its expiry.
+        suspended_by: `hours`, `idle` or `expired` by the keeper, or `person`; "" for one that is awake.
+        until: moment at which the keeper wakes it.
+        held_up: why the keeper does not suspend it yet, though that is due.
+        delete_due: moment since which it is due to be deleted.
+        zone: time zone of its settings.
+        idle: its setting `idle`, "" for none.
+        problem: part of its lifecycle that cannot be read.
+    """
+
+    created: str
+    expires: str = ""
+    suspended_by: str = ""
+    until: str = ""
+    held_up: str = ""
+    delete_due: str = ""
+    zone: str = "UTC"
+    idle: str = ""
+    problem: str = ""
+
+    def expired(self, now: datetime) -> bool:
+        """Return whether the berth has expired."""
+        return bool(self.expires) and now >= datetime.fromisoformat(self.expires)
+
+
+def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
+    """Return the lifecycle of a RayCluster at a moment with a time zone, by default the present one."""
+    metadata = cluster["metadata"]
+    if not metadata.get("creationTimestamp"):
+        return Life("")
+    annotations = metadata.get("annotations") or {}
+    known = known_of(cluster)
+    problem, lifetime = "", Lifetime()
+    try:
+        lifetime = lifetime_of(annotations)
+    except ValueError as error:
+        problem = str(error)
+    expires = lifetime.expires_at(known.created)
+    until = next_begin(lifetime, now or datetime.now(UTC)) if known.suspended_by == OUTSIDE_HOURS else None
+    return Life(
+        created=str(metadata["creationTimestamp"]),
+        expires=stamp(expires) if expires else "",
+        suspended_by=(known.suspended_by or PERSON) if known.suspended else "",
+        until=stamp(until) if until else "",
+        held_up=annotations.get(HELD_UP, ""),
+        delete_due=annotations.get(DELETE_DUE, ""),
+        zone=lifetime.zone if any(key in annotations for key in SETTINGS) else "UTC",
+        idle=annotations.get(IDLE, ""),
+        problem=problem,
+    )

@@ -1,0 +1,339 @@
+"""Live fleet of an environment: node pools, RayClusters, RayJobs and RayServices, as the API server has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from berth.components.cluster.api import (
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    ClusterError,
+    Object,
+    within,
+)
+from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
+from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
+from berth.components.cluster.pods import is_ready
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.isolation import SERVE_PORT
+from berth.components.lifecycle import Life, life_of
+from berth.components.ray.condition import condition_of, gpus_of
+from berth.components.ray.readiness import reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.workload_condition import job_condition, service_condition
+from berth.components.sharing import Pool as OfferedPool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A node pool.
+
+    Attributes:
+        name: the pool.
+        machine_type: machine type of its nodes.
+        nodes: number of nodes.
+        nodes_at_least: number of nodes that it always has, by its settings.
+        nodes_ready: number of ready nodes.
+        gpus: GPUs, or shares of them, that the nodes offer to pods.
+        gpus_in_use: GPUs that pods on the nodes hold.
+        nics: RDMA NICs that the nodes publish for claims.
+        nics_in_use: RDMA NICs that claims hold.
+        nics_of_machines: RDMA NICs for claims that the nodes should publish, by the pool's settings.
+        sharing: how GPUs are shared; "" for whole GPUs.
+    """
+
+    name: str
+    machine_type: str
+    nodes: int
+    nodes_at_least: int
+    nodes_ready: int
+    gpus: int
+    gpus_in_use: int
+    nics: int
+    nics_in_use: int
+    nics_of_machines: int
+    sharing: str
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A berth or a named cluster.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        namespace: its namespace.
+        ray_cluster: name of its RayCluster.
+        stack: stack that created it.
+        pool: node pool of its workers.
+        state: KubeRay's state.
+        ready: head and all workers are ready, or it is suspended.
+        workers_ready: number of ready workers.
+        workers_desired: number of workers that it should have.
+        gpus: GPUs that its workers request.
+        nics: RDMA NICs that its workers hold.
+        reasons: why it is not ready.
+        life: its lifecycle.
+    """
+
+    name: str
+    namespace: str
+    ray_cluster: str
+    stack: str
+    pool: str
+    state: str
+    ready: bool
+    workers_ready: int
+    workers_desired: int
+    gpus: int
+    nics: int
+    reasons: list[str]
+    life: Life
+
+
+@dataclass(frozen=True)
+class Job:
+    """A RayJob.
+
+    Attributes:
+        name: the job's name in the settings.
+        namespace: its namespace.
+        ray_job: its name in the cluster, which depends on its content.
+        ray_cluster: the RayCluster that it runs on; "" before that is known.
+        stack: stack that created it.
+        state: Ray's state, or KubeRay's before Ray has the job.
+        ready: it runs, or has succeeded.
+        created: moment of its creation.
+        ended: moment of its end, or "".
+        reasons: why it is not `ready`.
+    """
+
+    name: str
+    namespace: str
+    ray_job: str
+    ray_cluster: str
+    stack: str
+    state: str
+    ready: bool
+    created: str
+    ended: str
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A RayService.
+
+    Attributes:
+        name: the service's name.
+        namespace: its namespace.
+        stack: stack that created it.
+        pool: node pool of its workers.
+        state: `ready`, `upgrading`, `serving` (not all applications run), or `starting`.
+        ready: the newest edit serves.
+        applications_running: number of running applications.
+        applications: number of applications that it should have.
+        serving: number of pods that answer requests.
+        workers_ready: number of ready workers in its RayClusters.
+        workers_desired: number of workers that these should have.
+        gpus: GPUs that these request.
+        address: address for requests from pods.
+        created: moment of its creation.
+        reasons: why it is not ready.
+    """
+
+    name: str
+    namespace: str
+    stack: str
+    pool: str
+    state: str
+    ready: bool
+    applications_running: int
+    applications: int
+    serving: int
+    workers_ready: int
+    workers_desired: int
+    gpus: int
+    address: str
+    created: str
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Everything of one environment that is up."""
+
+    stack: str
+    environment: str
+    pools: list[Pool]
+    berths: list[Ray]
+    clusters: list[Ray]
+    jobs: list[Job] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+
+    @property
+    def workloads(self) -> list[Ray | Job | Service]:
+        """Berths, clusters, jobs and services."""
+        return [*self.berths, *self.clusters, *self.jobs, *self.services]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every RayCluster and RayService is ready, and every RayJob runs or has succeeded."""
+        return all(workload.ready for workload in self.workloads)
+
+    def of_stack(self, stack: str) -> Fleet:
+        """Return the pools, and the berth of an engineer's stack."""
+        berths = [berth for berth in self.berths if berth.stack == stack]
+        return replace(self, berths=berths, clusters=[], jobs=[], services=[])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fleet for programs, with camelCase keys."""
+        return {to_camel(key): _camel(value) for key, value in asdict(self).items()}
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {to_camel(key): _camel(inner) for key, inner in value.items()}
+    return [_camel(inner) for inner in value] if isinstance(value, list) else value
+
+
+def observe(
+    api: ClusterApi, stack: str, environment: str, pools: Iterable[OfferedPool], report: Callable[[str], None]
+) -> Fleet:
+    """Return the fleet of an environment.
+
+    Args:
+        api: its cluster.
+        stack: the stack that is asked about.
+        environment: the environment's name.
+        pools: its node pools.
+        report: called with what could not be observed.
+    """
+    nodes, _ = api.list(NODES)
+    pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
+    selector = f"{ENVIRONMENT_LABEL}={environment}"
+    clusters, _ = api.list(RAY_CLUSTERS, labelSelector=selector)
+    jobs, _ = api.list(RAY_JOBS, labelSelector=f"{selector},{OWNER_LABELS['job']}")
+    services, _ = api.list(RAY_SERVICES, labelSelector=f"{selector},{OWNER_LABELS['service']}")
+    pools = list(pools)
+    inventory = _inventory(api, pools, report)
+    rays = {
+        kind: [
+            _ray(api, cluster, OWNER_LABELS[kind], inventory or NOTHING)
+            for cluster in clusters
+            if OWNER_LABELS[kind] in cluster["metadata"]["labels"]
+        ]
+        for kind in ("engineer", "cluster")
+    }
+    return Fleet(
+        stack=stack,
+        environment=environment,
+        pools=[_pool(pool, nodes, pods, inventory) for pool in pools],
+        berths=rays["engineer"],
+        clusters=rays["cluster"],
+        jobs=[_job(api, job) for job in jobs],
+        services=[_service(api, service) for service in services],
+    )
+
+
+def _inventory(api: ClusterApi, pools: Iterable[OfferedPool], report: Callable[[str], None]) -> Inventory | None:
+    """Return the devices that nodes publish for claims; None without the right to see them."""
+    if not any(pool.settings.nics or pool.settings.by_dra for pool in pools):
+        return NOTHING
+    try:
+        return inventory_of(api)
+    except ClusterError as error:
+        report(f"NICs and claimed GPUs are not shown: {error}")
+        return None
+
+
+def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], inventory: Inventory | None) -> Pool:
+    nodes = [node for node in nodes if (node["metadata"].get("labels") or {}).get(POOL_LABEL) == pool.name]
+    names = {node["metadata"]["name"] for node in nodes}
+    devices = [device for device in (inventory or NOTHING).devices if device.node in names]
+    held = [device for device in devices if device.key in (inventory or NOTHING).holders]
+    counted = [gpus_of_pod(pod) - claimed_gpus_of(pod) for pod in pods if pod["spec"].get("nodeName") in names]
+    return Pool(
+        name=pool.name,
+        machine_type=pool.settings.machine_type,
+        nodes=len(nodes),
+        nodes_at_least=pool.settings.nodes_at_least,
+        nodes_ready=sum(is_ready(node) for node in nodes),
+        gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in nodes)
+        + sum(device.is_gpu for device in devices),
+        gpus_in_use=sum(counted) + sum(device.is_gpu for device in held),
+        nics=sum(device.is_nic for device in devices),
+        nics_in_use=sum(device.is_nic for device in held),
+        nics_of_machines=len(nodes) * pool.settings.nics if inventory else 0,
+        sharing=pool.sharing,
+    )
+
+
+def _ray(api: ClusterApi, cluster: Object, owner_label: str, inventory: Inventory) -> Ray:
+    metadata, condition = cluster["metadata"], condition_of(cluster)
+    nics = {device.key for device in inventory.devices if device.is_nic}
+    held = [key for claim in inventory.claims if claim.namespace == metadata["namespace"] for key in claim.held]
+    group = cluster["spec"]["workerGroupSpecs"][0]
+    return Ray(
+        name=metadata["labels"][owner_label],
+        namespace=metadata["namespace"],
+        ray_cluster=metadata["name"],
+        stack=metadata["labels"][STACK_LABEL],
+        pool=group["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        state=condition.state,
+        ready=condition.ready,
+        workers_ready=condition.workers_ready,
+        workers_desired=condition.workers_desired,
+        gpus=gpus_of(cluster),
+        nics=sum(key in nics for key in held),
+        reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
+        life=life_of(cluster),
+    )
+
+
+def _job(api: ClusterApi, job: Object) -> Job:
+    metadata, condition = job["metadata"], job_condition(job)
+    ready = condition.running or condition.succeeded
+    return Job(
+        name=metadata["labels"][OWNER_LABELS["job"]],
+        namespace=metadata["namespace"],
+        ray_job=metadata["name"],
+        ray_cluster=condition.ray_cluster,
+        stack=metadata["labels"][STACK_LABEL],
+        state=condition.state or "New",
+        ready=ready,
+        created=str(metadata.get("creationTimestamp") or ""),
+        ended=str((job.get("status") or {}).get("endTime") or ""),
+        reasons=[] if ready else reasons_of_job(api, (metadata["namespace"], metadata["name"])),
+    )
+
+
+def _service(api: ClusterApi, service: Object) -> Service:
+    metadata, condition = service["metadata"], service_condition(service)
+    clusters, _ = api.list(within(metadata["namespace"], RAY_CLUSTERS))
+    clusters = [cluster for cluster in clusters if cluster["metadata"]["name"] in condition.ray_clusters]
+    conditions = [condition_of(cluster) for cluster in clusters]
+    return Service(
+        name=metadata["labels"][OWNER_LABELS["service"]],
+        namespace=metadata["namespace"],
+        stack=metadata["labels"][STACK_LABEL],
+        pool=service["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        state=condition.state,
+        ready=condition.ready,
+        applications_running=condition.running,
+        applications=condition.applications,
+        serving=condition.serving,
+        workers_ready=sum(condition.workers_ready for condition in conditions),
+        workers_desired=sum(condition.workers_desired for condition in conditions),
+        gpus=sum(gpus_of(cluster) for cluster in clusters),
+        address=f"http://{metadata['name']}-serve-svc.{metadata['namespace']}:{SERVE_PORT}",
+        created=str(metadata.get("creationTimestamp") or ""),
+        reasons=[] if condition.ready else reasons_of_service(api, (metadata["namespace"], metadata["name"])),
+    )
