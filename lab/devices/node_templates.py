@@ -4,7 +4,7 @@ Like the real one, the lab copies a ready node of the group where there is one a
 a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
 each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
 else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
-berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally
+berth claims whole nodes, and pairs of a GPU and its NIC, of which every node has equally
 many.
 
 Answers to (read): kubernetes/autoscaler at 55c37cd5,

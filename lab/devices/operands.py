@@ -142,7 +142,7 @@ def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str,
         labels: the node's.
         strategy: MIG strategy of the pod; empty where the configuration has it.
         config: configuration that the plugin has read.
-        mig: MIG instances of each GPU_RESOURCE, by profile.
+        mig: MIG instances of each GPU, by profile.
         mps: whether the MPS control daemon runs on the node.
     """
     strategy = strategy or config.mig_strategy or "none"
@@ -192,7 +192,7 @@ def features(
         labels: the node's.
         strategy: MIG strategy of the pod; empty where the configuration has it.
         config: configuration that GPU feature discovery has read.
-        mig: MIG instances of each GPU_RESOURCE, by profile.
+        mig: MIG instances of each GPU, by profile.
         driver: version of the driver, where it is known.
     """
     strategy = strategy or config.mig_strategy or "none"
