@@ -32,13 +32,9 @@ from berth.stacks.stack_file import NAMESPACE
 
 @dataclass(frozen=True)
 class Checked:
-    """Result of the check of one stack.
+    """Result of the check of one stack, with a line for each problem.
 
-    Attributes:
-        stack: the stack.
-        kind: `environment` or `engineer`; None where that is unknown.
-        lines: one line for each problem, with file and line.
-        loaded: the stack, loaded; an engineer's stack without its environment was not held to policies.
+    An engineer's stack without its environment was not held to policies.
     """
 
     stack: str
@@ -155,12 +151,7 @@ class Checker:
 
 
 def check(stack: str, text: str | None = None) -> Checked:
-    """Check one stack's settings.
-
-    Args:
-        stack: the stack.
-        text: content of its file; None for what is in the file.
-    """
+    """Check one stack's settings: those in its file, or in a text in its place."""
     return Checker().check(stack, text)
 
 

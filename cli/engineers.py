@@ -35,12 +35,7 @@ _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an edit.
-
-    Attributes:
-        dry_run: show the difference and write nothing.
-        as_json: print the result for programs.
-    """
+    """Options of an edit."""
 
     dry_run: bool = False
     as_json: bool = False
@@ -48,18 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Shape:
-    """Settings of a berth that differ from the defaults.
-
-    Attributes:
-        workers: number of workers, `2`, or a range for Ray's autoscaler, `0..4`.
-        gpus: GPUs of one worker.
-        pool: node pool of the workers.
-        image: container image.
-        cpu: cores of one worker, as a Kubernetes quantity.
-        memory: memory of one worker, as a Kubernetes quantity.
-        head_cpu: cores of the head.
-        head_memory: memory of the head.
-    """
+    """Settings of a berth that differ from the defaults, as the command's options give them."""
 
     workers: str | None = None
     gpus: int | None = None

@@ -35,13 +35,9 @@ class _Entry:
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
-    """Return the text with an entry added at the end of a mapping.
+    """Return the text with an entry, on one line, added at the end of the mapping that keys lead to.
 
-    Args:
-        text: YAML.
-        keys: keys that lead to the mapping; the last one is added where it is missing.
-        name: key of the entry.
-        entry: value of the entry, written on one line.
+    The last key is added where it is missing.
 
     Raises:
         BadInputError: there is no such mapping, or the entry exists already.

@@ -21,9 +21,6 @@ from berth.stacks.waiting import wait_until_ready
 async def engineer(loaded: EngineerStack) -> None:
     """Register an engineer's berth.
 
-    Args:
-        loaded: the engineer's stack.
-
     Raises:
         SettingsError: the berth doesn't fit on its environment.
         RunError: there is no such environment.

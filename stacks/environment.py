@@ -27,11 +27,8 @@ from berth.stacks.waiting import wait_until_ready
 async def environment(loaded: Environment) -> None:
     """Register an environment.
 
-    Args:
-        loaded: the environment's stack.
-
     Raises:
-        SettingsError: the kubeconfig of an existing cluster, or DraNet's manifest, cannot be used.
+        SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
         RunError: the cluster's version is too old for the settings, or it serves no claims and pools need some.
         NotReadyError: a RayCluster, RayJob or RayService is not ready in time.
     """

@@ -28,11 +28,7 @@ _FILES = {
 
 
 class KubeconfigError(BadInputError):
-    """A kubeconfig that is missing or cannot be used.
-
-    Attributes:
-        key: setting that is wrong: `kubeconfig` or `context`.
-    """
+    """Kubeconfig that is missing or cannot be used; `key` is the setting that is wrong: `kubeconfig` or `context`."""
 
     def __init__(self, text: str, key: str = "kubeconfig") -> None:
         super().__init__(text)
@@ -43,11 +39,6 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
     """Return the platform of an existing cluster.
 
     Its id is the API server's address, which is known without asking the server.
-
-    Args:
-        stack: the stack's name.
-        settings: the kubeconfig and its context.
-        file: file of the settings, for lines in errors.
 
     Raises:
         SettingsError: the kubeconfig cannot be used.
@@ -61,14 +52,10 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
 
 
 def one_context(path: Path, context: str | None) -> tuple[str, str]:
-    """Return one context of a kubeconfig as JSON, and the address of its API server.
+    """Return one context of a kubeconfig, by default the current one, as JSON, and the address of its API server.
 
-    The JSON has no credentials of other clusters and names no files, so that it works in another folder and on another
-    machine: it becomes an output of the stack, for engineers' stacks.
-
-    Args:
-        path: file of the kubeconfig.
-        context: name of the context; None for the current one.
+    The JSON has no credentials of other clusters and names no files, so that it works in another folder and on another machine:
+    it becomes an output of the stack, for engineers' stacks.
 
     Raises:
         KubeconfigError: the kubeconfig cannot be used.

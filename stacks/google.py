@@ -38,14 +38,14 @@ async def google(
     """Register the cluster with its networks and node pools.
 
     Args:
-        name: the cluster's name.
-        settings: checked settings.
-        pools: the pools with what they offer.
-        occupants: names of the berths and clusters whose workers are on a pool, by the pool's name.
+        name: name of the cluster.
+        settings: settings of the environment.
+        pools: pools with what they offer.
+        occupants: names of the RayClusters on each pool.
         arguments: arguments of the cluster, where they are derived from the settings already.
 
     Raises:
-        RunError: the release channel gave a version that is too old for what the settings ask.
+        RunError: the release channel gave a version that is too old for the settings.
     """
     project = settings.project or ""
     provider = pulumi_gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)

@@ -38,12 +38,7 @@ KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
 
 
 class SettingsError(BadInputError):
-    """Settings with problems.
-
-    Attributes:
-        problems: the problems, in the order of their lines.
-        lines: one line for each problem, with file and line where there is a file.
-    """
+    """Settings with problems; `lines` has one line for each, in their order, with file and line where there is a file."""
 
     def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
@@ -64,16 +59,12 @@ def located(problem: Problem, file: StackFile | None) -> str:
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment: its settings, and everything that is derived from them before the engine runs.
+    """Environment: its settings, and everything that is derived from them before the engine runs.
 
     Attributes:
-        stack: the stack's name, which is the environment's.
-        settings: the settings as written.
-        file: file of the settings, for lines in errors.
         resolved: complete settings of its RayClusters, jobs and services.
         berths: inputs of everything that has a RayCluster, with the manifests.
         cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
-        judgement: judgement of the policies.
     """
 
     kind: ClassVar = "environment"
@@ -97,16 +88,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class EngineerBerth:
-    """An engineer's berth on its environment.
-
-    Attributes:
-        stack: the stack's name.
-        file: file of the settings, for lines in errors.
-        contract: what the environment's stack says about the environment.
-        resolved: complete settings of the berth's RayCluster.
-        berth: inputs of the berth, with the manifests.
-        judgement: judgement of the environment's policies.
-    """
+    """Berth of an engineer's own stack on its environment, resolved, with its manifests, and judged."""
 
     kind: ClassVar = "engineer"
     stack: str
@@ -124,13 +106,7 @@ class EngineerBerth:
 
 @dataclass(frozen=True)
 class EngineerStack:
-    """An engineer's own stack, before its environment is known.
-
-    Attributes:
-        stack: the stack's name.
-        settings: the settings as written.
-        file: file of the settings, for lines in errors.
-    """
+    """Engineer's own stack, before its environment is known."""
 
     kind: ClassVar = "engineer"
     stack: str
@@ -180,11 +156,6 @@ def load_stack(stack: str) -> Environment | EngineerStack:
 
 def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Environment | EngineerStack:
     """Load a stack: check everything that can be checked without any other stack.
-
-    Args:
-        stack: the stack's name.
-        values: settings by key in the `berth:` namespace.
-        file: file of the settings, for lines in errors.
 
     Raises:
         SettingsError: the settings have problems; the error has all of them.

@@ -38,12 +38,7 @@ class StackFileError(BadInputError):
 
 @dataclass(frozen=True)
 class StackFile:
-    """A parsed `Pulumi.<stack>.yaml`.
-
-    Attributes:
-        path: the file.
-        settings: settings in the `berth:` namespace, by key without that prefix.
-    """
+    """Parsed `Pulumi.<stack>.yaml`, with the settings of the `berth:` namespace by key without that prefix."""
 
     path: Path
     settings: dict[str, Any]

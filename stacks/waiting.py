@@ -39,14 +39,7 @@ class NotReadyError(BerthError):
 
 @dataclass(frozen=True)
 class Awaited:
-    """A resource that an update waits for.
-
-    Attributes:
-        kind: Kubernetes kind of the resource.
-        until: state that ends the wait.
-        resource: the registered resource.
-        timeout: longest wait, as people write it: `10m`.
-    """
+    """Resource that an update waits for, until a state, for a time as people write it: `10m`."""
 
     kind: Kind
     until: Until

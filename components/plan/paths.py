@@ -45,12 +45,9 @@ def revealed(value: Any) -> Any:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return the value at a path; MISSING where there is none.
+    """Return the value at a path of the engine; MISSING where there is none.
 
-    Args:
-        value: value that the path begins at.
-        path: path as the engine writes it. A key with dots may be unquoted (`labels.nvidia.com/mig.config`), so the
-            longest key that fits is taken.
+    A key with dots may be unquoted (`labels.nvidia.com/mig.config`), so the longest key that fits is taken.
     """
     if not path:
         return value

@@ -28,7 +28,6 @@ class Judgement:
     """Judgement of the policies on a stack's settings.
 
     Attributes:
-        context: what the policies were applied with.
         problems: breaches of policies that hold, and waivers of unknown policies.
         warnings: waivers that nothing needs.
         waivers: waivers that something needs.
@@ -49,15 +48,7 @@ def judge_environment(
     berths: Iterable[BerthInputs],
     cluster_arguments: Mapping[str, Any] | None,
 ) -> Judgement:
-    """Hold an environment's settings to the policies.
-
-    Args:
-        stack: the stack's name.
-        settings: its settings.
-        pools: its pools.
-        berths: everything that it registers for RayClusters, with the manifests.
-        cluster_arguments: arguments of its GKE cluster; None where the cluster exists already.
-    """
+    """Hold an environment's settings, and everything that its program registers for them, to the policies."""
     path_of: dict[str, tuple[OwnerKind, RayClusterShape]] = {}
     planned: list[Planned] = []
     for berth in berths:
@@ -84,13 +75,7 @@ def judge_environment(
 
 
 def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgement:
-    """Hold an engineer's own stack to the policies of its environment; only the environment's waivers count.
-
-    Args:
-        contract: what the environment's stack says about the environment.
-        pools: the environment's pools.
-        berth: what the stack registers, with the manifests.
-    """
+    """Hold an engineer's own stack to the policies of its environment; only the environment's waivers count."""
     context = PolicyContext(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
     found = violations(_planned(berth.settings.name, berth.manifests), context)
     asked = f"or have environment {contract.name!r} waive it"

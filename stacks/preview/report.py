@@ -26,15 +26,10 @@ class Known:
     """Facts that are known beside the plan.
 
     Attributes:
-        stack: the stack.
-        kind: `environment` or `engineer`.
         live: RayClusters of the environment's cluster; None where the cluster was not asked.
         not_asked: why it was not asked; empty where there was nothing to ask.
         rates: price of a node an hour, by the pool's name.
-        currency: currency of the rates.
         changed_outputs: parts of the environment's outputs that engineers' stacks will read another value of.
-        refreshed: the plan begins with a refresh.
-        policies: context of the policies; None where it is not known.
     """
 
     stack: str
@@ -50,19 +45,12 @@ class Known:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one resource.
+    """Change of one resource of a component.
 
     Attributes:
-        component: title of the component that the resource belongs to.
         resource: word for the resource's type.
-        name: Pulumi's name of the resource.
         detail: description of the resource, such as a pool's nodes; empty for none.
-        urn: Pulumi's URN of the resource.
-        type: Pulumi's type.
-        operation: what is done to the resource.
         level: level of the worst effect.
-        effects: effects of the change.
-        properties: properties that change.
     """
 
     component: str
@@ -97,15 +85,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Drift:
-    """Difference between a resource and the state, which a refresh found.
-
-    Attributes:
-        component: title of the component that the resource belongs to.
-        resource: word for the resource's type.
-        name: Pulumi's name of the resource.
-        gone: the resource does not exist any more.
-        properties: properties that changed.
-    """
+    """Difference between a resource and the state, which a refresh found; `gone`: the resource does not exist any more."""
 
     component: str
     resource: str
@@ -119,9 +99,6 @@ class Report:
     """Report of a preview.
 
     Attributes:
-        known: the stack, and the facts that are known beside the plan.
-        parts: changes by component.
-        drift: differences that a refresh found.
         counts: number of resources by operation.
         hours: GPU-hours a day.
         cost: money a day; None where no rate is given.
@@ -195,12 +172,7 @@ class Report:
 
 
 def report_of(plan: Plan, known: Known) -> Report:
-    """Return the report of a plan.
-
-    Args:
-        plan: the engine's plan.
-        known: facts that are known beside the plan.
-    """
+    """Return the report of a plan."""
     fleet = planned_fleet(known.stack, plan, known.live)
     details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
 

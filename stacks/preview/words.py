@@ -39,12 +39,7 @@ _NAMED = ("berth:gke:NodePool", "berth:index:Berth")
 
 @dataclass(frozen=True)
 class Group:
-    """Component with its resources that change.
-
-    Attributes:
-        title: title of the component: `node pool train`, `berth alice`.
-        steps: changes of its resources.
-    """
+    """Component, such as `node pool train` or `berth alice`, with the steps of its resources that change."""
 
     title: str
     steps: Sequence[Step]

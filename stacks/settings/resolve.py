@@ -109,7 +109,7 @@ class Resolved:
 
     @property
     def every(self) -> list[RayClusterSettings]:
-        """All RayClusters that the stack registers or has KubeRay create."""
+        """RayClusters that the stack registers or has KubeRay create."""
         return [workload.settings for workload in self.workloads()]
 
     def workloads(self) -> Iterator[Workload]:
