@@ -78,7 +78,7 @@ def _given(**settings: Any) -> dict[str, Any]:
 
 
 def _quantity(text: str | None) -> int | str | None:
-    """Return a quantity as people write it: `cpu: 8`, not `cpu: '8'`. The check of all settings refuses a wrong one."""
+    """Return a quantity as people write it, `cpu: 8`; the check of all settings refuses others."""
     return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
@@ -240,7 +240,7 @@ def _check_result(change: _Change, engineers: Mapping[str, Any]) -> None:
 
 
 def _write(options: Options, stack: str, name: str, change: _Change, done: str) -> int:
-    """Write a change that `berth check` accepts, and report it with the next step; return the exit code."""
+    """Write and report a change that `berth check` accepts; return the exit code."""
     checked = check(stack, change.after)
     if checked.lines:
         if options.as_json:

@@ -1,7 +1,7 @@
 """Resources of an environment in Google Cloud: networks, cluster, node pools.
 
-The module stands alone since it imports pulumi_gcp, which takes two seconds; an environment on an existing cluster does not
-need it.
+The module stands alone since it imports pulumi_gcp, which takes two seconds and which an
+environment on an existing cluster does not need.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
 
 
 async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:
-    """Check the version before any pool, which GKE would refuse less clearly; the first preview does not know it yet."""
+    """Check the version, unknown in the first preview: GKE would refuse a pool less clearly."""
     version = await cluster.version.future()
     problem = too_old(settings, version) if version else None
     if problem:

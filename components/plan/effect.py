@@ -57,7 +57,7 @@ class Sitting:
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a change: what happens, in a sentence without its full stop, to which RayClusters and GPUs."""
+    """Effect of a change: a sentence without its full stop, and the RayClusters and GPUs."""
 
     level: Level
     text: str
@@ -96,7 +96,7 @@ def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -
 
 
 def where_somebody_works(fleet: PlannedFleet, sitting: Sequence[Sitting]) -> Level:
-    """Return the level of an end of the work on some nodes: it destroys nothing where surely nobody is there."""
+    """Return the level of an end of the work on some nodes, which may be known to be idle."""
     return Level.DESTROYS if sitting or not fleet.asked else Level.DISTURBS
 
 

@@ -28,7 +28,7 @@ _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replace
 
 @dataclass(frozen=True)
 class State:
-    """Resource before or after a step: inputs with secrets masked, outputs where it exists, and the URN of its component."""
+    """Resource before or after a step; secrets of inputs are masked, `parent` is a URN."""
 
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of the engine: a step for each resource, unchanged ones included, and what a refresh found changed or gone."""
+    """Plan of the engine: a step for each resource, unchanged ones included, and drift."""
 
     steps: Sequence[Step]
     drift: Sequence[Step] = ()
@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def changes(self) -> list[Step]:
-        """Steps that change something outside of Pulumi: neither components nor registrations of providers."""
+        """Steps that change something outside of Pulumi: no components, no providers."""
         return [step for step in self.steps if step.operation != "same" and is_thing(step)]
 
     @property

@@ -11,7 +11,7 @@ from berth.components.core.problems import Path
 
 @dataclass(frozen=True)
 class Planned:
-    """Resource that the program registers, or that the engine plans: Pulumi's type and name, and plain inputs.
+    """Resource that the program registers, or that the engine plans, with plain inputs.
 
     A secret or unknown value is any other value.
     """
@@ -27,7 +27,7 @@ class PolicyContext:
 
     Attributes:
         waived: reasons of the policies that are switched off, by the policy's name.
-        rdma: GPUs of one node, by the name of each pool with RDMA; pools of the plan itself need not be here.
+        rdma: GPUs of one node, by the name of each pool with RDMA; the plan's own may be missing.
     """
 
     production: bool = False
@@ -42,7 +42,7 @@ class PolicyContext:
 
 @dataclass(frozen=True)
 class Finding:
-    """Breach that a judge found in one resource; without a remedy the policy's own remedy counts."""
+    """Breach that a judge found in one resource, with a remedy other than the policy's."""
 
     problem: str
     remedy: str = ""
@@ -60,7 +60,7 @@ class Policy:
         why: what happens without the policy, in a sentence.
         remedy: how a breach is fixed: an imperative clause without its full stop.
         judge: finds the breaches in one resource.
-        applies_to: `raycluster` for the settings of every RayCluster, `environment` for the settings of the environment.
+        applies_to: whose settings the policy judges.
         setting: setting that a breach is reported at, from those settings on.
         production: the policy holds for production environments only.
         inherited: a value of `defaults` is reported there, and once.
@@ -89,7 +89,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Violation:
-    """Resource that breaks a policy; `waived` has the reason for which the policy is switched off, if it is."""
+    """Resource that breaks a policy; `waived` has the reason if the policy is switched off."""
 
     policy: str
     type: str
@@ -108,7 +108,7 @@ def how_to_waive(policy: str) -> str:
 
 @dataclass(frozen=True)
 class Waiver:
-    """Policy that is switched off for a reason, with the resources that would otherwise break it."""
+    """Policy that is switched off for a reason, with the resources that break it."""
 
     policy: str
     reason: str

@@ -1,4 +1,4 @@
-"""Report of a preview: a plan with its effects, cost and policies, from which every rendering is made. Pure."""
+"""Report of a preview: a plan with its effects, cost and policies, for every rendering. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Known:
         live: RayClusters of the environment's cluster; None where the cluster was not asked.
         not_asked: why it was not asked; empty where there was nothing to ask.
         rates: price of a node an hour, by the pool's name.
-        changed_outputs: parts of the environment's outputs that engineers' stacks will read another value of.
+        changed_outputs: outputs that engineers' stacks will read another value of.
     """
 
     stack: str
@@ -85,7 +85,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Drift:
-    """Difference between a resource and the state, which a refresh found; `gone`: the resource does not exist any more."""
+    """Difference between a resource and the state, which a refresh found."""
 
     component: str
     resource: str
@@ -155,7 +155,7 @@ class Report:
         return list(worst.values())
 
     def sitting(self, least: Level) -> list[Sitting]:
-        """Return the RayClusters that effects of a level or worse reach, with the largest number of pods of any effect."""
+        """Return the RayClusters that effects of a level or worse reach, with the most pods."""
         most: dict[tuple[str, str], Sitting] = {}
         for effect in (effect for change in self.changes for effect in change.effects if effect.level >= least):
             for reached in effect.sitting:
@@ -166,7 +166,7 @@ class Report:
 
     @property
     def partly_asked(self) -> str:
-        """Reason why RayClusters of other stacks are not counted; empty where that does not matter."""
+        """Reason why other stacks' RayClusters are not counted; empty if that does not matter."""
         reached = any(effect.sitting or effect.gpus_away for change in self.changes for effect in change.effects)
         return self.known.not_asked if reached else ""
 
