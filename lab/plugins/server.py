@@ -204,31 +204,17 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @_plainly
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:
+        olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
+        ignored, preview = list(request.ignoreChanges), request.preview
         properties = self._provider.update(
-            UpdateRequest(
-                request.urn,
-                request.id,
-                read_properties(request.olds),
-                read_properties(request.old_inputs),
-                read_properties(request.news),
-                request.timeout,
-                list(request.ignoreChanges),
-                request.preview,
-            )
+            UpdateRequest(request.urn, request.id, olds, old_inputs, news, request.timeout, ignored, preview)
         )
         return provider_pb2.UpdateResponse(properties=write_properties(properties))
 
     @_plainly
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._provider.delete(
-            DeleteRequest(
-                request.urn,
-                request.id,
-                read_properties(request.properties),
-                read_properties(request.old_inputs),
-                request.timeout,
-            )
-        )
+        properties, old_inputs = read_properties(request.properties), read_properties(request.old_inputs)
+        self._provider.delete(DeleteRequest(request.urn, request.id, properties, old_inputs, request.timeout))
         return empty_pb2.Empty()
 
     @_plainly
@@ -249,14 +235,8 @@ def _check_response(result: CheckResult) -> Any:
 
 
 def _diff_request(request: Any) -> DiffRequest:
-    return DiffRequest(
-        request.urn,
-        request.id,
-        read_properties(request.olds),
-        read_properties(request.old_inputs),
-        read_properties(request.news),
-        list(request.ignoreChanges),
-    )
+    olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
+    return DiffRequest(request.urn, request.id, olds, old_inputs, news, list(request.ignoreChanges))
 
 
 def _diff_response(result: DiffResult) -> Any:
@@ -279,14 +259,7 @@ def _diff_response(result: DiffResult) -> Any:
 
 
 def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> NoReturn:
-    """Serve until the engine closes the process.
-
-    Args:
-        provider: the provider.
-        name: the plugin's name, such as `kubernetes`.
-        version: version that `GetPluginInfo` reports.
-        arguments: the command line without the program: the engine's address, and flags, which are ignored.
-    """
+    """Serve until the engine closes the process."""
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     if len(addresses) != 1:
         sys.stderr.write(f"pulumi-resource-{name}: started by the Pulumi engine, with the engine's address\n")

@@ -167,7 +167,7 @@ def test_a_server_that_is_down_is_one_clear_error(make: Callable[[str], Stack]) 
     stack.config(kubeconfig=str(stack.folder / "dead.yaml"))
     output = stack.up(check=False)
     diagnostics = output.partition("Diagnostics:")[2]
-    assert diagnostics.count("configured Kubernetes cluster is unreachable: https://127.0.0.1:1") == 1
+    assert diagnostics.count("the API server https://127.0.0.1:1 does not answer: ") == 1
     assert "Connection refused" in diagnostics
     assert "Retry" not in output
 

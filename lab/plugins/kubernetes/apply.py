@@ -64,13 +64,7 @@ class NotAppliedError(Exception):
 
 
 class Writer:
-    """Writes to one cluster.
-
-    Args:
-        cluster: the cluster.
-        cancelled: set when the user interrupts; retries end.
-        status: shows a line beside a resource.
-    """
+    """Writes to one cluster."""
 
     def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
@@ -97,7 +91,7 @@ class Writer:
                     return self._apply(wanted, manager, force=force or preview, preview=preview)
                 path = self._cluster.resource(wanted["apiVersion"], wanted["kind"]).path(objects.namespace_of(wanted))
                 query = {"fieldManager": objects.CREATE_MANAGER, **(_DRY_RUN if preview else {})}
-                return self._cluster.request("POST", path, wanted, query)
+                return self._cluster.api.request("POST", path, wanted, query)
             except (RefusedError, NoMatchError) as error:
                 may_come = isinstance(error, NoMatchError | NotFoundError)
                 if attempt < _ATTEMPTS and not preview:
@@ -138,7 +132,7 @@ class Writer:
 
     def _apply(self, wanted: Item, manager: str, *, force: bool, preview: bool) -> Item:
         query = {"fieldManager": manager, "force": str(force).lower(), **(_DRY_RUN if preview else {})}
-        return self._cluster.request("PATCH", self._path(wanted), wanted, query, APPLY)
+        return self._cluster.api.request("PATCH", self._path(wanted), wanted, query, APPLY)
 
     def _hand_over(self, live: Item, manager: str) -> None:
         path = self._path(live)
@@ -147,11 +141,11 @@ class Writer:
             if not patch:
                 return
             try:
-                self._cluster.request("PATCH", path, patch, {}, JSON_PATCH)
+                self._cluster.api.request("PATCH", path, patch, {}, JSON_PATCH)
             except ConflictError:
                 if attempt == _HAND_OVER_ATTEMPTS - 1:
                     raise
-                live = self._cluster.request("GET", path)
+                live = self._cluster.api.request("GET", path)
             else:
                 return
 

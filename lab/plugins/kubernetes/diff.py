@@ -27,13 +27,7 @@ _PART = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|([^.\[\]]+)')
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any], immutable: tuple[Path, ...] = ()) -> dict[str, Kind]:
-    """Return the differences by property path, such as `spec.ports[0].port`.
-
-    Args:
-        old: the recorded object, with only the parts that its inputs have.
-        new: the wanted object; parts of it may be unknown.
-        immutable: fields whose change replaces the object.
-    """
+    """Return the differences by property path, such as `spec.ports[0].port`."""
     found: dict[Path, tuple[Kind, Any]] = {}
     _compare((), dict(old), dict(new), found)
     return {

@@ -43,12 +43,7 @@ class HelmError(ProviderError):
 
 
 class Helm:
-    """Helm against one cluster. Safe to use from many threads.
-
-    Args:
-        kubeconfig: text of the kubeconfig; None while it is not known.
-        cancelled: set when the user interrupts: running helms are asked to stop.
-    """
+    """Helm against one cluster. Safe to use from many threads."""
 
     def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
@@ -75,11 +70,6 @@ class Helm:
 
     def run(self, arguments: list[str], *, namespace: str = "", values: Mapping[str, Any] | None = None) -> str:
         """Run helm and return its output.
-
-        Args:
-            arguments: the command and its flags.
-            namespace: the release's namespace; without one, helm gets no kubeconfig.
-            values: chart values, given through a file that only this user can read.
 
         Raises:
             HelmError: helm fails.
@@ -193,7 +183,7 @@ class Helm:
 
     def _kubeconfig_file(self) -> Path:
         if self._kubeconfig is None:
-            raise ProviderError("configured Kubernetes cluster is unreachable: the kubeconfig is not known yet")
+            raise ProviderError("the kubeconfig of the cluster is not known yet")
         path = self.files() / "kubeconfig"
         with self._lock:
             if not path.exists():

@@ -62,13 +62,7 @@ _SETTLE_SECONDS = 5.0
 
 
 class Releases:
-    """Helm releases of one cluster.
-
-    Args:
-        kubeconfig: text of the kubeconfig; None while it is not known.
-        engine: shows lines to the user.
-        cancelled: set when the user interrupts.
-    """
+    """Helm releases of one cluster."""
 
     def __init__(self, kubeconfig: str | None, engine: Engine, cancelled: threading.Event) -> None:
         self._engine = engine
@@ -183,11 +177,7 @@ class Releases:
                 raise ProviderError(f'Helm release "{request.id}" was not deleted: {error}') from error
 
     def template(self, options: str) -> list[Any]:
-        """Return the objects of a chart, those in its folder `crds/` among them, rendered without a release.
-
-        Args:
-            options: the options of the real plugin's function `kubernetes:helm:template`, as JSON.
-        """
+        """Return the objects of a chart, those in its folder `crds/` among them, rendered without a release."""
         given = json.loads(options)
         inputs = with_defaults(
             {

@@ -51,11 +51,7 @@ class Played:
     own: str
 
     def copy(self, into: Path) -> Path:
-        """Copy the chart under the recorded version, which Helm then shows for the release.
-
-        Args:
-            into: a temporary folder.
-        """
+        """Copy the chart under the recorded version, which Helm then shows for the release."""
         target = into / f"{self.folder.name}-{self.version}"
         if not target.exists():
             partial = into / f".{target.name}"
@@ -72,12 +68,7 @@ class Played:
 
 
 def played(charts: Path, inputs: Mapping[str, Any]) -> Played | None:
-    """Return the lab's chart that stands in for a release's; None where helm gets the chart itself.
-
-    Args:
-        charts: the lab's charts.
-        inputs: inputs of the release, all of them known.
-    """
+    """Return the lab's chart that stands in for a release's; None where helm gets the chart itself."""
     name = _published(inputs)
     folder = charts / name
     if not name or not folder.is_dir():

@@ -61,12 +61,7 @@ class ObjectKind:
 
 
 def kind_of(type_token: str, inputs: Mapping[str, Any]) -> ObjectKind:
-    """Return the kind of object that a resource is.
-
-    Args:
-        type_token: the resource's type, such as `kubernetes:core/v1:Namespace`.
-        inputs: the program's inputs; their `apiVersion` and `kind` win where they are known.
-    """
+    """Return the kind of object that a resource is."""
     _, group_version, kind = type_token.split(":")
     api_version, given = inputs.get("apiVersion"), inputs.get("kind")
     return ObjectKind(
@@ -176,15 +171,7 @@ def initial_api_version(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> 
 def checkpoint(
     inputs: Mapping[str, Any], live: Mapping[str, Any], given: Mapping[str, Any], api_version: str, manager: str
 ) -> Properties:
-    """Return what the state records of an object.
-
-    Args:
-        inputs: the object as the program wants it.
-        live: the object as the server has it.
-        given: the inputs with their secrets marked.
-        api_version: the API version under which it was created.
-        manager: its field manager.
-    """
+    """Return what the state records of an object."""
     recorded = hide_secrets(live, given)
     recorded[_INPUTS] = hide_secrets(inputs, given)
     recorded[_INITIAL_API_VERSION] = api_version

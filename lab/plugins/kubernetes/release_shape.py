@@ -113,12 +113,7 @@ def upgrade_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def outputs_of(inputs: Mapping[str, Any], release: Mapping[str, Any]) -> Properties:
-    """Return what the state records of a release.
-
-    Args:
-        inputs: the release's inputs.
-        release: the release in the form of `helm install -o json`.
-    """
+    """Return what the state records of a release."""
     chart = release["chart"]["metadata"]
     return {
         **inputs,

@@ -42,13 +42,7 @@ class NotReadyError(Exception):
 
 
 class Waits:
-    """Waits against one cluster.
-
-    Args:
-        cluster: the cluster.
-        cancelled: set when the user interrupts.
-        status: shows a line beside the resource.
-    """
+    """Waits against one cluster."""
 
     def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
@@ -57,12 +51,6 @@ class Waits:
 
     def until_ready(self, urn: str, wanted: Item, live: Item, timeout: float) -> Item:
         """Return the object once it is ready.
-
-        Args:
-            urn: the resource, for the lines shown meanwhile.
-            wanted: the object as the program wants it.
-            live: the object as the server has just given it.
-            timeout: seconds, or 0 for the default.
 
         Raises:
             NotReadyError: the object is not ready in time, can never be, or the user interrupted.
