@@ -50,30 +50,17 @@ class ClusterError(BerthError):
 
 
 class UnreachableError(ClusterError):
-    """Missing answer: the connection is refused, breaks off or times out.
-
-    Attributes:
-        server: address of the API server.
-        cause: the innermost reason.
-    """
+    """Missing answer: the connection is refused, breaks off or times out; `cause` is the innermost reason."""
 
     def __init__(self, server: str, error: Exception) -> None:
         # urllib3 wraps a refused connection three times.
         inner = str(getattr(error, "reason", None) or error)
-        self.server = server
         self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
         super().__init__(f"the API server {server} does not answer: {self.cause}")
 
 
 class RefusedError(ClusterError):
-    """Answer of the API server that is not a success.
-
-    Attributes:
-        status: the HTTP status.
-        message: the server's own words.
-        reason: the server's word for the kind of refusal, such as `AlreadyExists`.
-        details: kind, name and causes as the server gives them.
-    """
+    """Answer with an HTTP status that is not a success: the server's message, its reason such as `AlreadyExists`, and details."""
 
     def __init__(self, status: int, answer: Object) -> None:
         self.status = status
@@ -88,19 +75,9 @@ class RefusedError(ClusterError):
             super().__init__(f"the API server refused: {number}{self.message}")
 
     @property
-    def not_found(self) -> bool:
-        """Whether the object, its namespace or its kind is missing."""
-        return isinstance(self, NotFoundError)
-
-    @property
     def already_exists(self) -> bool:
         """Whether an object with this name exists."""
         return self.reason == "AlreadyExists"
-
-    @property
-    def conflict(self) -> bool:
-        """Whether another manager owns a field, or the object changed since it was read."""
-        return self.status == HTTPStatus.CONFLICT and not self.already_exists
 
 
 class NotFoundError(RefusedError):
@@ -128,10 +105,7 @@ class _Retries(Retry):
 
 
 class ClusterApi:
-    """Connection to one cluster. Safe to use from many threads.
-
-    Args:
-        kubeconfig: text of a kubeconfig, YAML or JSON; its credential plugin is run.
+    """Connection to the cluster of a kubeconfig, given as text. Safe to use from many threads.
 
     Raises:
         ClusterError: the kubeconfig cannot be used, or its credential plugin fails.
@@ -163,14 +137,7 @@ class ClusterApi:
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
     ) -> Object:
-        """Send a request and return its JSON answer.
-
-        Args:
-            method: the HTTP method.
-            path: path on the server.
-            body: object, list of operations or, for `APPLY`, also YAML text.
-            query: parameters of the request.
-            content_type: type of the body.
+        """Send a request and return its JSON answer; the body of an `APPLY` may be YAML text.
 
         Raises:
             RefusedError: the server refuses.
@@ -186,11 +153,7 @@ class ClusterApi:
         return answer if isinstance(answer, dict) else {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
-        """Return the objects of a collection, and the resource version to watch from.
-
-        Args:
-            path: for example `/api/v1/nodes`; a collection that the server does not know is empty.
-            query: parameters such as labelSelector.
+        """Return the objects of a collection, none of an unknown one, and the resource version to watch from.
 
         Raises:
             ClusterError: the request fails.
@@ -281,12 +244,7 @@ class ClusterApi:
         return self.request("POST", path, manifest)
 
     def patch(self, path: str, change: Object, manager: str) -> Object:
-        """Change fields of an object; return the changed object.
-
-        Args:
-            path: path of the object.
-            change: a JSON merge patch.
-            manager: the field manager that owns the changed fields from then on.
+        """Change fields of an object by a merge patch, and own them as the manager; return the changed object.
 
         Raises:
             ClusterError: the request fails, or the object is gone.
@@ -294,12 +252,7 @@ class ClusterApi:
         return self.request("PATCH", path, change, {"fieldManager": manager}, MERGE_PATCH)
 
     def apply(self, path: str, manifest: str, manager: str) -> None:
-        """Create or change an object by server-side apply; fields of other managers are taken over.
-
-        Args:
-            path: path of the object.
-            manifest: the object as YAML or JSON text.
-            manager: the field manager that owns the manifest's fields.
+        """Create or change an object by server-side apply of YAML; fields of other managers are taken over.
 
         Raises:
             ClusterError: the request fails.
