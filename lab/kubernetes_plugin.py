@@ -1,9 +1,10 @@
-"""Choice of a lab's kubernetes plugin: Pulumi's own where the machine has it or can get it, else the lab's stand-in.
+"""Choice of a lab's kubernetes plugin: Pulumi's own where it can be had, else the stand-in.
 
-The engine takes a plugin from a folder only, never from a link to one, and none with a `.partial` file beside it
-(https://github.com/pulumi/pulumi, sdk/go/common/workspace/plugins.go, tryPlugin and GetPluginsFromDir, v3.250.0). So the
-files of an installed plugin are linked into a folder of the lab, under a `.partial` file until all of them are there, as
-the engine's own installation does (pkg/pluginstorage/download.go).
+The engine takes a plugin from a folder only, never from a link to one, and none with a `.partial`
+file beside it (https://github.com/pulumi/pulumi, sdk/go/common/workspace/plugins.go, tryPlugin and
+GetPluginsFromDir, v3.250.0). So the files of an installed plugin are linked into a folder of the
+lab, under a `.partial` file until all of them are there, as the engine's own installation does
+(pkg/pluginstorage/download.go).
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def folder_name() -> str:
 
 
 def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENCE_SECONDS) -> Plugin:
-    """Return the plugin for a lab: an installed one, else one that the engine fetches, else the stand-in.
+    """Return a lab's plugin: an installed one, else one that the engine fetches, else the stand-in.
 
-    A refusal is remembered for the engine and the plugin's version, so that a machine without network waits once.
+    A refusal is remembered for the engine and the plugin's version, so that a machine without
+    network waits once.
 
     Raises:
         LabError: `CHOICE` demands the real plugin, which cannot be had, or has an unknown value.
@@ -101,7 +103,8 @@ def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENC
     if choice == "real":
         raise LabError(
             f"Pulumi's {NAME} plugin {wanted_version()} cannot be had, and {CHOICE} asks for it: {reason}",
-            f"run `pulumi plugin install resource {NAME} {wanted_version()}` where there is a network, or unset {CHOICE}",
+            f"run `pulumi plugin install resource {NAME} {wanted_version()}` where there is a network, or unset"
+            f" {CHOICE}",
         )
     return Plugin(None, f"{reason}; `pulumi plugin install resource {NAME} {wanted_version()}` installs the real one")
 

@@ -1,15 +1,16 @@
 """Plugin process: a `Provider` behind the engine's gRPC protocol.
 
-The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads unknown values as
-strings and cannot report an object that exists but is not ready. So the calls that a provider of resources needs are
-served here on the SDK's generated protocol, with plain errors.
+The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads
+unknown values as strings and cannot report an object that exists but is not ready. So the calls
+that a provider of resources needs are served here on the SDK's generated protocol, with plain
+errors.
 
-The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent is gone (a killed
-engine leaves no plugin behind). An unexpected error goes with its stack to `logs/plugin-<name>.log` of the lab that
-`BERTH_LAB` names, and as one line to the user.
+The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent
+is gone (a killed engine leaves no plugin behind). An unexpected error goes with its stack to
+`logs/plugin-<name>.log` of the lab that `BERTH_LAB` names, and as one line to the user.
 
-Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the real one:
-    https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
+Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the
+    real one: https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
 """
 
 # ruff: noqa: N802, ARG002 (the names and arguments of the calls are the protocol's)
@@ -54,8 +55,9 @@ from berth.lab.plugins.values import read_properties, write_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Each wait holds a thread, and the engine asks for as many resources at once as `--parallel` allows (4 a core by
-# default); a hundred RayClusters wait at once. Threads start only when they are needed.
+# Each wait holds a thread, and the engine asks for as many resources at once as `--parallel` allows
+# (4 a core by default); a hundred RayClusters wait at once. Threads start only when they are
+# needed.
 _THREADS = 512
 
 # The largest message that the engine itself accepts.

@@ -1,7 +1,8 @@
-"""Writes of objects: created by one POST, changed by server-side apply under the resource's own field manager.
+"""Writes of objects: created by one POST, changed by server-side apply as the own manager.
 
-A creation refuses an object that exists, as the real plugin's does. The first update takes over the fields of the
-creation and of kubectl, so that only managers of other tools can be in conflict with it.
+A creation refuses an object that exists, as the real plugin's does. The first update takes over the
+fields of the creation and of kubectl, so that only managers of other tools can be in conflict with
+it.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py
@@ -83,7 +84,7 @@ class Writer:
             preview: only ask the server whether it would take the object.
 
         Raises:
-            NotAppliedError: the server refuses, or the namespace or kind did not come within a minute.
+            NotAppliedError: the server refuses; a missing namespace or kind has a minute.
         """
         for attempt in range(_ATTEMPTS + 1):
             try:
@@ -155,7 +156,7 @@ class Writer:
 
 
 def hand_over_patch(live: Item, manager: str) -> list[Item]:
-    """Return a JSON patch that makes `manager` the owner of the fields of kubectl and of creations; empty without such fields."""
+    """Return a JSON patch that gives `manager` the fields of kubectl and of creations."""
     entries = live["metadata"].get("managedFields") or []
     taken = [entry for entry in entries if _is_ours_to_take(entry)]
     if not taken:

@@ -1,4 +1,4 @@
-"""API server as the plugin uses it: paths of kinds found by discovery, and watches that an interrupt ends.
+"""API server with paths of kinds by discovery, and watches that an interrupt ends.
 
 Simulates nothing: it uses berth's client of the real API server.
 """
@@ -101,8 +101,8 @@ class Cluster:
     def watch(self, path: str, name: str, version: str, deadline: float) -> Iterator[Item | None]:
         """Yield the later states of an object, None once it is deleted.
 
-        The watch ends at the deadline (`time.monotonic()`), at an interrupt, and early where the server's history has a
-        gap or the connection breaks; the caller reads the object again.
+        The watch ends at the deadline (`time.monotonic()`), at an interrupt, and early where the
+        server's history has a gap or the connection breaks; the caller reads the object again.
         """
         while not self._cancelled.is_set() and time.monotonic() < deadline:
             seconds = max(1, min(_WATCH_SECONDS, int(deadline - time.monotonic())))

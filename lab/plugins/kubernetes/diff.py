@@ -47,7 +47,7 @@ def without_ignored(differences: Mapping[str, Kind], ignored: Iterable[str]) -> 
 
 
 def path_text(path: Path) -> str:
-    """Return a path as the engine writes it: keys with dots, quotes or brackets stand in brackets."""
+    """Return a path as the engine writes it; keys with dots, quotes or brackets are in brackets."""
     text = ""
     for part in path:
         if isinstance(part, int):

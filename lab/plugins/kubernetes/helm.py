@@ -1,6 +1,7 @@
 """The `helm` program on PATH: one call at a time, with helm's own words for its errors.
 
-Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3, v3.20.2 in its go.mod).
+Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3,
+    v3.20.2 in its go.mod).
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Helm:
             return self._run(command)
 
     def chart_metadata(self, chart: str, flags: list[str]) -> dict[str, Any]:
-        """Return `Chart.yaml` of a chart, read from its folder or asked from helm, which may fetch it."""
+        """Return `Chart.yaml` of a chart, from its folder or from helm, which may fetch it."""
         path = self.path_of(chart)
         try:
             if path and path.is_dir():
@@ -104,7 +105,7 @@ class Helm:
         return metadata
 
     def release(self, name: str, namespace: str) -> dict[str, Any] | None:
-        """Return a release with its chart's metadata, in the form of `helm install -o json`; None where there is none."""
+        """Return a release in the form of `helm install -o json`; None where there is none."""
         try:
             found: dict[str, Any] = json.loads(self.run(["status", name, "--output", "json"], namespace=namespace))
             chart = json.loads(self.run(["get", "metadata", name, "--output", "json"], namespace=namespace))
@@ -118,7 +119,8 @@ class Helm:
     def repair(self, name: str, namespace: str) -> None:
         """Make a release usable again whose helm was killed in the middle of an operation.
 
-        A release that was never deployed is uninstalled; another one goes back to its last deployed revision.
+        A release that was never deployed is uninstalled; another one goes back to its last deployed
+        revision.
         """
         revisions = json.loads(self.run(["history", name, "--output", "json"], namespace=namespace))
         good = [revision["revision"] for revision in revisions if revision["status"] in {"deployed", "superseded"}]

@@ -1,7 +1,7 @@
-"""Kubernetes objects as the plugin sees them: names, ids, annotations, and the shape of what the state records.
+"""Kubernetes objects as the plugin sees them: names, ids, annotations, and state.
 
-Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids, automatic names) are
-the real plugin's, so that a state of one is usable with the other.
+Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids,
+automatic names) are the real plugin's, so that a state of one is usable with the other.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (2-state.json, 6-state-updated.json)
@@ -27,7 +27,8 @@ SKIP_AWAIT = "pulumi.com/skipAwait"
 
 _ANNOTATIONS = frozenset({AUTONAMED, FIELD_MANAGER, FORCE, SKIP_AWAIT})
 
-# Manager of a creation, which is one POST; the first update hands its fields over to the object's own manager.
+# Manager of a creation, which is one POST; the first update hands its fields over to the object's
+# own manager.
 CREATE_MANAGER = "pulumi-kubernetes"
 
 _INPUTS = "__inputs"
@@ -84,7 +85,7 @@ def unsupported(type_token: str, wanted: Mapping[str, Any]) -> str:
 
 
 def to_object(properties: Mapping[str, Any]) -> Properties:
-    """Return the object that inputs describe: without secret wrappers, nulls and the plugin's own `__` keys."""
+    """Return the object of inputs: without secret wrappers, nulls and the plugin's `__` keys."""
     found: Properties = _without_nulls(
         {key: item for key, item in reveal(properties).items() if not key.startswith("__")}
     )
@@ -92,7 +93,7 @@ def to_object(properties: Mapping[str, Any]) -> Properties:
 
 
 def normalize(wanted: Mapping[str, Any]) -> Properties:
-    """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`, as the server stores it."""
+    """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`."""
     result = dict(wanted)
     metadata = result.get("metadata")
     if isinstance(metadata, dict):
@@ -186,7 +187,7 @@ def read_checkpoint(state: Mapping[str, Any]) -> tuple[Properties, Properties]:
 
 
 def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Return the properties with the secrets of `given` marked; a Secret's data is always secret."""
+    """Return the properties with the secrets of `given`; a Secret's data is always secret."""
     if properties.get("kind") == "Secret":
         return {
             key: Secret(value) if key in {"data", "stringData"} and not isinstance(value, Secret) else value
@@ -197,7 +198,7 @@ def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Pro
 
 
 def prune(live: Any, wanted: Any) -> Any:
-    """Return the parts of a live value that `wanted` has: the same keys, and as many items of a list."""
+    """Return the parts of a live value that `wanted` has: its keys, and as many items."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return {key: prune(value, wanted[key]) for key, value in live.items() if key in wanted}
     if isinstance(live, list) and isinstance(wanted, list):

@@ -213,7 +213,7 @@ class Resources:
             raise ProviderError(f"{error}. Verify that any required CRDs have been created") from error
 
     def _knows(self, kind: ObjectKind) -> bool:
-        """Return whether the server knows the kind; a preview does without a server that does not answer."""
+        """Return whether the server knows the kind; previews do without a server."""
         try:
             self._cluster.resource(kind.api_version, kind.kind)
         except (NoMatchError, ClusterError):
@@ -244,7 +244,7 @@ def _is_forced(wanted: Item) -> bool:
 
 
 def _is_temporary(error: NotAppliedError) -> bool:
-    """Return whether a preview's refusal may end during the update, which creates what is missing."""
+    """Return whether the update may create what a preview's refusal names as missing."""
     cause = error.cause
     if isinstance(cause, NoMatchError):
         return True

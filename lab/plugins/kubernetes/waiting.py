@@ -1,9 +1,10 @@
-"""Waits on live objects, on watches: until ready, until gone. An interrupt ends them within seconds.
+"""Waits on live objects, until ready or gone. An interrupt ends them within seconds.
 
-A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of the other kinds that
-berth registers, none is waited for.
+A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of
+the other kinds that berth registers, none is waited for.
 
-Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it watches are real:
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it
+    watches are real:
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
 """
 

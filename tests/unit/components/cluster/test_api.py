@@ -1,4 +1,4 @@
-"""The Kubernetes client against a server of the test: requests, answers, and every way in which an answer fails."""
+"""Kubernetes client against a server of the test: requests, answers and failures."""
 
 from __future__ import annotations
 
@@ -201,7 +201,8 @@ def test_a_refused_connection_is_an_unreachable_server() -> None:
 
 
 def test_a_server_without_tls_is_an_unreachable_server(server: Server) -> None:
-    # urllib3 counts such an error as none of connect, read and status: it must not be tried for ever.
+    # urllib3 counts such an error as none of connect, read and status: it must not be tried for
+    # ever.
     api = ClusterApi(kubeconfig(server.port).replace("http://", "https://"))
     with pytest.raises(UnreachableError):
         api.get("/version")
