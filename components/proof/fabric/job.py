@@ -10,7 +10,7 @@ from typing import Any
 from berth.components import programs
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
-from berth.components.ray import submitter
+from berth.components.ray import submitter_pod
 
 PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
 """Files of the program, in the order in which they run in one module."""
@@ -70,7 +70,7 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
             "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
             # A second submitter would only follow the same job's log.
             "submitterConfig": {"backoffLimit": 0},
-            "submitterPodTemplate": submitter(head, labels),
+            "submitterPodTemplate": submitter_pod(head, labels),
         },
     }
 
