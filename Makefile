@@ -54,6 +54,9 @@ bench: $(INSTALLED) ## measure, as ratios within one run
 lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's modules answer to
 	@$(BIN)/python -m docs.lab
 
+settings-page: $(INSTALLED) ## write docs/settings.md from the settings' schema
+	@$(BIN)/python -m docs.settings
+
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
-from berth.components.berth_manifests import BerthInputs, built
+from berth.components.berth import BerthInputs, built
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
@@ -148,17 +148,16 @@ class EngineerStack:
         berths = [
             built(
                 BerthInputs(
-                    settings,
+                    workload,
                     resolved.pools,
                     environment=contract.name,
                     stack=self.stack,
-                    kind="engineer",
                     resource_api=contract.resource_api,
                     isolation=contract.isolation or IsolationSettings(),
                     kuberay=contract.kuberay,
                 )
             )
-            for settings in resolved.berths
+            for workload in resolved.workloads()
         ]
         for berth in berths:
             judgement = judge_engineer(contract, resolved.pools, berth)
@@ -239,18 +238,16 @@ def _environment(
     berths = [
         built(
             BerthInputs(
-                cluster,
+                workload,
                 resolved.pools,
                 environment=stack,
                 stack=stack,
-                kind=kind,
                 isolation=settings.isolation,
                 kuberay=settings.operators.kuberay,
-                workload=workload,
-                jobs=[job for job in resolved.jobs if job.cluster.name == cluster.name and not job.own_cluster],
+                jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
             )
         )
-        for kind, cluster, workload in resolved.owners()
+        for workload in resolved.workloads()
     ]
     arguments = None if settings.cluster.existing else cluster_arguments(settings)
     judgement = judge_environment(stack, settings, resolved.pools, berths, arguments)

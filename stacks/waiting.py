@@ -14,6 +14,8 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
+from berth.components.ray.settings import Wait as Goal
+from berth.components.ray.workload_settings import JobWait
 
 if TYPE_CHECKING:
     from berth.components.ray.readiness import Key, Wait
@@ -104,16 +106,14 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
 
 def awaited_of(berth: Berth) -> list[Awaited]:
     """Return the resources of a berth, a named cluster, a job or a service that an update waits for."""
-    settings = berth.settings
-    found = [
-        Awaited("RayJob", job.settings.wait.until, job.resource, job.settings.wait.timeout)
-        for job in berth.jobs
-        if job.settings.wait.until != "submitted"
+    main = berth.workload
+    goals: list[tuple[Kind, Goal | JobWait, KubernetesObject]] = [
+        (main.main_kind, main.wait, berth.main),
+        *(("RayJob", job.wait, resource) for job, resource in berth.jobs),
     ]
-    if berth.kind != "job" and settings.wait.until == "ready":
-        kind: Kind = "RayService" if berth.kind == "service" else "RayCluster"
-        found.append(Awaited(kind, "ready", berth.ray, settings.wait.timeout))
-    return found
+    return [
+        Awaited(kind, wait.until, resource, wait.timeout) for kind, wait, resource in goals if wait.until != "submitted"
+    ]
 
 
 async def _run(waits: Sequence[Wait]) -> list[dict[Key, list[str]]]:

@@ -93,14 +93,7 @@ def _why_unbound(status: Object) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Devices of one class that a claim requests, over all its requests.
-
-    Attributes:
-        nouns: singular and plural of the devices' name.
-        count: number of devices; None for all of a node.
-        driver: the driver that publishes them.
-        devices: the published ones.
-    """
+    """Devices of one class that a claim requests, with the published ones; `nouns` are singular and plural."""
 
     nouns: tuple[str, str]
     count: int | None

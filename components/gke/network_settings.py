@@ -14,14 +14,18 @@ class ExistingSubnetwork(Settings):
     """A network and one subnetwork of it, by name."""
 
     network: NonEmpty
+    """Name of the network."""
     subnetwork: NonEmpty
+    """Name of the subnetwork, in the environment's region."""
 
 
 class ExistingRdmaNetwork(Settings):
     """An RDMA network (network profile ZONE-vpc-roce) with one subnetwork for each RDMA NIC of a node, by name."""
 
     network: NonEmpty
+    """Name of the network."""
     subnetworks: list[NonEmpty]
+    """Names of the subnetworks, one for each RDMA NIC."""
 
 
 class ExistingNetwork(Settings):

@@ -26,8 +26,11 @@ class Taint(Settings):
     """A taint of every node of a pool."""
 
     key: NonEmpty
+    """Key of the taint."""
     value: str = ""
+    """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """Effect on pods that do not tolerate the taint."""
 
 
 class LocalSsds(Settings):

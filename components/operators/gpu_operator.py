@@ -145,7 +145,7 @@ class GpuOperatorInputs(Operator):
         """Return the Helm values that differ from the chart's own."""
         pools = self.served(self.pools)
         on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
-        strategy = next((mig for pool in pools.values() if (mig := pool.profile.mig_strategy)), "single")
+        strategy = next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single")
         chosen: dict[str, Any] = {
             "operator": {"upgradeCRD": True, "cleanupCRD": False},
             "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},

@@ -32,11 +32,7 @@ _USER = 1000
 
 
 def namespace_manifest(run: str) -> Manifest:
-    """Return the namespace of the Jobs, in which the API server refuses pods with needless rights.
-
-    Args:
-        run: id of the run that creates it.
-    """
+    """Return the namespace of the Jobs, in which the API server refuses pods with needless rights."""
     labels = {**MANAGED_BY, RUN_LABEL: run, "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 

@@ -45,13 +45,7 @@ Nodes = Mapping[str, list[Object]]
 
 @dataclass(frozen=True)
 class PoolProof:
-    """Result for one pool.
-
-    Attributes:
-        pool: the pool's name.
-        resource: the resource that the pool should offer.
-        checks: the checks.
-    """
+    """Checks of one pool, which should offer the resource."""
 
     pool: str
     resource: str
@@ -63,7 +57,6 @@ class GpuRun:
     """Run for some pools of one cluster.
 
     Attributes:
-        api: the cluster.
         pools: pools with GPUs.
         run: a unique id.
         timeout: how long to wait for the Jobs, for people: `5m`.

@@ -14,7 +14,7 @@ from berth.components.plan.effect import Effect, Level, Sitting, counted, sittin
 from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.ray.workloads import RAY_CLUSTER_CONFIG
+from berth.components.ray.workload import RAY_CLUSTER_CONFIG
 
 _COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"))
 _LEFT_OUT = (

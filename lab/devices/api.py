@@ -72,7 +72,7 @@ class Api:
         return self._request("PATCH", path, change, content_type=content_type)
 
     def apply(self, path: str, manifest: Object) -> bool:
-        """Create or change an object by server-side apply; fields that others own are taken over."""
+        """Create or change an object by server-side apply, with fields that others own."""
         query = {"fieldManager": _MANAGER, "force": "true"}
         return self._request("PATCH", path, manifest, query=query, content_type=APPLY)
 

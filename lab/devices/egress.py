@@ -1,4 +1,4 @@
-"""Connections from the API server to pods: it asks here for each of them, as GKE's asks konnectivity.
+"""Connections from the API server to pods: it asks here, as GKE's API server asks konnectivity.
 
 A connection to a simulated head of Ray is answered by the simulation; a connection to this machine,
 the real node or a pod on it is passed on; all others are refused, as no simulated pod listens. So
@@ -53,7 +53,7 @@ class RayHeads:
             self.nodes[uid] = node
 
     def loads(self) -> list[tuple[tuple[str, str], list[RayNode], Load]]:
-        """Return each RayCluster in which Serve runs, its nodes, and the demand of replicas for them."""
+        """Return RayClusters in which Serve runs, with their nodes and the demand of replicas."""
         found = []
         for uid, serve in self._serves.items():
             head = self.nodes.get(uid)
@@ -67,7 +67,7 @@ class RayHeads:
         return [node for node in self.nodes.values() if node.cluster == member.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
-        """Return the responder at an address: a head's dashboard, or Serve's proxy on any node; None for neither."""
+        """Return the responder at an address: a head's dashboard or any node's proxy of Serve."""
         node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
         head = node and next((other for other in self._nodes_of(node) if other.head and other.ready), None)
         if node is None or head is None:
@@ -80,7 +80,7 @@ class RayHeads:
         return None
 
     async def answer(self, host: str, port: int, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer for the pod that has the address now: the API server keeps connections while addresses move on."""
+        """Answer for the pod that has the address now; kept connections outlive their pod."""
         if answers := self.at(host, port):
             return await answers(request)
         response = web.Response(status=502, text="nothing listens there any more in a simulated pod")
@@ -88,14 +88,14 @@ class RayHeads:
         return response
 
     def reach(self, uid: str, address: str) -> None:
-        """Take note of a real node or a pod on it, to which connections are passed on; no address when it is gone."""
+        """Pass connections on to a real node or a pod on it; no address when it is gone."""
         if address:
             self._real[uid] = address
         else:
             self._real.pop(uid, None)
 
     def real(self, host: str) -> bool:
-        """Whether something other than a simulated pod may listen: this machine, the real node or a pod on it."""
+        """Whether an address is of this machine, of the real node or of a pod on it."""
         with contextlib.suppress(ValueError):
             return ip_address(host).is_loopback or host in self._real.values()
         return host == "localhost"
@@ -183,7 +183,7 @@ class _Connect(asyncio.Protocol):
 
 
 class _Pipe(asyncio.Protocol):
-    """One end of two connections that are joined; data leaves at the other end, no faster than that accepts it."""
+    """One end of two connections that are joined; data leaves at the other end."""
 
     def __init__(self, other: asyncio.Transport) -> None:
         self._other = other

@@ -1,4 +1,4 @@
-"""Ray Serve of a simulated Ray cluster: answers of its dashboard (port 8265) and of its proxy (port 8000).
+"""Ray Serve of a simulated Ray cluster: answers of its dashboard and of its proxy.
 
 No container runs, and no code: an application whose configuration Ray accepts, and whose replicas
 find room, counts as running, and its message says that its code was not run. Deployments, and the
@@ -44,17 +44,11 @@ class Answer:
 
 @dataclass
 class Room:
-    """Capacity of a node.
-
-    Attributes:
-        uid: uid of the node.
-        free: resources that no replica has.
-        used: whether a replica is there that needs something.
-    """
+    """Capacity of a node, by its uid."""
 
     uid: str
-    free: Counter[str]
-    used: bool = False
+    free: Counter[str]  # resources that no replica has
+    used: bool = False  # whether a replica is there that needs resources
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Reserve the resources that a replica needs; return whether all of them are free."""
@@ -67,15 +61,10 @@ class Room:
 
 @dataclass
 class Load:
-    """Demand of replicas for the resources of nodes.
-
-    Attributes:
-        rooms: capacity of the nodes.
-        waiting: resources of each replica that no node has room for.
-    """
+    """Demand of replicas for the resources of nodes."""
 
     rooms: list[Room]
-    waiting: list[Mapping[str, float]] = field(default_factory=list)
+    waiting: list[Mapping[str, float]] = field(default_factory=list)  # resources of replicas that no node has room for
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Put a replica on the first node with room; return whether there is one."""
@@ -99,14 +88,7 @@ class RayServe:
         return self._config is not None
 
     def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
-        """Return the dashboard's answer.
-
-        Args:
-            method: method of the request.
-            target: path and query.
-            body: body of the request.
-            nodes: nodes of the Ray cluster.
-        """
+        """Return the dashboard's answer to a request for a path with a query."""
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
             return Answer(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
@@ -181,7 +163,7 @@ class RayServe:
         }
 
     def _replicas(self, config: Mapping[str, Any], application: str) -> tuple[int, int]:
-        """Return the replicas that a deployment starts with, and its target: at least one for a while after a request."""
+        """Return a deployment's first replicas and its target, at least 1 after a request."""
         first = _first_replicas(config)
         delay = float((config.get("autoscaling_config") or {}).get("downscale_delay_s", _DOWNSCALE_SECONDS))
         asked = self._asked.get(application)
@@ -190,7 +172,7 @@ class RayServe:
 
 
 def refusals(config: Any) -> Iterator[str]:
-    """Yield errors for which Ray refuses a configuration; Ray accepts keys that it does not know."""
+    """Yield errors for which Ray refuses a configuration; it accepts unknown keys."""
     applications = config.get("applications") if isinstance(config, dict) else None
     if not isinstance(applications, list):
         yield "applications\n  Field required"
@@ -224,7 +206,7 @@ def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _failure(application: Mapping[str, Any]) -> str:
-    """Return why an application that Ray accepted fails, as far as its configuration tells; empty where it does not."""
+    """Return why an accepted application fails, as far as its configuration shows."""
     for deployment in application.get("deployments") or []:
         scaling = deployment.get("autoscaling_config") or {}
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
@@ -267,7 +249,7 @@ def _first_replicas(config: Mapping[str, Any]) -> int:
 
 
 def _needs(config: Mapping[str, Any]) -> dict[str, float]:
-    """Return the resources of one replica; empty where the configuration leaves them to the code, which is unknown."""
+    """Return the resources of one replica; empty where only the code names them."""
     options = config.get("ray_actor_options")
     if options is None:
         return {}

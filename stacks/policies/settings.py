@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.berth_manifests import BerthInputs, BerthManifests
+from berth.components.berth import BerthInputs, BerthManifests
 from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
@@ -20,15 +20,7 @@ from berth.stacks.policies.planned import gke_cluster
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
 from berth.stacks.policies.registry import POLICIES, violations
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract
-
-# Key of the environment's settings that lists the owners of one kind.
-_KEYS: dict[OwnerKind, str] = {
-    "engineer": "engineers",
-    "cluster": "clusters",
-    "job": "jobs",
-    "service": "services",
-}
+from berth.stacks.settings.resolve import KEYS, EnvironmentContract
 
 
 @dataclass
@@ -70,7 +62,7 @@ def judge_environment(
     planned: list[Planned] = []
     for berth in berths:
         name = berth.settings.name
-        path_of[name] = berth.kind, getattr(settings, _KEYS[berth.kind])[name]
+        path_of[name] = berth.kind, getattr(settings, KEYS[berth.kind])[name]
         planned += _planned(name, berth.manifests)
     if cluster_arguments is not None:
         planned.append(gke_cluster(settings.cluster.name or stack, cluster_arguments))
@@ -116,7 +108,7 @@ def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInpu
 
 def _planned(name: str, manifests: BerthManifests | None) -> Iterator[Planned]:
     if manifests:
-        yield Planned(resource_type(manifests.ray), name, manifests.ray)
+        yield Planned(resource_type(manifests.main), name, manifests.main)
         if manifests.dashboard:
             yield Planned(resource_type(manifests.dashboard), name, manifests.dashboard)
 
@@ -133,7 +125,7 @@ def _where(
     kind, shape = path_of[violation.resource]
     if policy.inherited and _written(defaults, policy.setting) and not _written(shape, policy.setting):
         return ("environment", "defaults", *policy.setting)
-    return ("environment", _KEYS[kind], violation.resource, *policy.setting)
+    return ("environment", KEYS[kind], violation.resource, *policy.setting)
 
 
 def _written(shape: RayClusterShape, setting: Path) -> bool:

@@ -17,15 +17,9 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Expected:
-    """RayCluster as its settings describe it.
+    """RayCluster as its settings describe it, with GPUs and NICs of each worker.
 
     Attributes:
-        cluster: name of the RayCluster.
-        pool: pool of the workers.
-        machine: the pool's machine type.
-        workers: number of worker pods.
-        gpus: GPUs of each worker.
-        nics: NICs of each worker.
         claimed_gpus: whether the GPUs come by claims too.
         device_class: class of the NICs.
         why_no_nics: why workers have no NICs; "" where they have.
@@ -66,12 +60,7 @@ class Device:
 
 
 def devices_of(worker: Worker, slices: Iterable[Object]) -> list[Device]:
-    """Return the devices of a worker's claims.
-
-    Args:
-        worker: the worker.
-        slices: all ResourceSlices.
-    """
+    """Return the devices of a worker's claims, with attributes from the ResourceSlices."""
     attributes = published(slices)
     found = []
     for claim in worker.claims:

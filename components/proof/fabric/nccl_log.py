@@ -57,13 +57,10 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 @dataclass(frozen=True)
 class Channel:
-    """Connection of a process.
+    """Connection between two ranks, over the network or within a pod.
 
     Attributes:
-        sender: rank of the sender.
-        receiver: rank of the receiver.
-        kind: over the network, or within the pod by peer-to-peer access or shared memory.
-        network: NCCL's name of the network, "" within the pod.
+        network: NCCL's name of the network; "" within the pod.
         device: NCCL's number of the NIC; None within the pod.
         direct: whether NIC and GPU exchange data without the node's memory (GPUDirect RDMA).
     """
@@ -82,17 +79,13 @@ class ProcessLog:
 
     Attributes:
         version: version of NCCL, such as `2.28.3+cuda12.8`.
-        network: the chosen network.
-        plugins: loaded network plugins.
         gib: gIB's version.
         nics: names of NICs by number.
         not_direct: names of NICs for which GPUDirect RDMA is off.
-        channels: all connections.
         choices: algorithm and protocol of all-reduces by their size in bytes.
         no_plugin: lines about plugins that were not found.
         tuner_problems: lines about failures of the tuner's configuration.
         mismatches: lines about versions that do not match.
-        warnings: all warnings.
         complete: whether set-up and connections were finished, so that no connection is missing.
     """
 
@@ -129,11 +122,7 @@ class Transport:
 
 
 def parse(log: str) -> ProcessLog:
-    """Parse one process's log.
-
-    Args:
-        log: log that NCCL wrote with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV.
-    """
+    """Parse a process's log, written with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV."""
     lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
     texts = [text for text, _ in lines]
     hcas = [match for text in texts if (match := _HCA.search(text))]
@@ -162,11 +151,7 @@ def parse(log: str) -> ProcessLog:
 
 
 def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
-    """Return the transport between pods.
-
-    Args:
-        logs: the logs of all processes, by pod.
-    """
+    """Return the transport between pods, from the logs of all processes by pod."""
     networks: Counter[str] = Counter()
     within: Counter[str] = Counter()
     nics: dict[str, tuple[str, ...]] = {}

@@ -53,13 +53,7 @@ _SHARE_OF_EVEN = 0.1
 
 @dataclass(frozen=True)
 class Threshold:
-    """Expected bandwidth.
-
-    Attributes:
-        bus: bus bandwidth in GB/s; None where nothing is expected.
-        source: source of the figure, or why there is none.
-        always: whether it holds for tensors of any size.
-    """
+    """Expected bus bandwidth in GB/s, None for none; `source` says why; `always` means for tensors of any size."""
 
     bus: float | None
     source: str
@@ -68,13 +62,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Findings:
-    """Verdicts on the program's evidence.
-
-    Attributes:
-        checks: the checks of `AFTER_PROGRAM`, in that order.
-        transport: transport between the pods, where NCCL reports it.
-        logs: NCCL's parsed logs.
-    """
+    """Verdicts on the program's evidence, in the order of `AFTER_PROGRAM`, and NCCL's parsed logs."""
 
     checks: list[Check]
     transport: Transport | None = None
@@ -82,13 +70,7 @@ class Findings:
 
 
 def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
-    """Return the expected bandwidth.
-
-    Args:
-        machine: the workers' machine type.
-        nics: NICs of each worker.
-        given: the threshold of the settings, in GB/s.
-    """
+    """Return the expected bandwidth of workers with so many NICs; `given` is the threshold of the settings, in GB/s."""
     if given is not None:
         return Threshold(given, "nccl.minBusBandwidth", always=True)
     gbps = machine.series.gpu_nic_gbps
@@ -99,12 +81,7 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
 
 
 def not_run(reason: str, *, simulated: bool = False) -> list[Check]:
-    """Return the checks of a program that was not run.
-
-    Args:
-        reason: why not.
-        simulated: whether its nodes run no containers, so that no more can be proven.
-    """
+    """Return the checks of a program that was not run, for a reason or because its nodes run no containers."""
     why = "the all-reduce was not run"
     return _without_evidence("simulated", SIMULATED, why) if simulated else _without_evidence("skipped", reason, why)
 
@@ -115,13 +92,7 @@ def failed(reason: str) -> list[Check]:
 
 
 def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findings:
-    """Judge the program's evidence.
-
-    Args:
-        evidence: the evidence.
-        expected: the RayCluster as its settings describe it.
-        threshold: the expected bandwidth.
-    """
+    """Judge the program's evidence."""
     logs: dict[str, list[ProcessLog]] = {}
     for rank in evidence.ranks:
         logs.setdefault(rank.pod, []).append(parse(rank.log))
@@ -363,12 +334,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def readable(count: int, unit: str = "") -> str:
-    """Return bytes for people: 1024 are 1Ki.
-
-    Args:
-        count: number of bytes.
-        unit: the unit to write. Default: the largest that fits.
-    """
+    """Return bytes for people: 1024 are 1Ki. The default unit is the largest that fits."""
     units = ["", "Ki", "Mi", "Gi", "Ti"]
     value, index = float(count), 0
     while (units[index] != unit if unit else value >= 1024) and index < len(units) - 1:  # noqa: PLR2004 - a kibibyte

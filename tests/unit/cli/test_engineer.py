@@ -117,7 +117,7 @@ def test_an_engineer_is_removed_and_it_is_said_what_goes(project: Path) -> None:
     done = engineer("remove", "bob", "-s", "env")
     assert done.exit_code == 0, done.stderr
     assert text(project) == ENVIRONMENT.replace("      bob:\n        workers: 2 # two\n", "")
-    assert "removes namespace berth-bob with all that is in it" in done.stdout
+    assert "removes namespace berth-bob with everything in it" in done.stdout
     assert "could not be asked: pulumi is not on PATH" in done.stdout
     unknown = engineer("remove", "bobb", "-s", "env")
     assert unknown.exit_code == 2

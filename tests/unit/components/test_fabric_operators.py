@@ -16,7 +16,7 @@ from berth.components.operators.gib import installer
 from berth.components.sharing import Pools, node_labels, offered
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.rules import warnings_of
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"
@@ -132,7 +132,7 @@ def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
     pools = offered(settings.pools, settings.sharing)
     assert set(GpuDraInputs.served(pools)) == {"dev"}
     assert not pools["dev"].settings.by_operator
-    (warning,) = warnings_of(settings)
+    (warning,) = resolve_environment(settings).warnings
     assert "a device plugin hands out the same GPUs as claims do" in warning.message
 
 

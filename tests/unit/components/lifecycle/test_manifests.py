@@ -149,7 +149,7 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
     assert told == {
         "without": [
             (
-                "environment 'lab' has no keeper, so nobody would suspend or wake the berth; give it one there (`keeper: {}`; then"
+                "environment 'lab' has no keeper, so nothing would suspend or wake the berth; give it one there (`keeper: {}`; then"
                 " pulumi up -s lab), or take this out"
             )
         ],

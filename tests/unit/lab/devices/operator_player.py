@@ -1,4 +1,4 @@
-"""A player for recorded cases of the GPU Operator's controller: the lab's own rules, with a small cluster around them.
+"""A player for recorded cases of the GPU Operator's controller, with a small cluster.
 
 The cluster does automatically what a real one does:
 a DaemonSet's pods go where its selector and tolerations let them, and run.
@@ -39,7 +39,7 @@ class Player:
         """Let the operator act until nothing changes any more.
 
         Args:
-            pending: nodes with a pod that is not ready, by DaemonSet: the scheduler's choice in the recording.
+            pending: nodes with a pod that is not ready in the recording, by DaemonSet.
         """
         self.pending = {name: nodes for name, nodes in pending.items() if nodes}
         for _ in range(8):

@@ -1,4 +1,4 @@
-"""A cluster in memory for the lab's GPU programs: a small API, the DaemonSet controller, and KWOK's kubelet."""
+"""A cluster in memory: a small API, the DaemonSet controller and KWOK's kubelet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SmallCluster(ClusterApi):
         self.add("nodes", name, labels=labels, annotations=annotations, spec={"taints": list(taints)}, status={})
 
     def install(self, spec: Object, config: dict[str, str], *, tolerations: list[Object] | None = None) -> None:
-        """Install the objects of the chart: the operator, node feature discovery, a ConfigMap and the ClusterPolicy."""
+        """Install the objects of the GPU Operator's chart, and a ConfigMap."""
         for name, labels in (("gpu-operator", {}), ("nfd-master", MASTER)):
             self.add("deployments", name, labels=labels, namespace=NAMESPACE, status={"availableReplicas": 1})
         template = {"metadata": {"labels": WORKER}, "spec": {"tolerations": tolerations or TOLERATED, "containers": []}}
@@ -49,7 +49,7 @@ class SmallCluster(ClusterApi):
         self.add("clusterpolicies", "cluster-policy", spec=spec)
 
     def run(self) -> None:
-        """Reconcile the DaemonSets' pods and statuses, as a control plane and its kubelets do automatically."""
+        """Reconcile pods and statuses of DaemonSets, as a control plane and kubelets do."""
         pods, target = self.objects["pods"], {}
         for name, daemonset in self.objects["daemonsets"].items():
             spec = daemonset["spec"]["template"]["spec"]

@@ -131,11 +131,6 @@ def test_replicas_wait_for_nodes_that_have_room() -> None:
     assert states == ["DEPLOYING", "DEPLOYING", "DEPLOYING", "RUNNING"]
 
 
-def test_other_parts_of_a_dashboard_are_unknown() -> None:
-    answer = RayServe().dashboard("GET", "/api/jobs/x", b"", [HEAD])
-    assert (answer.status, "unknown" in answer.text) == (501, True)
-
-
 def test_a_pod_tells_what_ray_counts_by_its_command() -> None:
     command = "ulimit -n 65536; ray start  --block  --num-cpus=6  --num-gpus=1  --resources='{\"spot\":1}' "
     pod: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The lab's GPU Operator against recordings of the real one: every case and step, as far as the lab claims to know it."""
+"""The lab's GPU Operator against recordings of the real one, case by case."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ UNKNOWN_VOLUMES = {
 CONFIG_PATHS = {"/config", "/available-configs"}
 UNKNOWN_LABELS = {"nvidia.com/gpu-driver-upgrade-state": "of the driver's upgrade controller"}
 UNKNOWN_VARIABLES = {
-    # What the pod says of itself, and constants of programs that do not run: no setting reaches them.
+    # Facts of the pod itself, and constants of programs that do not run: no setting reaches them.
     *("NAMESPACE", "NODE_NAME", "POD_NAME", "POD_NAMESPACE", "NODE_IP", "OPERATOR_NAMESPACE", "KUBECONFIG"),
     *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PASS_DEVICE_SPECS", "DEVICE_ID_STRATEGY"),
     *("GFD_FAIL_ON_INIT_ERROR", "CDI_ANNOTATION_PREFIX", "NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND"),
@@ -80,7 +80,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def core() -> dict[str, Any]:
-    """Cases of the recordings that every run plays; a text that begins with @ stands for a part that comes often."""
+    """Cases that every run plays; a text that begins with @ stands for a shared part."""
     document = json.loads(CORE.read_text())
     parts = document["parts"]
 
@@ -161,7 +161,7 @@ def test_the_workloads_of_the_chart_go_where_the_published_ones_do() -> None:
 
 
 def play(case: Mapping[str, Any]) -> None:
-    """Play a case, and compare what the lab's operator did after each step with what is recorded."""
+    """Play a case, and compare the lab's operator with the recording after each step."""
     player = Player(case)
     compare(player, case["output"], {name: dict(node["labels"]) for name, node in player.nodes.items()})
     for step in case.get("then") or []:
@@ -264,7 +264,7 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
 
 
 def compare_containers(made: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
-    """Compare containers; variables that bear on no config are recorded with all fields of a DaemonSet only."""
+    """Compare containers; only full recordings have variables that bear on no setting."""
     assert [each["name"] for each in made] == [each["name"] for each in recorded]
     for mine, theirs in zip(made, recorded, strict=True):
         assert theirs.keys() <= {"name", "env", "mounts", *UNKNOWN_OF_CONTAINERS}

@@ -1,4 +1,4 @@
-"""The lab's autoscaler: growth, limits and idle nodes, and its decisions beside those of the real one's source."""
+"""The lab's autoscaler: growth, limits, idle nodes, and decisions as in the real one's source."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path:
         assert (world.sizes(), bool(short(world.store))) == ([size, 0], size < 2)
 
 
-# Files of kubernetes/autoscaler at 55c37cd5 (gce/) and of kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
+# kubernetes/autoscaler at 55c37cd5 (gce/), kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
 CAPACITY = "gce/templates.go BuildCapacity"
 NO_SLICES = "gce/gce_cloud_provider.go TemplateNodeInfo"
 UNREADY = "pkg/processors/customresources/gpu_processor.go FilterOutNodesWithUnreadyResources"
@@ -377,7 +377,7 @@ def test_the_lab_decides_as_the_real_autoscalers_source(
     [(4, 4, 16, True), (4, 5, 16, False), (3, 0, 16, False), (4, 4, 14, False)],
 )
 def test_many_nodes_without_a_gpu_stop_the_autoscaler(unready: int, ready: int, minutes: int, *, stops: bool) -> None:
-    """pkg/clusterstate/clusterstate.go: IsClusterHealthy and MaxNodeStartupTime, with the flags' defaults of 3 and 45 %."""
+    """clusterstate.go: IsClusterHealthy and MaxNodeStartupTime, with defaults of 3 and 45 %."""
     now = datetime(2026, 11, 22, tzinfo=UTC)
     nodes = []
     for config, count in ((GPUS, unready), (CPUS, ready)):

@@ -1,6 +1,6 @@
-"""berth's labels, values and DaemonSets of shipped stacks, with the lab's GPU programs, in a cluster in memory.
+"""berth's labels, values and DaemonSets of shipped stacks meet the lab's GPU programs.
 
-The programs follow the recordings of the real operator (test_recorded_operator.py); here they meet what berth really sends.
+The programs follow the recordings of the real operator (test_recorded_operator.py).
 """
 
 from __future__ import annotations
