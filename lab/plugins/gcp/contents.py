@@ -84,8 +84,8 @@ def define(api: ClusterApi, folder: Path) -> None:
 def network_classes(api: ClusterApi) -> None:
     """Create the device classes of GKE's managed DRANET; existing ones stay.
 
-    The names are those of "Allocate network resources by using managed DRANET". The page does not say what they
-    select by, only which NICs each of them is for.
+    The names are those of "Allocate network resources by using managed DRANET". The page does not
+    say what they select by, only which NICs each of them is for.
 
     Args:
         api: the lab's API server.
@@ -108,8 +108,9 @@ def network_classes(api: ClusterApi) -> None:
 def clear(api: ClusterApi) -> list[str]:
     """Delete what a deleted cluster takes with it: namespaces but the control plane's, and objects without one.
 
-    Objects in the namespace `default` stay: berth has none there. Definitions of custom kinds stay too: charts and
-    GKE's add-ons leave them, and deleting them keeps the API server busy for half a minute.
+    Objects in the namespace `default` stay: berth has none there. Definitions of custom kinds stay
+    too: charts and GKE's add-ons leave them, and deleting them keeps the API server busy for half a
+    minute.
 
     Args:
         api: the lab's API server.
