@@ -172,7 +172,7 @@ def test_a_server_that_is_down_is_one_clear_error(make: Callable[[str], Stack]) 
     assert "Retry" not in output
 
 
-def test_a_release_that_fails_can_be_mended(make: Callable[[str], Stack]) -> None:
+def test_a_failed_release_can_be_repaired(make: Callable[[str], Stack]) -> None:
     stack = make("mended")
     stack.config(release="1")
     output = stack.up(check=False)
