@@ -13,12 +13,11 @@ OPERATOR = '''"""An operator of a test, which pools with claimed GPUs need."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings
-from berth.components.operators.dranet import DraNetInputs
+from berth.components.operators.dranet import DraNet
 from berth.components.operators.operator import (
     BY_CHART,
     ChartName,
@@ -26,7 +25,6 @@ from berth.components.operators.operator import (
     Operator,
     Part,
     Repository,
-    Site,
     namespace_of,
 )
 
@@ -44,17 +42,14 @@ class FakeSettings(ChartSettings):
     """Namespace that the operator runs in."""
 
 
-@dataclass(frozen=True)
-class FakeInputs(Operator):
+class Fake(Operator[FakeSettings]):
     """The operator by its chart."""
-
-    settings: FakeSettings
 
     pulumi_type: ClassVar[str] = "berth:operators:Fake"
     title: ClassVar[str] = "fake operator"
     release: ClassVar[str] = "fake-operator"
     setting: ClassVar[str] = "fake"
-    needs: ClassVar[tuple[type[Operator], ...]] = (DraNetInputs,)
+    needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DraNet,)
     chart_name: ClassVar[str] = "fake-operator"
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
@@ -65,11 +60,6 @@ class FakeInputs(Operator):
     def serves(cls, pool: PoolSettings) -> bool:
         """Return whether a pool needs the operator."""
         return pool.by_dra
-
-    @classmethod
-    def on(cls, settings: FakeSettings, site: Site) -> FakeInputs | None:
-        """Return the operator where a pool needs it."""
-        return cls(settings) if cls.served(site.pools) and settings.source == "chart" else None
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
@@ -129,11 +119,11 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.add("components/operators/fake.py", OPERATOR)
     tree.replace(
         REGISTRY,
-        "from berth.components.operators.gib import GibInputs, GibSettings\n",
-        "from berth.components.operators.fake import FakeInputs, FakeSettings\n"
-        "from berth.components.operators.gib import GibInputs, GibSettings\n",
+        "from berth.components.operators.gib import Gib, GibSettings\n",
+        "from berth.components.operators.fake import Fake, FakeSettings\n"
+        "from berth.components.operators.gib import Gib, GibSettings\n",
     )
-    tree.replace(REGISTRY, "    KubeRayInputs,\n    Driver", "    KubeRayInputs,\n    FakeInputs,\n    Driver")
+    tree.replace(REGISTRY, "    KubeRay,\n    Driver", "    KubeRay,\n    Fake,\n    Driver")
     tree.replace(
         REGISTRY,
         "    gib: GibSettings = GibSettings()\n",

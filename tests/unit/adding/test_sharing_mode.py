@@ -51,7 +51,7 @@ STACK = """config:
 # A pool of the mode in status, in a preview of an edit, and on the lab's simulated node.
 ASK = """
 import json
-from berth.components.operators import GpuOperatorInputs, GpuOperatorSettings
+from berth.components.operators import GpuOperator, GpuOperatorSettings, Site
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Property, State, Step
 from berth.components.sharing import node_labels, offered
@@ -64,7 +64,7 @@ def values(replicas):
     settings = load_stack("fake").settings
     profile = settings.sharing["any"].model_copy(update={"replicas": replicas})
     pools = offered(settings.pools, {"any": profile})
-    return pools["dev"], GpuOperatorInputs(GpuOperatorSettings(), pools).values()
+    return pools["dev"], GpuOperator(GpuOperatorSettings(), Site(pools)).values()
 
 pool, sent = values(4)
 _, other = values(2)
