@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pkgutil import iter_modules
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -75,8 +76,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's signature
+    if value:
+        typer.echo(f"berth {version('berth')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _berth() -> None:
+def _berth(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print berth's version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Stand for `berth` without a verb."""
 
 

@@ -20,11 +20,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 @dataclass(frozen=True)
 class Probe:
-    """Address that answers with status 200 when the process works.
-
-    Attributes:
-        url: on loopback, open to anyone.
-    """
+    """Loopback address that answers with 200, or file that exists, when a process works."""
 
     url: str
 
@@ -32,7 +28,7 @@ class Probe:
         """Return None if the server is healthy, else the reason why not."""
         try:
             with _opener().open(self.url, timeout=timeout) as response:
-                return None if response.status == 200 else f"{self.url} answers {response.status}"  # noqa: PLR2004
+                return None if response.status in {200, None} else f"{self.url} answers {response.status}"
         except urllib.error.HTTPError as error:
             return f"{self.url} answers {error.code}"
         except OSError as error:

@@ -75,13 +75,7 @@ def _place(path: Path, target: Path) -> None:
 
 
 def plugin_script(home: Home, module: str, what: str) -> str:
-    """Return the program of a plugin that is a module of the lab.
-
-    Args:
-        home: the lab.
-        module: name of the module.
-        what: description, for readers of the program.
-    """
+    """Return the program of a plugin that is a module of the lab, with a description in it."""
     return _PLUGIN.format(
         what=what,
         variable=ENVIRONMENT_VARIABLE,
@@ -95,10 +89,7 @@ def plugin_script(home: Home, module: str, what: str) -> str:
 def write_plugins(home: Home, kubernetes: Plugin) -> None:
     """Install the lab's provider plugins for Pulumi, in the versions that the SDKs ask for.
 
-    Args:
-        home: the lab.
-        kubernetes: the kubernetes provider plugin; the stand-in is left out where it is the real
-            one.
+    The stand-in is left out where the kubernetes plugin is the real one.
     """
     folder = home.pulumi_home / "plugins"
     texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP)}

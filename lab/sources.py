@@ -47,13 +47,11 @@ class Module:
 
     Attributes:
         path: path in the clone.
-        subject: first line of its docstring.
         sources: its lines, in their order.
         problem: why the lines cannot be read or are missing; empty where they are in order.
     """
 
     path: str
-    subject: str
     sources: tuple[Source, ...] = ()
     problem: str = ""
 
@@ -113,13 +111,13 @@ def _module(path: Path, clone: Path) -> Module:
         comments = takewhile(lambda line: line.startswith("#"), text.splitlines())
         text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in comments)
         needed = True
-    name, subject = str(path.relative_to(clone)), (text.splitlines() or [""])[0]
+    name = str(path.relative_to(clone))
     try:
         found = sources(text)
     except SourceError as error:
-        return Module(name, subject, problem=str(error))
+        return Module(name, problem=str(error))
     problem = "names neither what it answers to nor that it simulates nothing" if needed and not found else ""
-    return Module(name, subject, found, problem)
+    return Module(name, found, problem)
 
 
 def _covered(path: Path) -> bool:

@@ -1,7 +1,8 @@
 """Permissions that `pulumi up` needs, by the resources that the program registers.
 
 Sources: the permissions that each method of the Compute Engine, GKE and IAM APIs asks for
-(https://docs.cloud.google.com/compute/docs/reference/rest/v1, https://docs.cloud.google.com/kubernetes-engine/docs/reference/api-permissions,
+(https://docs.cloud.google.com/compute/docs/reference/rest/v1,
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/api-permissions,
 https://docs.cloud.google.com/iam/docs/roles-permissions).
 """
 
@@ -24,6 +25,7 @@ ROLES: dict[str, str] = {
     "container.": _GKE_ADMIN,
     "iam.serviceAccounts.": _ACCOUNT_USER,
 }
+<<<<<<< HEAD
 """Smallest of Google's own roles with a permission, by the permission's prefix; the first match counts."""
 
 
@@ -33,6 +35,10 @@ def _permissions(api: str, **verbs: str) -> tuple[str, ...]:
 
 
 _ACT_AS = "iam.serviceAccounts.actAs"
+=======
+"""The least of Google's own roles that has a permission, by how the permission begins; the first
+that fits counts."""
+>>>>>>> house
 
 OF_TYPE: dict[str, tuple[str, ...]] = {
     "gcp:compute/network:Network": _permissions(
@@ -58,7 +64,12 @@ OF_TYPE: dict[str, tuple[str, ...]] = {
         _ACT_AS,
     ),
 }
+<<<<<<< HEAD
 """Permissions that create, change and delete each type of resource that the program registers."""
+=======
+"""The permissions for making, changing and deleting each type of resource that the program
+registers."""
+>>>>>>> house
 
 ON_THE_CLUSTER = _permissions(
     "container",
@@ -84,7 +95,13 @@ ON_THE_CLUSTER = _permissions(
     services="create",
     thirdPartyObjects="create list",
 )
+<<<<<<< HEAD
 """Permissions for operators, berths and clusters, which IAM grants as Kubernetes' own RBAC does.
+=======
+"""Those for the operators, berths and clusters on it, which IAM grants as it does Kubernetes' own
+RBAC. Newer kinds, such as admission policies and device classes, are not in its list
+(https://docs.cloud.google.com/iam/docs/roles-permissions/container)."""
+>>>>>>> house
 
 Newer kinds, such as admission policies and device classes, are not in IAM's list
 (https://docs.cloud.google.com/iam/docs/roles-permissions/container).

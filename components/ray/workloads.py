@@ -13,14 +13,11 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.types import canonical_quantity, parse_duration
 from berth.components.isolation import SERVE_PORT, cluster_spec
 from berth.components.ray import code
-from berth.components.ray.submitter import submitter
+from berth.components.ray.submitter import submitter_pod
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
 """The annotation of a RayService's head that tells all of its cluster's configuration apart from any other."""
-
-RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
-"""Where a RayService has its cluster."""
 
 _DIGITS = 8
 
@@ -47,7 +44,7 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
     name = f"{settings.name}-{digest(spec)}"
     if settings.submission_mode == "K8sJobMode":
         head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
-        spec["submitterPodTemplate"] = submitter(head, labels)
+        spec["submitterPodTemplate"] = submitter_pod(head, labels)
     metadata = {"name": name, "namespace": cluster["metadata"]["namespace"], "labels": labels}
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
@@ -66,7 +63,7 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"]["num-cpus"] = "0"
     for part in (head, *config["workerGroupSpecs"]):
-        part["template"] = code.over(part["template"], settings.files)
+        part["template"] = code.with_code(part["template"], settings.files)
     # Where a head names ports KubeRay makes no Service for requests without this one (kuberay v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
     return {
@@ -74,7 +71,7 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         "kind": "RayService",
         "metadata": dict(cluster["metadata"]),
         "spec": {
-            "serveConfigV2": yaml.safe_dump(code.found_by(settings.serve_config, settings.files)),
+            "serveConfigV2": yaml.safe_dump(code.on_python_path(settings.serve_config, settings.files)),
             "upgradeStrategy": {"type": "NewCluster" if settings.upgrade_strategy == "NewCluster" else "None"},
             "rayClusterConfig": config,
         },
@@ -97,7 +94,7 @@ def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
     return written
 
 
-def told_apart(service: Manifest) -> Manifest:
+def with_fingerprint(service: Manifest) -> Manifest:
     """A RayService every edit of whose cluster is seen.
 
     By itself KubeRay compares clusters without their numbers of workers and their tolerations, so that an edit of these would go

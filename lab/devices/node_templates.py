@@ -4,30 +4,38 @@ Like the real one, the lab copies a ready node of the group where there is one a
 a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
 each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
 else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
-berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally many.
+berth claims whole nodes, and pairs of a GPU and its NIC, of which every node has equally
+many.
 
-Answers to (read): kubernetes/autoscaler at 55c37cd5, cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and
-    gce_cloud_provider.go (TemplateNodeInfo, which has no ResourceSlices):
+Answers to (read): kubernetes/autoscaler at 55c37cd5,
+    cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
+    (TemplateNodeInfo, which has no ResourceSlices):
     https://github.com/kubernetes/autoscaler/tree/55c37cd5eb550756c5ccc5a89e9068d77797e575/cluster-autoscaler/cloudprovider/gce
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources (gpu_processor.go,
-    dra_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
-    pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node provisioning"):
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources
+    (gpu_processor.go, dra_processor.go),
+    pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
+    pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node
+    provisioning"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
-Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has no ResourceSlices of managed
-    DRANET for a node that is not there yet. A pool that grows from zero nodes on GKE would settle it.
-Answers to (believed): GKE's autoscaler knows by the label cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without
-    any ResourceSlice will publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source has
-    another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would settle it:
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
+Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has
+    no ResourceSlices of managed DRANET for a node that is not there yet. A pool that grows from
+    zero nodes on GKE would settle it.
+Answers to (believed): GKE's autoscaler knows by the label
+    cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without any ResourceSlice will
+    publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source
+    has another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would
+    settle it: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from berth.components.cluster.inventory import Claim, inventory
 from berth.components.hardware import names
 from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
 from berth.lab.devices.gpus import gpu_count
@@ -35,7 +43,7 @@ from berth.lab.plugins.gcp.nodes import manifest, sizes_of
 from berth.lab.plugins.gcp.store import Record
 
 Object = dict[str, Any]
-Published = dict[str, dict[str, int]]
+Published = Mapping[str, Mapping[str, int]]
 """Devices of each driver in the ResourceSlices of a node, by the node's name."""
 
 NICS, GPUS = names.DRANET_DRIVER, names.GPU
@@ -44,60 +52,47 @@ DRIVERS = (NICS, GPUS)
 _CLASSES = {names.DRANET: NICS, names.MANAGED_RDMA: NICS, names.GPU: GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
-# MaxNodeStartupTime (pkg/clusterstate/clusterstate.go), and the defaults of ok-total-unready-count and
-# max-total-unready-percentage (pkg/config/flags/flags.go).
+# MaxNodeStartupTime (pkg/clusterstate/clusterstate.go), and the defaults of ok-total-unready-count
+# and max-total-unready-percentage (pkg/config/flags/flags.go).
 _STARTUP = timedelta(minutes=15)
 _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 
 @dataclass(frozen=True)
 class Template:
-    """One more node of an instance group.
-
-    Attributes:
-        labels: labels of the node.
-        allocatable: resources of the node for pods, devices to claim among them.
-        devices: devices to claim by driver, which a node of the group publishes once it is ready.
-    """
+    """Node that an instance group would add."""
 
     labels: Mapping[str, str]
-    allocatable: Mapping[str, Any]
-    devices: Mapping[str, int]
+    allocatable: Mapping[str, Any]  # resources of the node for pods, devices to claim among them
+    devices: Mapping[str, int]  # devices to claim by driver, which a node of the group publishes once it is ready
 
 
 def with_claims(pods: Iterable[Object], claims: Iterable[Object]) -> list[Object]:
     """Pods that ask for their claims' devices as for any other resource."""
-    known = {(claim["metadata"]["namespace"], claim["metadata"]["name"]): claim["spec"] for claim in claims}
+    known = {(claim.namespace, claim.name): claim for claim in inventory((), claims, (), ()).claims}
     return [_with_claims(pod, known) for pod in pods]
 
 
-def _with_claims(pod: Object, claims: Mapping[tuple[str, str], Object]) -> Object:
+def _with_claims(pod: Object, claims: Mapping[tuple[str, str], Claim]) -> Object:
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
     generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
-    devices: dict[str, int] = {}
+    devices: Counter[str] = Counter()
     for entry in pod["spec"].get("resourceClaims") or []:
         name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
-        claim = claims.get((pod["metadata"]["namespace"], name), {})
-        for request in (claim.get("devices") or {}).get("requests") or []:
-            exactly = request.get("exactly") or {}
+        claim = claims.get((pod["metadata"]["namespace"], name))
+        for request in claim.requests if claim is not None else ():
             # No node has devices of a class that is unknown here.
-            device_class = str(exactly.get("deviceClassName"))
-            kind = _CLASSES.get(device_class, device_class)
-            devices[kind] = devices.get(kind, 0) + int(exactly.get("count") or 1)
+            devices[_CLASSES.get(request.device_class, request.device_class)] += request.count or 1
     if not devices:
         return pod
     return {**pod, "spec": {**pod["spec"], "overhead": {**(pod["spec"].get("overhead") or {}), **devices}}}
 
 
 def published(slices: Iterable[Object]) -> Published:
-    """Number of devices that each node publishes, by driver; of DraNet's devices RDMA NICs only."""
-    found: Published = {}
-    for spec in (entry["spec"] for entry in slices):
-        if spec["driver"] in DRIVERS:
-            devices = spec.get("devices") or []
-            if spec["driver"] == NICS:
-                devices = [device for device in devices if device["attributes"][f"{NICS}/rdma"].get("bool")]
-            found.setdefault(spec.get("nodeName", ""), {})[spec["driver"]] = len(devices)
+    """Return the number of GPUs and RDMA NICs that each node publishes, by driver."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for device in inventory(slices, (), (), ()).devices:
+        found[device.node][device.driver] += device.is_nic or device.is_gpu
     return found
 
 
@@ -112,13 +107,13 @@ def from_machine(pool: Record, zone: str) -> Template:
 
 
 def without_gpu(node: Object) -> bool:
-    """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go, FilterOutNodesWithUnreadyResources)."""
+    """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go)."""
     labels = _labels(node)
     return ACCELERATOR_LABEL in labels and not _claimed(labels) and int(_allocatable(node).get(GPU_RESOURCE) or 0) == 0
 
 
 def stopped(nodes: Iterable[Object], now: datetime) -> bool:
-    """Whether so many nodes are unready that the autoscaler does nothing at all (clusterstate.go, IsClusterHealthy)."""
+    """Whether so many nodes are unready that the autoscaler stops (IsClusterHealthy)."""
     known = list(nodes)
     unready = sum(1 for node in known if without_gpu(node) and _started(node, now))
     return unready > _UNREADY_NODES and unready * 100 > _UNREADY_PERCENT * len(known)
@@ -158,7 +153,7 @@ class Templates:
         return self._remembered.get((pool.id, zone)) or from_machine(pool, zone)
 
     def expected(self, node: Object, pool: Record | None, devices: Published) -> Object:
-        """Return a node as pods will find it: one that is still on its way counts as its group's template."""
+        """Return a node as pods will find it; before it is ready, as its group's template."""
         allocatable = {**_allocatable(node), **devices.get(node["metadata"]["name"], {})}
         if pool is not None:
             template = self.of(pool, _labels(node).get(_ZONE, ""))

@@ -35,8 +35,8 @@ FABRIC_PORT = 9178
 NETWORK = "berth"
 
 
-def containerd(layout: Layout, runc: Path, plugins: Path) -> str:
-    """Return the configuration (version 3) of containerd, with runc and the CNI plugins' folder."""
+def containerd(layout: Layout, debian: Path) -> str:
+    """Return containerd's configuration (version 3), with runc and CNI plugins of a Debian root."""
     own = layout.containerd
     return f"""version = 3
 root = "{own / "root"}"
@@ -59,12 +59,12 @@ cdi_spec_dirs = ["{layout.devices}"]
 enable_cdi = true
 restrict_oom_score_adj = true
 [plugins."io.containerd.cri.v1.runtime".cni]
-bin_dirs = ["{plugins}"]
+bin_dirs = ["{debian / "usr/lib/cni"}"]
 conf_dir = "{layout.configuration / "cni"}"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-BinaryName = "{runc}"
+BinaryName = "{debian / "usr/sbin/runc"}"
 SystemdCgroup = false
 
 [plugins."io.containerd.nri.v1.nri"]
@@ -94,10 +94,7 @@ def cni(layout: Layout) -> str:
 def kubelet(layout: Layout, authority: Path, reserved: Mapping[str, str]) -> str:
     """Return the kubelet's configuration.
 
-    Args:
-        layout: the node.
-        authority: certificate of the authority that signed the API server's client certificate.
-        reserved: CPU and memory of the machine that GKE keeps.
+    The authority is that of the API server's client certificate; GKE keeps the reserved resources.
     """
     settings: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

@@ -26,14 +26,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Run a program to its end and return its output.
-
-    Args:
-        command: program and arguments.
-        what: description for the error's text.
-        folder: working directory.
-        env: environment, instead of this process's.
-    """
+    """Run a program to its end and return its output; an error names it as `what`."""
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         output = quoted(result.stderr + result.stdout)

@@ -65,14 +65,7 @@ class Settings:
 
 
 def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> None:
-    """Write a root file system as an image.
-
-    Args:
-        root: the root file system; special files are left out.
-        name: the image's full name.
-        settings: start settings of its containers.
-        archive: file of the image.
-    """
+    """Write a root file system, without its special files, as an image with a full name."""
     layer = archive.with_suffix(".layer")
     with tarfile.open(layer, "w") as tar:
         tar.add(root, arcname=".", filter=lambda member: None if member.isdev() else member)
@@ -161,12 +154,7 @@ def _key(*parts: bytes) -> str:
 
 
 def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
-    """Return the archives of all images of a real node by full name; missing ones are built.
-
-    Args:
-        pause: program of the pause image.
-        progress: prints the steps.
-    """
+    """Return the archives of a real node's images by full name; missing ones are built."""
 
     def make_pause(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent) as root:

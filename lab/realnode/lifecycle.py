@@ -90,7 +90,7 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
     relay = f"https://{node.host_address}:{configuration.API_PORT}"
     authority = plane.folder / "pki" / "ca.crt"
     texts = {
-        etc / "containerd.toml": configuration.containerd(node, found.runc, found.plugins),
+        etc / "containerd.toml": configuration.containerd(node, found.debian),
         etc / "cni" / "10-berth.conflist": configuration.cni(node),
         etc / "kubelet.yaml": configuration.kubelet(node, authority, described.reserved),
         etc / "kube-proxy.yaml": configuration.kube_proxy(node, kubeconfig, described.node),

@@ -29,8 +29,7 @@ class Machine:
 
     Attributes:
         node: its name.
-        cores: cores of its machine type.
-        memory: memory of its machine type, as a quantity.
+        cores, memory: size of its machine type.
         reserved: the part of both that GKE keeps.
         gpus: number that the cloud's own device plugin advertises.
     """

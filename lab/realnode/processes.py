@@ -48,37 +48,11 @@ exec nsenter --target="$(cat {pid})" --net --mount -- "$@"
 
 
 @dataclass(frozen=True)
-class Furnished(Probe):
-    """Check of the node's namespaces: they are complete when the file `path` exists."""
-
-    path: Path
-
-    def answer(self, timeout: float = 0.0) -> str | None:  # noqa: ARG002 (a file answers at once)
-        """Return None once they are complete."""
-        return None if self.path.is_file() else "the node's namespaces are being created"
-
-
-@dataclass(frozen=True)
 class Programs:
-    """Paths of a node's programs.
-
-    Attributes:
-        built: those that the lab builds, by name.
-        debian: root under which Debian's packages were unpacked.
-    """
+    """Paths of built programs by name, and root of the unpacked Debian packages."""
 
     built: Mapping[str, Path]
     debian: Path
-
-    @property
-    def runc(self) -> Path:
-        """Low-level runtime."""
-        return self.debian / "usr/sbin/runc"
-
-    @property
-    def plugins(self) -> Path:
-        """Folder of the CNI plugins."""
-        return self.debian / "usr/lib/cni"
 
 
 def enter_script(layout: Layout, programs: Programs) -> str:
@@ -96,10 +70,7 @@ def enter_script(layout: Layout, programs: Programs) -> str:
 def first(layout: Layout, programs: Programs, target: str) -> tuple[Process, ...]:
     """Return the processes that must run before images can be imported.
 
-    Args:
-        layout: the node.
-        programs: paths of its programs.
-        target: the API server's `host:port` on loopback.
+    The relay's target is the API server's `host:port` on loopback.
     """
     listen = f"{layout.host_address}:{configuration.API_PORT}"
     return (
@@ -108,7 +79,7 @@ def first(layout: Layout, programs: Programs, target: str) -> tuple[Process, ...
             argv=(sys.executable, "-m", "berth.lab.realnode.enclosure", layout.argument),
             purpose="isolates the real node's network and mounts from this machine's",
             environment=environment.complete(layout.home),
-            probe=Furnished("", layout.namespaces),
+            probe=Probe(layout.namespaces.as_uri()),
         ),
         Process(
             name=RELAY,
@@ -130,13 +101,7 @@ def first(layout: Layout, programs: Programs, target: str) -> tuple[Process, ...
 
 
 def rest(layout: Layout, programs: Programs, machine: Machine) -> tuple[Process, ...]:
-    """Return the processes that run once the images are imported.
-
-    Args:
-        layout: the node.
-        programs: paths of its programs.
-        machine: description of the node.
-    """
+    """Return the processes that run once the images are imported."""
     etc, built = layout.configuration, programs.built
     config = etc / "kubeconfig.yaml"
     nics = 'attributes["dra.net/ifName"].StringValue.matches("^gpu[0-9]+rdma0$")'

@@ -25,13 +25,7 @@ _NO_NETWORK = re.compile(
 
 
 def explain(what: str, output: str, folder: Path) -> LabError:
-    """Return the error for a build or download that failed.
-
-    Args:
-        what: name of the thing that was built, for people.
-        output: output of the failed program.
-        folder: folder of the results.
-    """
+    """Return the error for a build or download of `what` into a folder, from its output."""
     if _DISK_FULL.search(output):
         free = shutil.disk_usage(folder).free / GIB
         problem = f"the disk is full: building {what} stopped ({free:.1f} GiB are free at {folder})"

@@ -64,3 +64,7 @@ def test_a_name_that_pulumi_does_not_take_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "'my fleet' cannot be the name of a Pulumi project" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_berth_prints_its_version(tmp_path: Path) -> None:
+    assert berth(tmp_path, "--version").stdout == f"berth {version('berth')}\n"

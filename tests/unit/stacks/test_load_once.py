@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from berth.cli.check import check_all
-from berth.components.berth_manifests import berth_manifests
+from berth.components.berth import berth_manifests
 from berth.components.gke import cluster_arguments
 from berth.components.isolation import isolate
 from berth.components.ray.manifest import dashboard_service, ray_cluster

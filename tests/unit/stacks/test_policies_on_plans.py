@@ -32,7 +32,7 @@ CONTEXT = PolicyContext(production=True, required_labels=["owner"], rdma={"train
 def ray() -> dict[str, Any]:
     manifests = environment_of("test", SETTINGS).berths[0].manifests
     assert manifests
-    return manifests.ray
+    return manifests.main
 
 
 def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str, Any]:

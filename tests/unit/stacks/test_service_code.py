@@ -11,7 +11,7 @@ import yaml
 
 from berth.components.ray import code
 from berth.components.ray.manifest import ray_cluster
-from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, told_apart
+from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, with_fingerprint
 from berth.lab.home import CLONE
 from berth.stacks.load import SettingsError, load
 from berth.stacks.service_code import LIMIT_BYTES, read
@@ -45,7 +45,7 @@ def manifest(**given: Any) -> dict[str, Any]:
     resolved = environment_of("test", values(**given)).resolved
     (service,) = resolved.services
     cluster = ray_cluster(service.cluster, resolved.pools, "berth-chat", {"berth/service": "chat"})
-    return as_kuberay_writes_it(told_apart(ray_service(service, cluster)))
+    return as_kuberay_writes_it(with_fingerprint(ray_service(service, cluster)))
 
 
 def refused(**given: Any) -> list[str]:

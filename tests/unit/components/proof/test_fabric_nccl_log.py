@@ -39,7 +39,7 @@ def test_nics_by_pod() -> None:
     assert transport("tcp-fallback").nics == dict.fromkeys(PODS, ("eth0",))
 
 
-def test_what_stays_within_a_pod_is_told_apart() -> None:
+def test_what_stays_within_a_pod_is_with_fingerprint() -> None:
     assert transport("good").within == {"p2p": 8}
 
 

@@ -10,13 +10,12 @@ import pytest
 import yaml
 
 from berth.components.berth import Berth, BerthInputs
-from berth.components.core.owner import OwnerKind
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
-from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
-from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, told_apart
+from berth.components.ray.workload_settings import RayServiceSettings
+from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment
 from berth.stacks.settings.resolve import Resolved
@@ -62,7 +61,7 @@ def service_manifest(shape: dict[str, Any]) -> dict[str, Any]:
     (service,) = found.services
     cluster = ray_cluster(service.cluster, found.pools, "berth-chat", {"berth/service": "chat"})
     made = harden(ray_service(service, cluster), "restricted", service.cluster.priority)
-    return as_kuberay_writes_it(told_apart(made))
+    return as_kuberay_writes_it(with_fingerprint(made))
 
 
 def name_of(shape: dict[str, Any], **parts: Any) -> str:
@@ -166,7 +165,7 @@ def test_an_edit_of_the_cluster_that_it_runs_on_runs_it_no_second_time() -> None
 @pytest.mark.parametrize(
     "edit", [{"workers": 2}, {"workers": {"min": 0, "max": 2}}, {"image": "example.com/ray:2.60.0"}]
 )
-def test_every_edit_of_a_services_cluster_is_told_apart(edit: dict[str, Any]) -> None:
+def test_every_edit_of_a_services_cluster_is_with_fingerprint(edit: dict[str, Any]) -> None:
     def mark(shape: dict[str, Any]) -> str:
         head = service_manifest(shape)["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]
         return str(head["metadata"]["annotations"][CLUSTER_CONFIG])
@@ -186,10 +185,8 @@ def test_a_services_head_takes_no_replicas_unless_there_is_nothing_else() -> Non
 
 def inputs(found: Resolved) -> BerthInputs:
     """Those of the first job with a cluster of its own, or of the first service."""
-    workload: RayJobSettings | RayServiceSettings
-    workload = next(iter(job for job in found.jobs if job.own_cluster), None) or found.services[0]
-    kind: OwnerKind = "job" if isinstance(workload, RayJobSettings) else "service"
-    return BerthInputs(workload.cluster, found.pools, environment="test", stack="test", kind=kind, workload=workload)
+    workload = next(workload for workload in found.workloads() if workload.kind in {"job", "service"})
+    return BerthInputs(workload, found.pools, environment="test", stack="test")
 
 
 def registered(found: Resolved) -> Recorder:
@@ -380,7 +377,7 @@ def test_the_condition_of_a_job(seen: dict[str, Any], state: str, held: set[str]
 
 
 def test_a_failed_job_tells_why() -> None:
-    told = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).told
+    told = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
     assert told == "AppFailed: exit code 1"
 
 
@@ -429,7 +426,7 @@ def test_the_condition_of_a_service(seen: dict[str, Any], state: str, text: str)
 
 def test_an_application_that_fails_tells_why() -> None:
     condition = service_condition(service(a="DEPLOY_FAILED"))
-    assert condition.told == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
+    assert condition.reasons == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
 
 
 def test_a_services_settings_are_complete_by_themselves() -> None:

@@ -1,0 +1,192 @@
+"""Settings as `berth explain` and the reference show them, read from the JSON Schema of a stack's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+from berth.components.core.errors import BadInputError
+from berth.components.core.nearest import did_you_mean
+
+Node = Mapping[str, Any]
+"""A schema, or a part of one."""
+
+_LONGEST_ENUM = 8
+_NEAR = 0.8
+"""Likeness from which a word is a misspelt setting and not a name that a user chose."""
+_KEY = {"engineers": "ENGINEER", "sharing": "PROFILE"}
+"""Placeholders of keys that users choose, by setting; of all others NAME."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting.
+
+    Attributes:
+        path: dotted path, with placeholders for keys that users choose: `environment.pools.NAME.nodes`.
+        schema: the whole schema, for references.
+        node: the setting's own part of it.
+        required: the mapping that it stands in must have it.
+    """
+
+    path: str
+    schema: Node
+    node: Node
+    required: bool = False
+
+    @property
+    def name(self) -> str:
+        """Last part of the path."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def description(self) -> str:
+        """First paragraph of the description of the setting, or of its type."""
+        text = str(self.node.get("description") or self.resolved.get("description") or "")
+        return text.partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def type(self) -> str:
+        """Type in words: `integer | mapping`, `list of string`, `mapping of NAME`."""
+        return _type(self.node, self.schema)
+
+    @property
+    def default(self) -> str:
+        """Default as YAML's flow style; empty where there is none, or where it is a mapping or a list."""
+        value = self.node.get("default")
+        if value is None or isinstance(value, dict | list):
+            return ""
+        return value if isinstance(value, str) else json.dumps(value)
+
+    @property
+    def examples(self) -> list[str]:
+        """Example values."""
+        return [str(value) for value in self.node.get("examples", [])]
+
+    @cached_property
+    def resolved(self) -> Node:
+        """The setting's part of the schema, without references."""
+        return _resolve(self.node, self.schema)
+
+    def children(self) -> Iterator[Setting]:
+        """Yield the settings inside this one, those of every form that it can take, each once."""
+        seen = set()
+        for form in _forms(self.node, self.schema):
+            required = form.get("required", [])
+            for name, node in form.get("properties", {}).items():
+                if name not in seen:
+                    seen.add(name)
+                    yield Setting(f"{self.path}.{name}" if self.path else name, self.schema, node, name in required)
+            value = form.get("additionalProperties")
+            if isinstance(value, dict) and "" not in seen and any(_mappings(value, self.schema)):
+                seen.add("")
+                yield Setting(f"{self.path}.{_KEY.get(self.name, 'NAME')}", self.schema, value)
+            if "items" in form and any(_mappings(form["items"], self.schema)):
+                yield Setting(f"{self.path}[]", self.schema, form["items"])
+
+    def document(self) -> dict[str, Any]:
+        """Return the setting as JSON shows it."""
+        return {
+            "path": self.path,
+            "type": self.type,
+            "required": self.required,
+            "default": self.node.get("default"),
+            "description": self.description,
+            "examples": self.examples,
+            "fields": [child.path for child in self.children()],
+        }
+
+
+def roots(schema: Node) -> list[Setting]:
+    """Return the settings of an environment and of an engineer's stack as a whole."""
+    config = schema["properties"]["config"]["properties"]
+    return [Setting(key.removeprefix("berth:"), schema, node) for key, node in config.items()]
+
+
+def find(schema: Node, path: str) -> Setting:
+    """Return the setting at a path; keys that users choose may be left out: `pools.capacity`.
+
+    Args:
+        schema: of a stack's file.
+        path: dotted path, from `environment` or `engineer` downwards; without either, from `environment`.
+
+    Raises:
+        BadInputError: there is no such setting.
+    """
+    named = {root.path: root for root in roots(schema)}
+    first, _, rest = path.partition(".")
+    setting = named.get(first, named["environment"])
+    for part in (rest if first in named else path).split("."):
+        if part:
+            setting = _step(setting, part)
+    return setting
+
+
+def _step(setting: Setting, part: str) -> Setting:
+    children = list(setting.children())
+    by_name = {child.name: child for child in children}
+    if part in by_name:
+        return by_name[part]
+    chosen = next((child for child in children if child.name.isupper() or child.path.endswith("[]")), None)
+    if chosen is None:
+        raise BadInputError(
+            f"{setting.path} has no setting {part!r}{did_you_mean(part, by_name)}",
+            f"list its settings: berth explain {setting.path}",
+        )
+    inside = {child.name: child for child in chosen.children()}
+    if part not in inside and get_close_matches(part, inside, cutoff=_NEAR):
+        hint = did_you_mean(part, inside)
+        raise BadInputError(f"{chosen.path} has no setting {part!r}{hint}", f"list them: berth explain {chosen.path}")
+    return inside.get(part, chosen)
+
+
+def everything(setting: Setting) -> Iterator[Setting]:
+    """Yield a setting and all settings inside it, from the top."""
+    yield setting
+    for child in setting.children():
+        yield from everything(child)
+
+
+def _resolve(node: Node, schema: Node) -> Node:
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    return node
+
+
+def _forms(node: Node, schema: Node) -> Iterator[Node]:
+    """Yield the alternatives of a node, references resolved, null left out."""
+    node = _resolve(node, schema)
+    alternatives = node.get("anyOf") or node.get("oneOf")
+    if alternatives and "properties" not in node:
+        for alternative in alternatives:
+            yield from _forms(alternative, schema)
+    elif node.get("type") != "null":
+        yield node
+
+
+def _mappings(node: Node, schema: Node) -> Iterator[Node]:
+    return (form for form in _forms(node, schema) if form.get("properties"))
+
+
+def _type(node: Node, schema: Node) -> str:
+    return " | ".join(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)))
+
+
+def _type_of_form(form: Node, schema: Node) -> str:
+    if "const" in form:
+        return json.dumps(form["const"]) if not isinstance(form["const"], str) else str(form["const"])
+    if values := form.get("enum"):
+        if len(values) <= _LONGEST_ENUM:
+            return " | ".join(map(str, values))
+        return f"{' | '.join(map(str, values[:3]))} | … ({len(values)} values)"
+    kind = form.get("type", "value")
+    if kind == "array":
+        return f"list of {_type(form.get('items', {}), schema)}"
+    if kind == "object":
+        value = form.get("additionalProperties")
+        return f"mapping of {_type(value, schema)}s" if isinstance(value, dict) and value else "mapping"
+    return str(kind)

@@ -1,0 +1,89 @@
+"""Berth as a Pulumi component."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pulumi
+
+from berth.components.berth.manifests import BerthInputs, berth_manifests
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import Manifest, resource_type
+from berth.components.core.owner import namespace_of
+from berth.components.fabric import claim_of, claim_template
+from berth.components.hardware.names import ResourceApi
+from berth.components.ray import RayJobSettings, Workload
+
+
+class Berth(pulumi.ComponentResource):
+    """Namespace with its isolation and a RayCluster, or the RayJob or RayService that has KubeRay create one.
+
+    Depending on the settings also the template of the workers' claims, the load balancer of the head, and RayJobs that
+    run on the RayCluster.
+    """
+
+    workload: Workload
+    """RayCluster, RayJob or RayService of the berth."""
+    namespace: str
+    """Name of the namespace."""
+    main: KubernetesObject
+    """Registered RayCluster, RayJob or RayService."""
+    jobs: list[tuple[RayJobSettings, KubernetesObject]]
+    """RayJobs that run on the RayCluster."""
+
+    def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Register the berth.
+
+        Args:
+            name: name of the engineer, cluster, job or service.
+            inputs: parts of the berth.
+            opts: options with the kubernetes provider.
+        """
+        super().__init__("berth:index:Berth", name, None, opts)
+        self.workload = inputs.workload
+        self.namespace = namespace_of(inputs.settings.name)
+        manifests = inputs.manifests or berth_manifests(inputs)
+        namespace = self._register(name, manifests.namespace)
+        needed = [namespace, *self._claim_template(name, inputs, namespace)]
+        needed += [
+            self._register(f"{name}-{manifest['metadata']['name']}", manifest, after=[namespace])
+            for manifest in manifests.objects
+        ]
+        edits = inputs.workload.edits
+        self.main = self._register(
+            name,
+            manifests.main,
+            after=needed,
+            delete_before_replace=edits.delete_before_replace,
+            replace_on_changes=list(edits.replace_on_changes),
+            ignore_changes=list(edits.ignore_changes),
+        )
+        self.jobs = [
+            (job, self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True))
+            for job in inputs.jobs
+        ]
+        if manifests.dashboard:
+            self._register(name, manifests.dashboard, after=[namespace])
+        self.register_outputs(
+            {"namespace": self.namespace}
+            | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
+        )
+
+    def _claim_template(self, name: str, inputs: BerthInputs, namespace: KubernetesObject) -> list[KubernetesObject]:
+        """Register the template of the workers' claims, if the workers claim devices."""
+        claim = claim_of(inputs.settings.worker, inputs.pools[inputs.settings.worker.pool])
+        if claim is None:
+            return []
+        manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
+        # The object is the same in every version of the API. Without aliases another version would replace it, and the
+        # deletion of the old name would delete the new object.
+        versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
+        aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
+        return [self._register(f"{name}-{claim.template_name}", manifest, after=[namespace], aliases=aliases)]
+
+    def _register(
+        self, name: str, manifest: Manifest, *, after: list[KubernetesObject] | None = None, **options: Any
+    ) -> KubernetesObject:
+        """Register an object of the berth that needs other ones."""
+        opts = pulumi.ResourceOptions(parent=self, depends_on=list(after or []), **options)
+        return KubernetesObject(name, manifest, opts)

@@ -1,0 +1,128 @@
+"""Manifests of a berth: pure functions of its inputs.
+
+The component registers these manifests, and policies judge the same ones before anything is registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from berth.components.core.manifest import Manifest, forced
+from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
+from berth.components.hardware.names import ResourceApi
+from berth.components.isolation import IsolationInputs, IsolationSettings, harden, isolate
+from berth.components.lifecycle import keeper_access, with_lifecycle
+from berth.components.nested import config_map
+from berth.components.operators import KubeRaySettings
+from berth.components.ray import (
+    RayClusterSettings,
+    RayJobSettings,
+    Workload,
+    as_kuberay_writes_it,
+    dashboard_service,
+    ray_cluster,
+    ray_job,
+)
+from berth.components.sharing import Pools
+
+
+@dataclass(frozen=True)
+class BerthManifests:
+    """Manifests of a berth, except the template of its workers' claims, which depends on the served API.
+
+    Attributes:
+        namespace: the namespace.
+        objects: objects of the namespace that must exist before the first pod.
+        main: the RayCluster, or the RayJob or RayService that has KubeRay create it.
+        jobs: RayJobs on the RayCluster, by name.
+        dashboard: the load balancer of the head; None if the head is private.
+    """
+
+    namespace: Manifest
+    objects: Sequence[Manifest]
+    main: Manifest
+    jobs: dict[str, Manifest]
+    dashboard: Manifest | None
+
+
+@dataclass(frozen=True)
+class BerthInputs:
+    """Inputs of a berth.
+
+    Attributes:
+        workload: RayCluster, RayJob or RayService of the berth.
+        pools: node pools of the environment by name.
+        environment: name of the environment.
+        stack: stack that registers the berth: the environment's or the engineer's.
+        resource_api: version of resource.k8s.io for claim templates.
+        isolation: what the environment loosens for all of its berths.
+        kuberay: source and namespace of the KubeRay operator.
+        jobs: RayJobs that run on the RayCluster.
+        manifests: manifests of these inputs, if they are built already.
+    """
+
+    workload: Workload
+    pools: Pools
+    environment: str
+    stack: str
+    resource_api: ResourceApi = "v1"
+    isolation: IsolationSettings = field(default_factory=IsolationSettings)
+    kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    jobs: Sequence[RayJobSettings] = ()
+    manifests: BerthManifests | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def settings(self) -> RayClusterSettings:
+        """Settings of the RayCluster."""
+        return self.workload.settings
+
+    @property
+    def kind(self) -> OwnerKind:
+        """Kind of owner."""
+        return self.workload.kind
+
+    def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
+        """Return the labels of the berth's objects, or of a job on the berth."""
+        return owner_labels(self.environment, self.stack, kind or self.kind, name or self.settings.name)
+
+
+def built(inputs: BerthInputs) -> BerthInputs:
+    """Return inputs with their manifests."""
+    return replace(inputs, manifests=berth_manifests(inputs))
+
+
+def berth_manifests(inputs: BerthInputs) -> BerthManifests:
+    """Return the manifests that a berth registers."""
+    settings, labels, namespace = inputs.settings, inputs.labels(), namespace_of(inputs.settings.name)
+    cluster = with_lifecycle(ray_cluster(settings, inputs.pools, namespace, labels), settings.lifecycle)
+    main = inputs.workload.main(cluster, labels)
+    jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
+    dashboard = dashboard_service(settings, namespace, labels)
+    isolation = isolate(
+        IsolationInputs(
+            inputs.isolation,
+            inputs.kuberay,
+            settings.access,
+            settings.priority,
+            {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
+            inputs.workload.clients,
+        ),
+        [main, *jobs.values(), *([dashboard] if dashboard else [])],
+    )
+    keeper = keeper_access(cluster, settings.lifecycle, network_policies=inputs.isolation.network_policies)
+    programs = config_map(settings.nested_containers, namespace, labels)
+    hardened = {name: harden(job, isolation.level, settings.priority) for name, job in jobs.items()}
+    return BerthManifests(
+        namespace=namespace_manifest(namespace, labels | isolation.namespace_labels),
+        objects=[*isolation.objects, *keeper, *([programs] if programs else [])],
+        main=inputs.workload.applied(harden(main, isolation.level, settings.priority)),
+        # KubeRay writes parts of a RayJob, so edits need force.
+        jobs={name: forced(as_kuberay_writes_it(job)) for name, job in hardened.items()},
+        dashboard=dashboard,
+    )
+
+
+def namespace_manifest(name: str, labels: dict[str, str]) -> Manifest:
+    """Return the namespace of a berth."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

@@ -1,0 +1,62 @@
+"""Reference of all settings, written from the schema: `python -m docs.settings`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from berth.cli.check import schema
+from berth.cli.explain import Setting, everything, roots
+
+PAGE = Path(__file__).with_name("settings.md")
+
+_HEAD = """\
+# Settings
+
+All settings of a stack's file, by path. `NAME`, `ENGINEER` and `PROFILE` stand for keys that you
+choose; `[]` stands for the entries of a list. `berth explain pools.capacity` shows the same in a
+terminal, `berth schema` prints the JSON Schema, and `berth check` checks a file against it.
+`make settings-page` writes this page.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    return "\n".join([_HEAD, *(section for root in roots(schema()) for section in _sections(root))])
+
+
+def _sections(root: Setting) -> list[str]:
+    sections, shown, repeated = list[str](), dict[int, str](), list[str]()
+    for setting in everything(root):
+        children = list(setting.children())
+        if (
+            not children
+            or (len(children) == 1 and children[0].name.isupper())
+            or (root.path == "engineer" and setting is not root)
+        ):
+            continue  # an engineer's stack has the settings of `environment.engineers.ENGINEER`
+        title = [f"## {setting.path}", ""]
+        if setting.description:
+            title += [setting.description, ""]
+        first = shown.setdefault(id(setting.resolved), setting.path)
+        if first == setting.path:
+            table = ["| setting | type | default | description |", "|---|---|---|---|", *map(_row, children), ""]
+            sections.append("\n".join([*title, *table]))
+        elif not setting.path.startswith(tuple(repeated)):
+            repeated.append(f"{setting.path}.")
+            sections.append("\n".join([*title, f"The settings are those of `{first}`.", ""]))
+    return sections
+
+
+def _row(setting: Setting) -> str:
+    default = "required" if setting.required else f"`{setting.default}`" if setting.default else ""
+    example = f" For example `{setting.examples[0]}`." if setting.examples else ""
+    cells = (f"`{setting.name}`", setting.type, default, setting.description + example)
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
