@@ -1,4 +1,4 @@
-"""Operators that an environment's program installs on its cluster, and the objects that DraNet's file has."""
+"""Operators of an environment's cluster, and the objects of DraNet's file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceO
     Args:
         operators: settings of the operators.
         site: the cluster.
-        on_nodes: options with the kubernetes provider, and with the resources that must exist before.
+        on_nodes: options with the kubernetes provider, and with the resources that must exist
+            before.
     """
     installed: dict[type, pulumi.Resource] = {}
     for operator in operators.on(site):
