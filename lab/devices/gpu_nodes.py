@@ -55,14 +55,7 @@ class GpuNodes:
         self._single: dict[str, tuple[frozenset[str], str]] = {}
 
     def step(self) -> float | None:
-        """Look at the cluster once, and act.
-
-        Returns:
-            Seconds after which to look again even if nothing changes, or None.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Look and act once; return seconds after which to look again even without a change."""
         nodes = [node for node in self._api.list(NODES) if is_fake(node)]
         names, uids = ({node["metadata"][key] for node in nodes} for key in ("name", "uid"))
         self._plugins.retain(names)
@@ -91,11 +84,7 @@ class GpuNodes:
         return kubelet.refusal(dict(pod), single, since) if single else ""
 
     def admit(self, pod: Object) -> None:
-        """Fail a pod that its node's plugin gives no devices.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Fail a pod that its node's plugin gives no devices."""
         message = self.refusal(pod)
         if not message or not self._api.patch(
             path_of(pod) + "/status", kubelet.rejection(message, now()), STRATEGIC_PATCH

@@ -82,10 +82,7 @@ def _driver_problem(labels: Labels, pods: Pods, *, installer: bool) -> str:
 def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
     """Return holds on pods that wait for driver, container toolkit or validator, by DaemonSet.
 
-    Args:
-        labels: labels of the node.
-        pods: pods of operands on the node.
-        installer: whether a driver installer of Google's runs on the node.
+    The driver may come from a driver installer of Google's that runs on the node.
     """
     holds: dict[str, Hold] = {}
     if DRIVER_POD in pods and on_cos(labels):

@@ -1,6 +1,7 @@
 """What a change of a GKE cluster does.
 
-Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields).
+Which changes recreate nodes is a fact about each field of Google's provider
+(components/gke/provider_fields).
 """
 
 from __future__ import annotations
