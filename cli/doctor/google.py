@@ -1,12 +1,7 @@
 """Client of Google Cloud's REST APIs, with the caller's Application Default Credentials.
 
-<<<<<<< HEAD
 Addresses and the environment variables that replace them are the provider's
 (hashicorp/terraform-provider-google, "Google Provider Configuration Reference").
-=======
-The addresses are those of the provider (hashicorp/terraform-provider-google, "Google Provider
-Configuration Reference"), and the same environment variables replace them.
->>>>>>> house
 """
 
 from __future__ import annotations

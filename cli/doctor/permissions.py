@@ -25,7 +25,6 @@ ROLES: dict[str, str] = {
     "container.": _GKE_ADMIN,
     "iam.serviceAccounts.": _ACCOUNT_USER,
 }
-<<<<<<< HEAD
 """Smallest of Google's own roles with a permission, by the permission's prefix; the first match counts."""
 
 
@@ -35,10 +34,6 @@ def _permissions(api: str, **verbs: str) -> tuple[str, ...]:
 
 
 _ACT_AS = "iam.serviceAccounts.actAs"
-=======
-"""The least of Google's own roles that has a permission, by how the permission begins; the first
-that fits counts."""
->>>>>>> house
 
 OF_TYPE: dict[str, tuple[str, ...]] = {
     "gcp:compute/network:Network": _permissions(
@@ -64,12 +59,7 @@ OF_TYPE: dict[str, tuple[str, ...]] = {
         _ACT_AS,
     ),
 }
-<<<<<<< HEAD
 """Permissions that create, change and delete each type of resource that the program registers."""
-=======
-"""The permissions for making, changing and deleting each type of resource that the program
-registers."""
->>>>>>> house
 
 ON_THE_CLUSTER = _permissions(
     "container",
@@ -95,13 +85,7 @@ ON_THE_CLUSTER = _permissions(
     services="create",
     thirdPartyObjects="create list",
 )
-<<<<<<< HEAD
 """Permissions for operators, berths and clusters, which IAM grants as Kubernetes' own RBAC does.
-=======
-"""Those for the operators, berths and clusters on it, which IAM grants as it does Kubernetes' own
-RBAC. Newer kinds, such as admission policies and device classes, are not in its list
-(https://docs.cloud.google.com/iam/docs/roles-permissions/container)."""
->>>>>>> house
 
 Newer kinds, such as admission policies and device classes, are not in IAM's list
 (https://docs.cloud.google.com/iam/docs/roles-permissions/container).

@@ -56,19 +56,10 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
     return [f"{name}.googleapis.com" for name in names]
 
 
-<<<<<<< HEAD
 def check_apis(google: Google, needed: Sequence[str]) -> list[Finding]:
     """Check that APIs are enabled."""
     # At most 30 names a call (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
     names = [f"projects/{google.project}/services/{api}" for api in (*needed, *ADVICE)]
-=======
-def check_apis(google: Google, wanted: Iterable[str]) -> list[Finding]:
-    """The APIs are enabled."""
-    wanted = list(wanted)
-    # At most 30 names a call
-    # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
-    names = [f"projects/{google.project}/services/{each}" for each in (*wanted, *ADVICE)]
->>>>>>> house
     answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
     enabled = {
         str(api["name"]).rsplit("/", 1)[-1] for api in answer.get("services", []) if api.get("state") == "ENABLED"
