@@ -29,4 +29,4 @@ Profiles = Mapping[str, AnyMode]
 WHOLE = Whole()
 """GPUs are not shared."""
 
-__all__ = ["MODES", "WHOLE", "AnyMode", "Mode", "Offer", "Profiles", "SharingProfile"]
+__all__ = ["MODES", "WHOLE", "AnyMode", "Mig", "Mode", "Mps", "Offer", "Profiles", "SharingProfile", "TimeSlicing"]
