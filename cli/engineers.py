@@ -1,11 +1,10 @@
-"""Edits of an environment's engineers: checked whole before a byte is written."""
+"""Edits of an environment's engineers, checked as a whole before a byte is written."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from rich.table import Table
 
 from berth.cli.berths import Berth, find
 from berth.cli.check import check
-from berth.cli.console import err, out, print_json
-from berth.cli.stack_edit import EditError, with_entry, without_entry
+from berth.cli.console import err, out, print_json, print_warnings
+from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -27,20 +26,16 @@ from berth.components.plan.effect import counted
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.stacks import stack_file
-from berth.stacks.load import EngineerStack, Environment, load_stack
+from berth.stacks.load import Environment, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
+_ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How it is done.
-
-    Attributes:
-        dry_run: nothing is written.
-        as_json: the result is for a program.
-    """
+    """Options of an edit."""
 
     dry_run: bool = False
     as_json: bool = False
@@ -48,18 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a berth is to have beyond the defaults.
-
-    Attributes:
-        workers: `2`, or `0..4` for Ray's autoscaler.
-        gpus: GPUs of one worker.
-        pool: node pool of the workers.
-        image: container image.
-        cpu: cores of one worker, as a Kubernetes quantity.
-        memory: memory of one worker, as one.
-        head_cpu: cores of the head.
-        head_memory: memory of the head.
-    """
+    """Settings of a berth that differ from the defaults, as the command's options give them."""
 
     workers: str | None = None
     gpus: int | None = None
@@ -71,7 +55,7 @@ class Shape:
     head_memory: str | None = None
 
     def entry(self) -> dict[str, Any]:
-        """As it is written in a file.
+        """Return the settings as a file has them.
 
         Raises:
             BadInputError: `workers` is neither a number nor a range.
@@ -86,9 +70,7 @@ class Shape:
         found = _RANGE.match(self.workers)
         if not found:
             raise BadInputError(f"--workers: {self.workers!r} is neither a number nor a range such as 0..4")
-        if found[2] is None:
-            return int(found[1])
-        return {"min": int(found[1]), "max": int(found[2])}
+        return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
 
 
 def _given(**settings: Any) -> dict[str, Any]:
@@ -96,13 +78,13 @@ def _given(**settings: Any) -> dict[str, Any]:
 
 
 def _quantity(text: str | None) -> int | str | None:
-    """As people write it: `cpu: 8`, and not `cpu: '8'`. What is none is refused with the rest of the settings."""
+    """Return a quantity as people write it, `cpu: 8`; the check of all settings refuses others."""
     return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A file as it is and as it is to be."""
+    """Text of a file before and after an edit."""
 
     path: Path
     before: str
@@ -111,91 +93,74 @@ class _Change:
     @property
     def diff(self) -> str:
         name = stack_file.shown(self.path)
-        lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True), self.after.splitlines(keepends=True), name, name
-        )
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        lines = difflib.unified_diff(before, after, name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def write(self) -> None:
-        """At once or not at all, with the rights that the file has."""
-        mode = self.path.stat().st_mode & 0o777 if self.path.exists() else 0o666 & ~_umask()
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self.path.parent, prefix=f".{self.path.name}.", delete=False
-        ) as file:
-            try:
-                file.write(self.after)
-                file.close()
-                Path(file.name).chmod(mode)
-                Path(file.name).replace(self.path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        """Replace the file in one step, with the mode that it has."""
+        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            partial.write_text(self.after, encoding="utf-8")
+            if self.path.exists():
+                partial.chmod(self.path.stat().st_mode & 0o777)
+            partial.replace(self.path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def add(stack: str, name: str, shape: Shape, options: Options) -> int:
-    """Write a berth into an environment's file; the exit code.
+    """Write a berth into an environment's file; return the exit code.
 
     Raises:
         BadInputError: the file can't be edited, or has another berth of that name.
     """
-    path, text, settings = _environment(stack)
-    entry, there = shape.entry(), _engineers(settings)
-    if name in there:
-        if there[name] == entry or not entry:
-            return _tell(options, stack, name, None, f"{name} has a berth on {stack} already; nothing is changed")
-        where = _line(path, text, name)
+    file, text = _environment(stack)
+    entry, present = shape.entry(), _engineers(file.settings["environment"])
+    if name in present:
+        if present[name] == entry or not entry:
+            return _report(options, stack, name, None, f"{name} has a berth on {stack} already; nothing is changed")
         raise BadInputError(
-            f"{where}: {name} has a berth with other settings already; edit it there, or remove it first"
+            f"{name} has a berth with other settings already; edit it there, or remove it first",
+            place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
         )
     if other := _own_stack_of(name, stack):
         raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
-    change = _Change(path, text, _edited(lambda: with_entry(text, _ENGINEERS, name, entry)))
-    _must_have_become(change, {**there, name: entry})
-    if _refused(stack, change, options):
-        return BAD_INPUT
-    return _done(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
+    change = _Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
+    _check_result(change, {**present, name: entry})
+    return _write(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
 
 
 def remove(stack: str, name: str, options: Options) -> int:
-    """Take a berth out of an environment's file; the exit code.
+    """Take a berth out of an environment's file; return the exit code.
 
     Raises:
-        BadInputError: there is none, or the file can't be edited.
+        BadInputError: there is no such berth, or the file can't be edited.
     """
-    path, text, settings = _environment(stack)
-    there = _engineers(settings)
-    if name not in there:
+    file, text = _environment(stack)
+    present = _engineers(file.settings["environment"])
+    if name not in present:
         if other := _own_stack_of(name, stack):
-            raise BadInputError(
-                f"{name}'s berth is of a stack of their own; take it away with: berth destroy -s {other}"
-            )
-        raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, there)}")
-    change = _Change(path, text, _edited(lambda: without_entry(text, _ENGINEERS, name)))
-    _must_have_become(change, {key: value for key, value in there.items() if key != name})
-    if _refused(stack, change, options):
-        return BAD_INPUT
-    return _done(options, stack, name, change, _takes_away(stack, name))
+            raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
+        raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
+    change = _Change(file.path, text, without_entry(text, _ENGINEERS, name))
+    _check_result(change, {key: value for key, value in present.items() if key != name})
+    return _write(options, stack, name, change, _loss(stack, name))
 
 
 def init(environment: str, name: str, shape: Shape, options: Options) -> int:
-    """Write an engineer's own stack's file; the exit code.
+    """Write the file of an engineer's own stack; return the exit code.
 
     Raises:
-        BadInputError: there is one already, or the environment has a berth of that name.
+        BadInputError: the file exists, or the environment has a berth of that name.
     """
     if "/" not in environment:
-        _, _, settings = _environment(environment)
-        if name in _engineers(settings):
+        file, _ = _environment(environment)
+        if name in _engineers(file.settings["environment"]):
             raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
     path = stack_file.stack_path(name)
     if path.exists():
-        raise BadInputError(f"{stack_file.shown(path)} is there already")
+        raise BadInputError(f"{stack_file.shown(path)} exists already")
     text = (
         "# yaml-language-server: $schema=schema.json\n"
         f"# An engineer's own stack: a berth on the environment `{environment}`.\n"
@@ -204,33 +169,23 @@ def init(environment: str, name: str, shape: Shape, options: Options) -> int:
         f"    environment: {environment}\n"
     )
     for key, value in shape.entry().items():
-        text = with_entry_of(text, key, value)
-    change = _Change(path, "", text)
-    if _refused(name, change, options):
-        return BAD_INPUT
-    return _done(options, name, name, change, f"next: pulumi stack init {name} && berth up -s {name}")
-
-
-def with_entry_of(text: str, key: str, value: Any) -> str:
-    """An engineer's file with one more setting."""
-    return with_entry(text, ("config", f"{stack_file.NAMESPACE}:engineer"), key, value)
+        text = with_entry(text, _ENGINEER, key, value)
+    done = f"next: pulumi stack init {name} && berth up -s {name}"
+    return _write(options, name, name, _Change(path, "", text), done)
 
 
 def show(stack: str, *, as_json: bool) -> int:
-    """Print who has a berth; the exit code.
+    """Print who has a berth; return the exit code.
 
     Raises:
-        BadInputError: it is not an environment, or its settings are wrong.
+        BadInputError: the stack is not an environment, or its settings are wrong.
     """
-    try:
-        loaded = load_stack(stack)
-    except BadInputError as error:
-        raise BadInputError(str(error)) from None
+    loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
-    own = {name: of for of in stack_file.stack_names() if (name := _name_on(of, stack))}
+    own = {name: other for other in stack_file.stack_names() if (name := _owner(other, stack))}
     rows = [_row(berth, stack) for berth in loaded.resolved.berths]
-    rows += [{"name": name, "stack": of, "workers": None, "gpus": None, "pool": None} for name, of in own.items()]
+    rows += [{"name": name, "stack": other, "workers": None, "gpus": None, "pool": None} for name, other in own.items()]
     if as_json:
         print_json(rows)
         return 0
@@ -244,34 +199,19 @@ def show(stack: str, *, as_json: bool) -> int:
 def _row(berth: RayClusterSettings, stack: str) -> dict[str, Any]:
     workers = berth.workers
     count = f"{workers.min}..{workers.max}" if isinstance(workers, Bounds) else workers
-    return {
-        "name": berth.name,
-        "stack": stack,
-        "workers": count,
-        "gpus": berth.worker.gpus,
-        "pool": berth.worker.pool,
-    }
+    return {"name": berth.name, "stack": stack, "workers": count, "gpus": berth.worker.gpus, "pool": berth.worker.pool}
 
 
-def _environment(stack: str) -> tuple[Path, str, dict[str, Any]]:
-    """An environment's file: its path, its text, its settings.
+def _environment(stack: str) -> tuple[stack_file.StackFile, str]:
+    """Return an environment's file and its text.
 
     Raises:
-        BadInputError: there is none, or it can't be read.
+        BadInputError: there is no such environment, or the file can't be read.
     """
-    path = stack_file.stack_path(stack)
-    if not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        raise BadInputError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
-    try:
-        text = path.read_text(encoding="utf-8")
-        file = stack_file.parse(path, text)
-    except (stack_file.StackFileError, UnicodeDecodeError) as error:
-        raise BadInputError(str(error)) from None
-    settings = file.settings.get("environment")
-    if not isinstance(settings, dict):
-        raise BadInputError(f"{file.shown_path}: stack {stack} is not an environment")
-    return path, text, settings
+    file = stack_file.find(stack)
+    if not isinstance(file.settings.get("environment"), dict):
+        raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
+    return file, file.path.read_text(encoding="utf-8")
 
 
 def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,63 +220,45 @@ def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {} if entry is None else entry for name, entry in found.items()}
 
 
-def _edited(edit: Any) -> str:
-    try:
-        return str(edit())
-    except EditError as error:
-        raise BadInputError(f"{error}; edit the file by hand") from None
-
-
-def _must_have_become(change: _Change, engineers: Mapping[str, Any]) -> None:
-    """An edit of text must say what was meant, whatever the file looks like.
+def _check_result(change: _Change, engineers: Mapping[str, Any]) -> None:
+    """Check that an edit of the text means what was asked, however the file is written.
 
     Raises:
-        BadInputError: it doesn't.
+        BadInputError: the edit means something else.
     """
     try:
         before = stack_file.parse(change.path, change.before).settings
         after = stack_file.parse(change.path, change.after).settings
     except stack_file.StackFileError:
         before, after = {}, {"": None}
-    wanted = {**before, "environment": {**before.get("environment", {}), "engineers": dict(engineers)}}
+    expected = {**before, "environment": {**before.get("environment", {}), "engineers": dict(engineers)}}
     if after.get("environment"):
         after = {**after, "environment": {**after["environment"], "engineers": _engineers(after["environment"])}}
-    if after != wanted:
+    if after != expected:
         name = stack_file.shown(change.path)
         raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
 
 
-def _refused(stack: str, change: _Change, options: Options) -> bool:
-    """Whether the result would be wrong; then every problem is said, and nothing is written."""
+def _write(options: Options, stack: str, name: str, change: _Change, done: str) -> int:
+    """Write and report a change that `berth check` accepts; return the exit code."""
     checked = check(stack, change.after)
-    if not checked.lines:
-        for warning in checked.warnings:
-            err.print(f"warning: {warning}", markup=False, style="yellow")
-        return False
-    if options.as_json:
-        print_json({"stack": stack, "changed": False, "problems": checked.lines})
-    err.print(f"[bold red]✗[/] {stack} would be wrong with that; nothing is written")
-    for line in checked.lines:
-        err.print(f"  {line}", markup=False)
-    return True
-
-
-def _done(options: Options, stack: str, name: str, change: _Change, text: str) -> int:
+    if checked.lines:
+        if options.as_json:
+            print_json({"stack": stack, "changed": False, "problems": checked.lines})
+        err.print(f"[bold red]✗[/] {stack} would be wrong with that; nothing is written")
+        for line in checked.lines:
+            err.print(f"  {line}", markup=False)
+        return BAD_INPUT
+    print_warnings(checked.warnings)
     if not options.dry_run:
         change.write()
-    return _tell(options, stack, name, change, text)
+    return _report(options, stack, name, change, done)
 
 
-def _tell(options: Options, stack: str, name: str, change: _Change | None, text: str) -> int:
+def _report(options: Options, stack: str, name: str, change: _Change | None, text: str) -> int:
     if options.as_json:
-        print_json(
-            {
-                "stack": stack,
-                "name": name,
-                "changed": change is not None and not options.dry_run,
-                "diff": change.diff if change else "",
-            }
-        )
+        written = change is not None and not options.dry_run
+        print_json({"stack": stack, "name": name, "changed": written, "diff": change.diff if change else ""})
         return 0
     if change and options.dry_run:
         out.print(change.diff, markup=False, end="")
@@ -347,40 +269,34 @@ def _tell(options: Options, stack: str, name: str, change: _Change | None, text:
     return 0
 
 
-def _takes_away(stack: str, name: str) -> str:
-    """What the next update takes away, by the cluster where that can be asked."""
-    text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with all that is in it"
+def _loss(stack: str, name: str) -> str:
+    """Return what the next update deletes, as far as the cluster can be asked."""
+    text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything in it"
     try:
         berth = find(name, stack)
-        pods = berth.pods()
+        return f"{text}: {_standing(berth, len(berth.pods()))}"
     except BadInputError:
         return f"{text}; it is not up"
     except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
-    return f"{text}: {_standing(berth, len(pods))}"
 
 
 def _standing(berth: Berth, pods: int) -> str:
     if not pods:
         return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
-    has = f"{counted(pods, 'pod')} and {counted(gpus_of(berth.cluster), 'GPU')}"
-    return f"RayCluster {berth.key[1]} is up now, with {has}, and what runs there is lost"
+    count = f"{counted(pods, 'pod')} and {counted(gpus_of(berth.cluster), 'GPU')}"
+    return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
 
 
-def _name_on(stack: str, environment: str) -> str | None:
-    """Whose berth a stack is, if it is an engineer's own on an environment."""
+def _owner(stack: str, environment: str) -> str | None:
+    """Return the engineer of a stack, if it is an engineer's own on an environment."""
     with suppress(BadInputError):
-        loaded = load_stack(stack)
-        if isinstance(loaded, EngineerStack) and loaded.settings.environment == environment:
-            return loaded.settings.name or stack
+        engineer = stack_file.find(stack).settings.get("engineer")
+        if isinstance(engineer, dict) and engineer.get("environment") == environment:
+            return str(engineer.get("name") or stack)
     return None
 
 
 def _own_stack_of(name: str, environment: str) -> str | None:
-    """An engineer's own stack on an environment."""
-    return next((stack for stack in stack_file.stack_names() if _name_on(stack, environment) == name), None)
-
-
-def _line(path: Path, text: str, name: str) -> str:
-    file = stack_file.parse(path, text)
-    return f"{file.shown_path}:{file.line(('environment', 'engineers', name))}"
+    """Return an engineer's own stack on an environment."""
+    return next((stack for stack in stack_file.stack_names() if _owner(stack, environment) == name), None)

@@ -1,7 +1,7 @@
-"""Edits of a stack's file that leave all the rest of it as it is, byte for byte: text in, text out.
+"""Edits of a stack's file that leave the rest of it as it is, byte for byte: text in, text out.
 
-A YAML library that loads and writes a file keeps its comments, but not its indentation and its line breaks. Here it only tells where
-things stand; the edit is one of the text.
+A YAML library that loads and writes a file keeps its comments, but neither indentation nor line
+breaks. Here the library only finds positions; the edit changes the text.
 """
 
 from __future__ import annotations
@@ -15,42 +15,32 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
+from berth.components.core.errors import BadInputError
+
 Keys = Sequence[str]
-
-
-class EditError(Exception):
-    """The file is written in a way that this can't edit; the text says which."""
+_BY_HAND = "edit the file by hand"
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A key with its value, as offsets into the text.
-
-    Attributes:
-        key: its node.
-        value: its value's node.
-    """
+    """Nodes of a key and its value, with their offsets in the text."""
 
     key: Node
     value: Node
 
     @property
     def start(self) -> int:
-        """Where the key begins."""
+        """Offset of the key."""
         return int(self.key.start_mark.index)
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
-    """The text with an entry added at the end of a mapping.
+    """Return the text with an entry added at the end of the mapping that keys lead to.
 
-    Args:
-        text: YAML.
-        keys: way to the mapping; its last key is made where it is missing.
-        name: the entry's key.
-        entry: its value, written on one line.
+    The last key is added where it is missing.
 
     Raises:
-        EditError: the way leads nowhere, or the entry is there already.
+        BadInputError: there is no such mapping, or the entry exists already.
     """
     *above, last = keys
     parent = _mapping(text, above)
@@ -58,15 +48,15 @@ def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
     line = f"{_inline(name)}: {_inline(entry)}"
     if found is None:
         if parent.flow_style:
-            raise EditError(f"{'.'.join(above)} is written in braces; give it a line of its own for each key")
+            raise BadInputError(f"{'.'.join(above)} is written in braces; give each key its own line; {_BY_HAND}")
         return _after(text, parent, f"{last}:", line)
     mapping = found.value
     if isinstance(mapping, ScalarNode) and str(mapping.tag).endswith("null"):
         return _in_place_of(text, found, line)
     if not isinstance(mapping, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise BadInputError(f"{'.'.join(keys)} is not a mapping; {_BY_HAND}")
     if _entry(mapping, name):
-        raise EditError(f"{'.'.join(keys)}.{name} is there already")
+        raise BadInputError(f"{'.'.join(keys)}.{name} exists already; {_BY_HAND}")
     if not mapping.value:
         return _in_place_of(text, found, line)
     if mapping.flow_style:
@@ -76,19 +66,19 @@ def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
 
 
 def without_entry(text: str, keys: Keys, name: str) -> str:
-    """The text without an entry of a mapping; the mapping stays, empty where it was the last one.
+    """Return the text without an entry of a mapping, which stays, if empty.
 
     Raises:
-        EditError: there is no such entry.
+        BadInputError: there is no such entry.
     """
     *above, last = keys
     holder = _entry(_mapping(text, above), last)
     if holder is None or not isinstance(holder.value, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise BadInputError(f"{'.'.join(keys)} is not a mapping; {_BY_HAND}")
     entries = [_Entry(key, value) for key, value in holder.value.value]
-    number = next((at for at, each in enumerate(entries) if each.key.value == name), None)
+    number = next((at for at, entry in enumerate(entries) if entry.key.value == name), None)
     if number is None:
-        raise EditError(f"there is no {'.'.join(keys)}.{name}")
+        raise BadInputError(f"there is no {'.'.join(keys)}.{name}; {_BY_HAND}")
     gone = entries[number]
     if len(entries) == 1:
         return _emptied(text, holder)
@@ -101,19 +91,19 @@ def without_entry(text: str, keys: Keys, name: str) -> str:
 
 
 def _mapping(text: str, keys: Keys) -> MappingNode:
-    """The mapping that a way leads to.
+    """Return the mapping that keys lead to.
 
     Raises:
-        EditError: it leads to none.
+        BadInputError: there is none.
     """
     node = YAML(typ="rt", pure=True).compose(StringIO(text))
     for key in keys:
         found = _entry(node, key) if isinstance(node, MappingNode) else None
         if found is None:
-            raise EditError(f"there is no {'.'.join(keys)}")
+            raise BadInputError(f"there is no {'.'.join(keys)}; {_BY_HAND}")
         node = found.value
     if not isinstance(node, MappingNode):
-        raise EditError(f"{'.'.join(keys)} is no mapping")
+        raise BadInputError(f"{'.'.join(keys)} is not a mapping; {_BY_HAND}")
     return node
 
 
@@ -122,9 +112,9 @@ def _entry(mapping: MappingNode, name: str) -> _Entry | None:
 
 
 def _content_end(node: Node, key: Node | None = None) -> int:
-    """Where a value's own text ends: a block's end mark lies behind the comments that follow it."""
+    """Return where a value's text ends: a block's end mark lies behind later comments."""
     if key is not None and node.start_mark.index == node.end_mark.index:
-        # No value at all, whose marks stand wherever the next one begins.
+        # An absent value, whose marks stand where the next one begins.
         return int(key.end_mark.index) + 1
     if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
@@ -137,7 +127,7 @@ def _line_start(text: str, index: int) -> int:
 
 
 def _line_end(text: str, index: int) -> int:
-    """Behind the line break of the line that an offset is in; a block scalar ends behind it already."""
+    """Return the offset behind a line's break; a block scalar ends there already."""
     if index and text[index - 1] == "\n":
         return index
     found = text.find("\n", index)
@@ -145,7 +135,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _after(text: str, mapping: MappingNode, *lines: str) -> str:
-    """Lines behind a mapping's last entry, each deeper than the one before."""
+    """Return the text with lines behind a mapping's last entry, each indented more."""
     key, value = mapping.value[-1]
     end = _line_end(text, _content_end(value, key))
     column = int(mapping.value[0][0].start_mark.column)
@@ -155,7 +145,7 @@ def _after(text: str, mapping: MappingNode, *lines: str) -> str:
 
 
 def _step(mapping: MappingNode, column: int) -> int:
-    """By how much the file indents, as far as a mapping's own entries show."""
+    """Return the file's indentation, as far as a mapping's own entries show it."""
     for _, value in mapping.value:
         if isinstance(value, MappingNode) and not value.flow_style and value.value:
             return int(value.value[0][0].start_mark.column) - column
@@ -163,7 +153,7 @@ def _step(mapping: MappingNode, column: int) -> int:
 
 
 def _in_place_of(text: str, holder: _Entry, line: str) -> str:
-    """An entry below a key whose value is empty: `engineers:` or `engineers: {}`. A comment behind it stays."""
+    """Return the text with an entry below a key without a value, such as `engineers: {}`."""
     key_end = int(holder.key.end_mark.index) + 1
     value_end = _content_end(holder.value, holder.key)
     rest_end = _line_end(text, value_end)
@@ -173,7 +163,7 @@ def _in_place_of(text: str, holder: _Entry, line: str) -> str:
 
 
 def _emptied(text: str, holder: _Entry) -> str:
-    """Without its only entry: `engineers: {}`."""
+    """Return the text without the only entry of a mapping: `engineers: {}`."""
     key_end = int(holder.key.end_mark.index) + 1
     end = _content_end(holder.value, holder.key)
     if not isinstance(holder.value, MappingNode) or holder.value.flow_style:
@@ -184,7 +174,7 @@ def _emptied(text: str, holder: _Entry) -> str:
 
 
 def _inline(value: Any) -> str:
-    """A value on one line, as the shipped files write them: `{workers: 2, worker: {gpus: 1}}`."""
+    """Return a value on one line: `{workers: 2, worker: {gpus: 1}}`."""
     yaml = YAML(typ="rt", pure=True)
     yaml.width = 10_000
     stream = StringIO()

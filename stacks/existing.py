@@ -1,4 +1,4 @@
-"""A cluster that is there already, by its kubeconfig: one context of it, with all that it needs in one text."""
+"""Existing cluster, by one context of a kubeconfig in one text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from berth.stacks.load import SettingsError
 from berth.stacks.platforms import Platform
 from berth.stacks.stack_file import StackFile, project, shown
 
-# Where a kubeconfig names a file, the key under which its content may stand instead.
+# Keys of files in a kubeconfig, with the key for the file's content.
 _FILES = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
@@ -28,11 +28,7 @@ _FILES = {
 
 
 class KubeconfigError(BadInputError):
-    """A kubeconfig that is missing or cannot be used.
-
-    Attributes:
-        key: setting that is wrong: `kubeconfig` or `context`.
-    """
+    """Kubeconfig that cannot be used; `key` is the wrong setting: `kubeconfig` or `context`."""
 
     def __init__(self, text: str, key: str = "kubeconfig") -> None:
         super().__init__(text)
@@ -40,14 +36,9 @@ class KubeconfigError(BadInputError):
 
 
 def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:
-    """The platform that an existing cluster is.
+    """Return the platform of an existing cluster.
 
-    Its id is the API server's address: known without asking it, and the same for everyone who reaches it by that address.
-
-    Args:
-        stack: the stack's name.
-        settings: which kubeconfig, and which context of it.
-        file: where the settings were written, for lines in errors.
+    Its id is the API server's address, which is known without asking the server.
 
     Raises:
         SettingsError: the kubeconfig cannot be used.
@@ -61,19 +52,13 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
 
 
 def one_context(path: Path, context: str | None) -> tuple[str, str]:
-    """One context of a kubeconfig, without the credentials of any other cluster, and without files that it names.
+    """Return one context of a kubeconfig as JSON, and the address of its API server.
 
-    So it works from another folder and on another machine: it goes into the stack's outputs, for engineers' stacks.
-
-    Args:
-        path: the kubeconfig's file.
-        context: the context's name; None for the current one.
-
-    Returns:
-        The kubeconfig as JSON, and the address of the API server.
+    The JSON has no credentials of other clusters and names no files, so that it works on another
+    machine: it becomes an output of the stack, for engineers' stacks. Default: the current context.
 
     Raises:
-        KubeconfigError: it cannot be used.
+        KubeconfigError: the kubeconfig cannot be used.
     """
     config = _read(path)
     name = context or config.get("current-context")
@@ -93,10 +78,10 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
     user = _named(config, "users", "user").get(str(user_name))
     if not cluster or not cluster.get("server"):
         raise KubeconfigError(
-            f"{shown(path)}: context {name!r} is of cluster {cluster_name!r}, whose address is not there"
+            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address there"
         )
     if user is None:
-        raise KubeconfigError(f"{shown(path)}: context {name!r} is of user {user_name!r}, who is not there")
+        raise KubeconfigError(f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there")
     flat = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -113,32 +98,32 @@ def _read(path: Path) -> dict[str, Any]:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise KubeconfigError(
-            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container clusters"
-            " get-credentials CLUSTER --location LOCATION --project PROJECT"
+            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
+            " clusters get-credentials CLUSTER --location LOCATION --project PROJECT"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" (line {where.line + 1})" if where else ""
-        raise KubeconfigError(f"{shown(path)} is no kubeconfig: it is no YAML{line}") from None
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}") from None
     if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
-        raise KubeconfigError(f"{shown(path)} is no kubeconfig: it has no list of clusters")
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it has no list of clusters")
     return config
 
 
 def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, Any]]:
-    """A kubeconfig's list of named things as a mapping; what is malformed is left out."""
+    """Return a kubeconfig's list of named entries as a mapping, without malformed ones."""
     entries = config.get(key)
     return {
-        str(each["name"]): each[inner] or {}
-        for each in (entries if isinstance(entries, list) else [])
-        if isinstance(each, dict) and "name" in each and isinstance(each.get(inner) or {}, dict) and inner in each
+        str(entry["name"]): entry[inner] or {}
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and "name" in entry and isinstance(entry.get(inner) or {}, dict) and inner in entry
     }
 
 
 def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, Any]]:
-    """The entries of a cluster or user, each file replaced by its content; paths count from the kubeconfig's folder."""
+    """Yield the entries of a cluster or user with the content of files beside the kubeconfig."""
     for key, value in part.items():
         if key not in _FILES:
             yield key, str(config.parent / value) if key == "tokenFile" else value

@@ -1,6 +1,7 @@
-"""The part of an environment that is made in Google Cloud: networks, cluster, node pools.
+"""Resources of an environment in Google Cloud: networks, cluster, node pools.
 
-Apart from the rest, since only it imports pulumi_gcp, which takes two seconds: an environment on an existing cluster does not.
+The module stands alone since it imports pulumi_gcp, which takes two seconds and which an
+environment on an existing cluster does not need.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ async def google(
     """Register the cluster with its networks and node pools.
 
     Args:
-        name: the cluster's name.
-        settings: checked settings.
-        pools: the pools with what they offer.
-        occupants: names of the berths and clusters whose workers are on a pool, by the pool's name.
+        name: name of the cluster.
+        settings: settings of the environment.
+        pools: pools with what they offer.
+        occupants: names of the RayClusters on each pool.
         arguments: arguments of the cluster, where they are derived from the settings already.
 
     Raises:
-        RunError: the release channel gave a version that is too old for what the settings ask.
+        RunError: the release channel gave a version that is too old for the settings.
     """
     project = settings.project or ""
     provider = pulumi_gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
@@ -75,7 +76,7 @@ async def google(
 
 
 def rdma_zones(settings: EnvironmentSettings) -> list[str]:
-    """Zones of the pools whose nodes need the second network and an RDMA network of berth's or the user's making."""
+    """Return the zones of the pools whose nodes need a second network and an RDMA network."""
     pools = [pool for pool in settings.pools.values() if pool.rdma == "networks"]
     return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
 
@@ -96,8 +97,8 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
 
 
 async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:
-    """Before any pool: GKE would refuse it later, and less clearly. In the first preview the version is not known yet."""
+    """Check the version, unknown in the first preview: GKE would refuse a pool less clearly."""
     version = await cluster.version.future()
     problem = too_old(settings, version) if version else None
     if problem:
-        raise pulumi.RunError(f"the cluster is there, and its pools are not: {problem}")
+        raise pulumi.RunError(f"the cluster exists, and its pools do not: {problem}")

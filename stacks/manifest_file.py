@@ -1,4 +1,4 @@
-"""A file of Kubernetes objects, as kubectl applies it: YAML documents, each one object."""
+"""File of Kubernetes objects, as kubectl applies it: YAML documents of one object each."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from berth.components.core.errors import BadInputError
 from berth.stacks.stack_file import shown
 
 Object = dict[str, Any]
-"""A Kubernetes object as it was written."""
+"""Kubernetes object as written in the file."""
 
 
 def read(path: Path) -> list[Object]:
-    """The objects of a file, in its order; empty documents are left out.
-
-    Args:
-        path: the file.
+    """Return the objects of a file, in order; empty documents are left out.
 
     Raises:
-        BadInputError: it is not there, is no YAML, or has something else in it than objects that each have a name of their own.
+        BadInputError: the file is missing, is not YAML, or has other documents than named objects.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -36,37 +33,36 @@ def read(path: Path) -> list[Object]:
         while loader.check_node():
             node: Any = loader.get_node()
             line = node.start_mark.line + 1
-            each = loader.construct_document(node)
-            if each is None:
+            document = loader.construct_document(node)
+            if document is None:
                 continue
-            wrong = _wrong(each)
+            wrong = _wrong(document)
             if wrong:
-                raise BadInputError(f"{shown(path)}:{line}: {wrong}")
-            first = seen.setdefault(_identity(each), line)
+                raise BadInputError(wrong, place=f"{shown(path)}:{line}")
+            first = seen.setdefault(_identity(document), line)
             if first != line:
-                raise BadInputError(
-                    f"{shown(path)}:{line}: {each['kind']} {each['metadata']['name']} is in line {first} already; take one out"
-                )
-            found.append(each)
+                name = f"{document['kind']} {document['metadata']['name']}"
+                raise BadInputError(f"{name} is in line {first} already; take one out", place=f"{shown(path)}:{line}")
+            found.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{shown(path)}:{mark.line + 1}" if mark else shown(path)
-        raise BadInputError(f"{place}: this is no YAML: {getattr(error, 'problem', None) or error}") from None
+        raise BadInputError(f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}") from None
     if not found:
         raise BadInputError(f"{shown(path)} has no object in it")
     return found
 
 
 def _wrong(document: Any) -> str:
-    """What keeps a document from being an object; "" where it is one."""
+    """Return why a document is not an object; empty where it is one."""
     if not isinstance(document, dict):
-        return "this document is no Kubernetes object, which is a mapping with apiVersion, kind and metadata"
+        return "this document is not a Kubernetes object, which is a mapping with apiVersion, kind and metadata"
     lacking = [key for key in ("apiVersion", "kind") if not isinstance(document.get(key), str)]
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         lacking.append("metadata.name")
     if lacking:
-        return f"this document is no Kubernetes object: it lacks {', '.join(lacking)}"
+        return f"this document is not a Kubernetes object: it lacks {', '.join(lacking)}"
     if document["kind"] == "DaemonSet" and not isinstance(_pod_spec(document), dict):
         return "this DaemonSet lacks spec.template.spec"
     return ""

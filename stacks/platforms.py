@@ -1,4 +1,4 @@
-"""What an environment stands on: a cluster that can be reached, whoever made it."""
+"""Platform of an environment: a cluster that can be reached, whether berth created it or not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pulumi
 
 @dataclass(frozen=True)
 class Platform:
-    """A cluster on which an environment's operators and RayClusters go.
+    """Cluster for an environment's operators and RayClusters.
 
     Attributes:
-        kubeconfig: as text; secret.
-        cluster_id: the same for the cluster's whole life: with another one, all that is on it is made anew.
-        ready: resources that must be there before anything goes onto the cluster, and leave it after that.
+        kubeconfig: kubeconfig as text; secret.
+        cluster_id: id for the cluster's whole life; another id recreates everything on the cluster.
+        ready: resources that come before anything on the cluster, and go after it.
     """
 
     kubeconfig: pulumi.Output[str]

@@ -1,4 +1,4 @@
-"""The code of a service's applications: files beside the settings, read and checked before anything is made."""
+"""Code of a service's applications: files beside the settings, read and checked first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.stack_file import project, shown
 
 LIMIT_BYTES = 128 * 1024
-"""Most bytes of all files: they are annotations of pods, and Kubernetes allows 256 KiB of annotations on an object
-(https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/, TotalAnnotationSizeLimitB)."""
+"""Most bytes of all files: they become annotations, of which an object has 256 KiB at most
+(https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations)."""
 
 _INSTEAD = "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}` names"
 
@@ -25,15 +25,12 @@ _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "
 
 
 def read(path: Path) -> dict[str, str]:
-    """Text of each file by its path under the folder; of a single file, by its name.
+    """Return the text of a Python file, or of a folder's files, by path.
 
-    Hidden files, such as `.env`, and what Python compiled are left out.
-
-    Args:
-        path: a Python file, or a folder.
+    Hidden files, such as `.env`, and compiled ones are left out.
 
     Raises:
-        BadInputError: it is missing, is not text, is too large, or hides a module that Python or Ray needs.
+        BadInputError: the code is missing, not text, too large, or hides a module of Python or Ray.
     """
     if path.is_dir():
         files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if _counts(file, path)}
@@ -83,10 +80,10 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
 def _application(
     application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingsPath
 ) -> Iterable[Problem]:
-    """An application whose import path finds nothing in the code: Ray would say so minutes later, on the cluster."""
+    """Yield the problem of an import path that finds nothing in the code."""
     import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
     if not isinstance(import_path, str) or not import_path:
-        return  # rules/workloads.py says so
+        return  # a problem of ray/workload_rules.py
     module, _, name = import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
     file = _file_of(module, files)
     if file is None:
@@ -111,9 +108,9 @@ def _application(
 
 
 def _names(module: ast.Module) -> Collection[str] | None:
-    """Names that a module has at its top; None where only running it would tell."""
+    """Return the names that a module defines at its top; None if only running it shows them."""
     names: set[str] = set()
-    for node in ast.walk(ast.Module([each for each in module.body if not isinstance(each, _SCOPES)], [])):
+    for node in ast.walk(ast.Module([part for part in module.body if not isinstance(part, _SCOPES)], [])):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.alias):
@@ -122,7 +119,7 @@ def _names(module: ast.Module) -> Collection[str] | None:
             names.add((node.asname or node.name).split(".")[0])
         elif isinstance(node, _SCOPES):
             names.add(node.name)
-    return names | {each.name for each in module.body if isinstance(each, _SCOPES)}
+    return names | {part.name for part in module.body if isinstance(part, _SCOPES)}
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -147,7 +144,7 @@ def _text(file: Path) -> str:
 
 
 def _modules(files: Iterable[str]) -> set[str]:
-    """Names by which the files' outermost modules are imported."""
+    """Return the names by which the files' outermost modules are imported."""
     return {Path(name).parts[0].removesuffix(".py") for name in files if name.endswith(".py")}
 
 

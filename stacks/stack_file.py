@@ -1,4 +1,4 @@
-"""A stack's config file: its `berth:` settings, and the line that each of them stands on."""
+"""Config file of a stack: its `berth:` settings, and their lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
 def project() -> Path:
-    """The Pulumi project's folder: the nearest one with a Pulumi.yaml from here upwards, else berth's own clone."""
+    """Return the nearest folder upwards with a Pulumi.yaml, else berth's own clone."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():
@@ -28,7 +28,7 @@ def project() -> Path:
 
 
 def shown(path: Path) -> str:
-    """A path as a user in the project's folder would write it."""
+    """Return a path as a user in the project's folder would write it."""
     return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)
 
 
@@ -38,12 +38,7 @@ class StackFileError(BadInputError):
 
 @dataclass(frozen=True)
 class StackFile:
-    """A parsed `Pulumi.<stack>.yaml`.
-
-    Attributes:
-        path: the file.
-        settings: what stands under `config`, keys in the `berth:` namespace only, without that prefix.
-    """
+    """Parsed `Pulumi.<stack>.yaml`, with its `berth:` settings by key without that prefix."""
 
     path: Path
     settings: dict[str, Any]
@@ -55,7 +50,7 @@ class StackFile:
         return shown(self.path)
 
     def line(self, path: SettingsPath) -> int | None:
-        """The line, from 1, of a setting; of its nearest parent where it is not written in the file."""
+        """Return the line, from 1, of a setting, or of its nearest parent in the file."""
         if not path:
             return None
         node: Any = self._config
@@ -77,12 +72,12 @@ def _folder() -> Path:
 
 
 def stack_path(stack: str) -> Path:
-    """Where a stack's config file is, by Pulumi.yaml's `stackConfigDir`."""
+    """Return the path of a stack's config file, in Pulumi.yaml's `stackConfigDir`."""
     return _folder() / f"{_PREFIX}{stack}{_SUFFIX}"
 
 
 def stack_names() -> list[str]:
-    """Every stack that has a config file."""
+    """Return the names of all stacks with a config file."""
     return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in _folder().glob(f"{_PREFIX}*{_SUFFIX}"))
 
 
@@ -115,7 +110,7 @@ def read(path: Path) -> StackFile:
 
 
 def parse(path: Path, text: str) -> StackFile:
-    """A stack's config file as it would be with some text.
+    """Parse the text of a stack's config file.
 
     Raises:
         StackFileError: it is not the YAML that Pulumi takes.

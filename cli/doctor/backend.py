@@ -35,7 +35,8 @@ _BUCKET_PERMISSIONS = (
     "storage.objects.list",
 )
 
-# Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and sdk/go/common/resource/config/crypt.go).
+# Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and
+# sdk/go/common/resource/config/crypt.go).
 _ROUNDS, _KEY_BYTES = 1_000_000, 32
 
 

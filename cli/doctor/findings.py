@@ -14,9 +14,11 @@ class Finding:
 
     Attributes:
         topic: what it belongs to, such as `quota`.
-        state: `fine`; `missing`, which an update would fail for; `unchecked`, with the reason in `text`.
+        state: `fine`; `missing`, which an update would fail for; `unchecked`, with the reason in
+            `text`.
         text: what was found.
-        mend: a command that can be pasted, or the change in the settings; "" where there is nothing to do.
+        mend: a command that can be pasted, or the change in the settings; "" where there is nothing
+            to do.
     """
 
     topic: str

@@ -61,7 +61,8 @@ def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Findin
     if wanted is None:
         version = str(of_channel.get("defaultVersion") or "")
     else:
-        # The newest that begins with it (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
+        # The newest that begins with it
+        # (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
         version = next(
             (each for each in versions if parse(each).parts[: len(parse(wanted).parts)] == parse(wanted).parts), ""
         )

@@ -1,7 +1,7 @@
 """Google Cloud's REST APIs, read with the caller's own credentials (Application Default Credentials).
 
-The addresses are those of the provider (hashicorp/terraform-provider-google, "Google Provider Configuration Reference"),
-and the same environment variables replace them.
+The addresses are those of the provider (hashicorp/terraform-provider-google, "Google Provider
+Configuration Reference"), and the same environment variables replace them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Google:
 
     Attributes:
         project: the project that calls are counted for where the credentials name none.
-        account: e-mail address of a service account, "" where the credentials don't say whose they are.
+        account: e-mail address of a service account, "" where the credentials don't say whose they
+            are.
         simulated: what the server says of itself where it only plays Google Cloud, else "".
     """
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from berth.cli.doctor.google import Google
 
-# Labels that GKE gives to its nodes' machines (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
+# Labels that GKE gives to its nodes' machines
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
 CLUSTER_LABEL, POOL_LABEL = "goog-k8s-cluster-name", "goog-k8s-node-pool-name"
 
 _FIELDS = (

@@ -1,7 +1,8 @@
 """The permissions that whoever runs `pulumi up` needs, by what the program makes.
 
 Sources: the permissions that each method of the Compute Engine, GKE and IAM APIs asks for
-(https://docs.cloud.google.com/compute/docs/reference/rest/v1, https://docs.cloud.google.com/kubernetes-engine/docs/reference/api-permissions,
+(https://docs.cloud.google.com/compute/docs/reference/rest/v1,
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/api-permissions,
 https://docs.cloud.google.com/iam/docs/roles-permissions).
 """
 
@@ -24,7 +25,8 @@ ROLES: dict[str, str] = {
     "container.": _GKE_ADMIN,
     "iam.serviceAccounts.": _ACCOUNT_USER,
 }
-"""The least of Google's own roles that has a permission, by how the permission begins; the first that fits counts."""
+"""The least of Google's own roles that has a permission, by how the permission begins; the first
+that fits counts."""
 
 OF_TYPE: dict[str, tuple[str, ...]] = {
     "gcp:compute/network:Network": (
@@ -81,7 +83,8 @@ OF_TYPE: dict[str, tuple[str, ...]] = {
         "iam.serviceAccounts.actAs",
     ),
 }
-"""The permissions for making, changing and deleting each type of resource that the program registers."""
+"""The permissions for making, changing and deleting each type of resource that the program
+registers."""
 
 ON_THE_CLUSTER = (
     "container.clusterRoleBindings.create",
@@ -111,8 +114,9 @@ ON_THE_CLUSTER = (
     "container.thirdPartyObjects.create",
     "container.thirdPartyObjects.list",
 )
-"""Those for the operators, berths and clusters on it, which IAM grants as it does Kubernetes' own RBAC. Newer kinds, such as admission
-policies and device classes, are not in its list (https://docs.cloud.google.com/iam/docs/roles-permissions/container)."""
+"""Those for the operators, berths and clusters on it, which IAM grants as it does Kubernetes' own
+RBAC. Newer kinds, such as admission policies and device classes, are not in its list
+(https://docs.cloud.google.com/iam/docs/roles-permissions/container)."""
 
 _NETWORK_TYPES = (
     "gcp:compute/network:Network",

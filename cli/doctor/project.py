@@ -59,7 +59,8 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
 def check_apis(google: Google, wanted: Iterable[str]) -> list[Finding]:
     """The APIs are enabled."""
     wanted = list(wanted)
-    # At most 30 names a call (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
+    # At most 30 names a call
+    # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
     names = [f"projects/{google.project}/services/{each}" for each in (*wanted, *ADVICE)]
     answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
     enabled = {

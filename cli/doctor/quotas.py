@@ -180,7 +180,8 @@ def limit_in(info: dict[str, Any], dimensions: dict[str, str]) -> int | None:
     """The limit that holds for these dimensions: that of the entry which names most of them; None for no limit.
 
     Args:
-        info: a QuotaInfo (https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos).
+        info: a QuotaInfo
+            (https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos).
         dimensions: such as `{"region": "us-central1", "gpu_family": "NVIDIA_B200"}`.
     """
     best: tuple[int, int | None] = (-1, 0)

@@ -1,7 +1,8 @@
 """The Kubernetes objects that an update of a stack makes: what its program registers when it runs, recorded without an engine.
 
-It is the program itself, so that there is no second list of what it makes. Pulumi's runtime is one for a process and leaves it changed:
-the program runs in a process of its own, `python -m berth.cli.doctor.registered`.
+It is the program itself, so that there is no second list of what it makes. Pulumi's runtime is one
+for a process and leaves it changed: the program runs in a process of its own, `python -m
+berth.cli.doctor.registered`.
 """
 
 from __future__ import annotations

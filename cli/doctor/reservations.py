@@ -13,7 +13,8 @@ from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("reservations")
 
-# The docs' page that leads to capacity which is not just ordered: https://docs.cloud.google.com/ai-hypercomputer/docs/reservation
+# The docs' page that leads to capacity which is not just ordered:
+# https://docs.cloud.google.com/ai-hypercomputer/docs/reservation
 _HOW = "docs/gke.md, Capacity"
 
 

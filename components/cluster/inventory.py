@@ -1,4 +1,4 @@
-"""Devices that nodes publish and the claims on them, from the objects of any version of resource.k8s.io."""
+"""Devices that nodes publish and the claims on them, of any version of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Device:
-    """One device of a node.
-
-    Attributes:
-        driver: the driver that publishes the device.
-        pool: the driver's pool; for DraNet and NVIDIA's driver, the node.
-        name: name of the device in the pool.
-        node: the device's node.
-        attributes: attributes by name with domain, such as `dra.net/rdma`.
-    """
+    """Device of a node, with attributes by name and domain, such as `dra.net/rdma`."""
 
     driver: str
     pool: str
@@ -52,13 +44,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Request:
-    """One request of a claim.
-
-    Attributes:
-        device_class: class of the devices.
-        count: number of devices; None for all of a node.
-        expressions: CEL expressions that select the devices, beside those of the class.
-    """
+    """Request for devices of a class (count None: all of a node) that CEL expressions select."""
 
     device_class: str
     count: int | None
@@ -67,13 +53,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Claim:
-    """A ResourceClaim.
+    """ResourceClaim.
 
     Attributes:
-        namespace: namespace of the claim.
-        name: name of the claim.
-        requests: the requested devices.
-        allocated: whether devices are allocated.
         held: the allocated devices.
         pods: the pods that the claim is reserved for.
         constrained: whether devices of several requests must have an attribute in common.
@@ -97,14 +79,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All devices of a cluster and the claims on them.
-
-    Attributes:
-        devices: the published devices.
-        claims: all ResourceClaims.
-        classes: CEL expressions of each DeviceClass, by its name.
-        templates: namespace and name of each ResourceClaimTemplate.
-    """
+    """Published devices and claims of a cluster, CEL expressions by class, and claim templates."""
 
     devices: Sequence[Device]
     claims: Sequence[Claim]

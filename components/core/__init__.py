@@ -1,5 +1,5 @@
 """Base of all of berth: plain manifests, base models of settings, constrained types, problems with their place, errors.
 
-Belongs here: what every slice needs and no slice owns. Does not belong here: facts about machines (hardware/), imports of any
-other part of berth, Pulumi.
+Belongs here: what every slice needs and no slice owns. Does not belong here: facts about machines
+(hardware/), imports of any other part of berth, Pulumi.
 """

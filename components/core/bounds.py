@@ -31,9 +31,11 @@ class WorkerBounds(Bounds):
     """Bounds for Ray's autoscaler."""
 
     start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
-    """As many at the start, before anything has asked for more or been idle for long. Default: `min`."""
+    """As many at the start, before anything has asked for more or been idle for long. Default:
+    `min`."""
     idle_timeout: Duration | None = None
-    """How long a worker beyond `min` has nothing to do before it goes. Default: Ray's, 60s. A change restarts the RayCluster."""
+    """How long a worker beyond `min` has nothing to do before it goes. Default: Ray's, 60s. A
+    change restarts the RayCluster."""
 
     @property
     def at_start(self) -> int:
@@ -61,7 +63,8 @@ CountOrBounds = Annotated[
     Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[Bounds, Tag("bounds")],
     Discriminator(_which),
 ]
-"""How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand; GKE's are elsewhere."""
+"""How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand;
+GKE's are elsewhere."""
 
 
 WorkerCount = Annotated[

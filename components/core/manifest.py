@@ -14,8 +14,8 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
 def owned(manifest: Manifest, stack: str) -> Manifest:
     """The manifest with its stack named as the owner of the fields that it sets.
 
-    A stack that runs again is the same owner and conflicts with nothing; two stacks that make one object are two owners,
-    and the API server names the fields that they disagree on.
+    A stack that runs again is the same owner and conflicts with nothing; two stacks that make one
+    object are two owners, and the API server names the fields that they disagree on.
     """
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), _FIELD_MANAGER: f"berth-{stack}"}

@@ -22,8 +22,8 @@ class Problem:
         path: where, from the top of the settings.
         message: what is wrong and what mends it.
         of_key: the key itself is wrong, not its value.
-        rests_on: other settings that it comes from: nothing can be said while one of them, or what is in it, is wrong by
-            itself.
+        rests_on: other settings that it comes from: nothing can be said while one of them, or what
+            is in it, is wrong by itself.
     """
 
     path: Path
@@ -79,13 +79,13 @@ def _message(detail: dict[str, Any]) -> str:
         case "literal_error" | "union_tag_invalid":
             return f"{context.get('tag', given)!r} is not one of {context.get('expected') or context['expected_tags']}"
         case "int_type" | "int_parsing" | "int_from_float":
-            return f"{given!r} is no whole number"
+            return f"{given!r} is not a whole number"
         case "string_type":
-            return f"{given!r} is no text; put it in quotes"
+            return f"{given!r} is not text; put it in quotes"
         case "bool_parsing" | "bool_type":
             return f"{given!r} is neither true nor false"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"{given!r} is no mapping; write its keys on lines of their own, or {{}}"
+            return f"{given!r} is not a mapping; write its keys on lines of their own, or {{}}"
         case "too_short":
             return "needs at least one entry"
         case "string_pattern_mismatch":

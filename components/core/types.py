@@ -28,8 +28,9 @@ _RAYS_OWN = {
 }
 _PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 
-# A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and KubeRay refuses a
-# RayCluster name over 53 characters (kuberay v1.6.2, ray-operator/controllers/ray/utils/validation.go).
+# A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and
+# KubeRay refuses a RayCluster name over 53 characters (kuberay v1.6.2,
+# ray-operator/controllers/ray/utils/validation.go).
 NAME_LIMIT = 50
 
 
@@ -37,11 +38,11 @@ def parse_quantity(text: str) -> Decimal:
     """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory.
 
     Raises:
-        ValueError: the text is no quantity.
+        ValueError: the text is not a quantity.
     """
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is no Kubernetes quantity; write for example 8, 500m or 64Gi")
+        raise ValueError(f"{text!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi")
     number, unit = Decimal(match[1]), match[2] or ""
     if unit == "m":
         return number / 1000
@@ -52,7 +53,7 @@ def canonical_quantity(text: str) -> str:
     """A Kubernetes quantity as the API's own types write it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi.
 
     Raises:
-        ValueError: the text is no quantity.
+        ValueError: the text is not a quantity.
     """
     amount = parse_quantity(text)
     units = _BINARY if text.endswith("i") else _DECIMAL
@@ -66,11 +67,11 @@ def parse_duration(text: str) -> int:
     """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
 
     Raises:
-        ValueError: the text is no duration, or it is zero.
+        ValueError: the text is not a duration, or it is zero.
     """
     match = _DURATION.fullmatch(text)
     if not match or int(match[1]) == 0:
-        raise ValueError(f"{text!r} is no duration; write for example 90s, 10m, 2h or 7d")
+        raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -114,13 +115,13 @@ def checked_name(text: str) -> str:
 
 def _check_zone(text: str) -> str:
     if not _ZONE.fullmatch(text):
-        raise ValueError(f"{text!r} is no zone; write for example us-central1-b")
+        raise ValueError(f"{text!r} is not a zone; write for example us-central1-b")
     return text
 
 
 def _check_region(text: str) -> str:
     if not _REGION.fullmatch(text):
-        raise ValueError(f"{text!r} is no region; write for example us-central1")
+        raise ValueError(f"{text!r} is not a region; write for example us-central1")
     return text
 
 
@@ -132,7 +133,7 @@ def region_of(zone: str) -> str:
 def _check_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no service account; write its e-mail address: name@project.iam.gserviceaccount.com"
+            f"{text!r} is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com"
         )
     return text
 
@@ -141,14 +142,14 @@ def _check_cidr(text: str) -> str:
     try:
         ipaddress.IPv4Network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no IPv4 range ({error}); write for example 203.0.113.0/24") from None
+        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example 203.0.113.0/24") from None
     return text
 
 
 def _check_project(text: str) -> str:
     if not _PROJECT.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
+            f"{text!r} is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
         )
     return text
 
@@ -157,7 +158,7 @@ def _check_range(text: str) -> str:
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no IPv4 range ({error}); write for example 10.0.0.0/20") from None
+        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example 10.0.0.0/20") from None
     if not network.is_private:
         raise ValueError(f"{text!r} is not a private range; take one from 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     return text
@@ -168,7 +169,7 @@ def _check_ray_resource(text: str) -> str:
         raise ValueError(f"{text!r} is not a resource of one's own: {_RAYS_OWN[text]}")
     if not _RAY_RESOURCE.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and '-', for"
+            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and '-', for"
             " example local-disk"
         )
     return text

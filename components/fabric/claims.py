@@ -90,8 +90,8 @@ def claim_of(worker: Devices, pool: Pool) -> Claim | None:
     if gpus and worker.nics:
         return _pairs(gpus, pool)
     if gpus:
-        name = pool.profile.claim_name
-        request = Request(name, pool.profile.device_class, gpus, pool.profile.selector)
+        name, device_class, selector = pool.profile.facts.device
+        request = Request(name, device_class, gpus, selector)
         return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", (request,), gpus=gpus)
     if worker.nics:
         return Claim("nics", f"{_amount(worker.nics, pool.settings.nics)}-nic", (_nic("nic", worker.nics, pool),))

@@ -1,8 +1,9 @@
-"""What an error of Google Cloud means, and what mends it. Pure.
+"""Advice about errors of Google Cloud: what an error means, and what fixes it.
 
-The errors' texts are those that public bug reports quote, such as github.com/hashicorp/terraform-provider-google/issues/6287
-(stock-out), github.com/vanvalenlab/kiosk-console/issues/367 (quota) and github.com/GoogleCloudPlatform/cluster-toolkit/pull/5043
-(reservation).
+The texts of errors are those that public bug reports quote, such as
+github.com/hashicorp/terraform-provider-google/issues/6287 (stock-out),
+github.com/vanvalenlab/kiosk-console/issues/367 (quota) and
+github.com/GoogleCloudPlatform/cluster-toolkit/pull/5043 (reservation).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from berth.components.gke.pool_settings import PoolSettings
 
 @dataclass(frozen=True)
 class Pooled:
-    """The pool that an error is about.
+    """Node pool that an error is about.
 
     Attributes:
-        name: its name.
-        settings: its settings.
+        name: the pool's name.
+        settings: the pool's settings.
         project: the environment's Google Cloud project.
-        zones: of its nodes.
-        cluster: name of its cluster.
+        zones: zones of the nodes.
+        cluster: name of the cluster.
         location: zone or region of the cluster.
     """
 
@@ -36,12 +37,12 @@ class Pooled:
 
     @property
     def key(self) -> str:
-        """Where it stands in the settings."""
+        """Path of the pool in the settings."""
         return f"pools.{self.name}"
 
     @property
     def machines(self) -> str:
-        """`a4-highgpu-8g in us-central1-b`."""
+        """Machine type and zones: `a4-highgpu-8g in us-central1-b`."""
         return (
             f"{self.settings.machine_type} in {' or '.join(self.zones)}" if self.zones else self.settings.machine_type
         )
@@ -76,95 +77,83 @@ _PERMISSION = re.compile(r"(?:Required|Permission|required) '?\"?(?P<permission>
 _POLICY = re.compile(r"(?P<constraint>constraints/[\w.]+) violated")
 _ADDRESSES = re.compile(r"IP_SPACE_EXHAUSTED|not enough free IP space|free IP space", re.IGNORECASE)
 _PROFILE = re.compile(r"networkProfiles/(?P<zone>[a-z0-9-]+)-vpc-roce\S* was not found")
-_IN_USE = re.compile(r"(?:network|subnetwork) resource '(?P<it>[^']+)' is already being used by '(?P<user>[^']+)'")
+_IN_USE = re.compile(r"(?:network|subnetwork) resource '(?P<used>[^']+)' is already being used by '(?P<user>[^']+)'")
 
 
 def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
-    """What an error means and what mends it.
+    """Return a line for each thing that is wrong; none where the error is not known.
 
     Args:
         error: the provider's text.
         project: Google Cloud project of the environment.
         pool: the node pool that the error is about; None for networks and the cluster.
-
-    Returns:
-        A line for each thing that is wrong; none where the text is not known, and says all that there is to say.
     """
-    for told in _KINDS:
-        lines = list(dict.fromkeys(told(error, project, pool)))
+    for kind in _KINDS:
+        lines = list(dict.fromkeys(kind(error, project, pool)))
         if lines:
             return lines
     return []
 
 
 def _quota(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    fewer = ""
+    if pool:
+        reserved = pool.settings.capacity.kind == "on-demand" and pool.settings.machine.gpus
+        fewer = f", or set fewer {pool.key}.nodes" + ("; machines of a reservation take no quota" if reserved else "")
     for match in _QUOTA.finditer(error):
         metric = match["metric"] or match["exceeded"]
+        asked, short, limit = (str(match[name]).removesuffix(".0") for name in ("asked", "short", "limit"))
         if match["metric"]:
-            what = f"{_number(match['asked'])} are asked for, {_number(match['short'])} more than the project may have"
+            what = f"{asked} are asked for, {short} more than the project may have"
         else:
-            what = f"the project may have {_number(match['limit'])}" if match["limit"] else "there is not enough of it"
+            what = f"the project may have {limit}" if match["limit"] else "there is not enough of it"
         yield (
             f"quota {metric}: {what}; ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project}"
-            f" (filter: {metric}){_or_fewer(pool)}"
+            f" (filter: {metric}){fewer}"
         )
-
-
-def _or_fewer(pool: Pooled | None) -> str:
-    if pool is None:
-        return ""
-    others = f", or set fewer {pool.key}.nodes"
-    if pool.settings.capacity.kind == "on-demand" and pool.settings.machine.gpus:
-        others += "; machines of a reservation take no quota"
-    return others
-
-
-def _number(text: str) -> str:
-    return text.removesuffix(".0")
 
 
 def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     if pool is None or pool.settings.capacity.kind != "reservation":
         return
-    capacity = pool.settings.capacity
+    capacity, key = pool.settings.capacity, pool.key
     owner = capacity.project or project
     zones = pool.zones or ("ZONE",)
-    look = "; ".join(
-        f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone {zone}" for zone in zones
-    )
+    describe = f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone"
+    look = "; ".join(f"{describe} {zone}" for zone in zones)
     name = f"reservation {capacity.reservation!r} of project {owner}"
     if match := _FULL.search(error):
         yield (
-            f"{name} has too few machines left: {match['asked']} are needed, and {match['short']} of them are lacking; set fewer"
-            f" {pool.key}.nodes, or free some (who uses it: {look})"
+            f"{name} has too few machines left: {match['asked']} are needed, and {match['short']} of them are lacking;"
+            f" set fewer {key}.nodes, or free some (who uses it: {look})"
         )
     elif _NOT_SPECIFIC.search(error):
         yield (
-            f"{name} is taken by any matching machine and cannot be named: take {pool.key}.capacity out, or make it with"
+            f"{name} is taken by any matching machine and cannot be named: take {key}.capacity out, or make it with"
             " --require-specific-reservation"
         )
     elif _UNFIT.search(error):
         yield (
             f"{name} is of other machines than {pool.settings.machine_type} with its GPUs and local SSDs; make"
-            f" {pool.key} what it is of ({look})"
+            f" {key} what it is of ({look})"
         )
     elif _NO_RESERVATION.search(error):
         block = f", or has no block {capacity.block!r}" if capacity.block else ""
         yield (
             f"{name} is not in {' or '.join(zones)}{block}, or is not shared with project {project}; correct"
-            f" {pool.key}.capacity ({look})"
+            f" {key}.capacity ({look})"
         )
 
 
 def _error_state(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
-    """All that the provider says of a new pool whose machines did not come (resource_container_node_pool.go)."""
-    if pool is None or not _ERROR_STATE.search(error):
-        return
-    yield (
-        f"the pool is there, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool: gcloud"
-        f" container node-pools describe {pool.name} --cluster {pool.cluster} --location {pool.location} --project {project}"
-        " --format='value(status,conditions)'; when there are machines, `pulumi up` goes on from here"
-    )
+    """Explain the provider's only words for a new pool without its machines (resource_container_node_pool.go)."""
+    if pool and _ERROR_STATE.search(error):
+        yield (
+            f"the pool is there, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool:"
+            f" gcloud container node-pools describe {pool.name} --cluster {pool.cluster} --location {pool.location}"
+            f" --project {project} --format='value(status,conditions)'; when there are machines, `pulumi up` goes on"
+            " from here"
+        )
 
 
 def _stock(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
@@ -189,28 +178,21 @@ def _stock(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     )
 
 
-def _service(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+def _of_project(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    """Explain an API that is off, a policy of the organization, or a zone without RDMA networks."""
     del pool
     if _SERVICE.search(error) and (match := _SERVICE_NAME.search(error)):
-        yield f"the API {match['service']} is off in the project: gcloud services enable {match['service']} --project {project}"
-
-
-def _permission(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
-    del pool
-    if match := _PERMISSION.search(error):
-        yield (
-            f"whoever runs this may not do {match['permission']} in project {project}; the roles that berth needs are"
-            " roles/container.admin, roles/compute.networkAdmin, roles/compute.securityAdmin and, on the nodes' service account,"
-            " roles/iam.serviceAccountUser"
-        )
-
-
-def _policy(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
-    del pool
+        service = match["service"]
+        yield f"the API {service} is off in the project: gcloud services enable {service} --project {project}"
     for match in _POLICY.finditer(error):
         yield (
             f"a policy of the organization forbids this: {match['constraint']}; see"
             f" gcloud org-policies describe {match['constraint']} --project {project} --effective"
+        )
+    if match := _PROFILE.search(error):
+        yield (
+            f"zone {match['zone']} has no RDMA networks; zones that have them: gcloud compute network-profiles list"
+            f" --project {project}"
         )
 
 
@@ -219,17 +201,8 @@ def _addresses(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     if _ADDRESSES.search(error):
         fewer = f", or a smaller {pool.key}.maxPodsPerNode" if pool else ""
         yield (
-            "the subnetwork has no addresses left for more nodes: each takes twice as many for pods as it may have pods; give a"
-            f" larger network.podRange or network.nodeRange{fewer}"
-        )
-
-
-def _profile(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
-    del pool
-    if match := _PROFILE.search(error):
-        yield (
-            f"zone {match['zone']} has no RDMA networks; zones that have them: gcloud compute network-profiles list --project"
-            f" {project}"
+            "the subnetwork has no addresses left for more nodes: each takes twice as many for pods as it may have"
+            f" pods; give a larger network.podRange or network.nodeRange{fewer}"
         )
 
 
@@ -237,20 +210,22 @@ def _in_use(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
     del pool
     for match in _IN_USE.finditer(error):
         yield (
-            f"{match['it']} cannot go while {match['user']} is in it, which this stack did not make: a load balancer, a firewall"
-            f" rule or machines that GKE left or somebody else made; remove it in project {project}, then run this again"
+            f"{match['used']} cannot go while {match['user']} is in it, which this stack did not make: a load balancer,"
+            f" a firewall rule or machines that GKE left or somebody else made; remove it in project {project}, then"
+            " run this again"
+        )
+
+
+def _permission(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
+    del pool
+    if match := _PERMISSION.search(error):
+        yield (
+            f"whoever runs this may not do {match['permission']} in project {project}; the roles that berth needs are"
+            " roles/container.admin, roles/compute.networkAdmin, roles/compute.securityAdmin and, on the nodes' service"
+            " account, roles/iam.serviceAccountUser"
         )
 
 
 _KINDS: tuple[Callable[[str, str, Pooled | None], Iterator[str]], ...] = (
-    _quota,
-    _reservation,
-    _stock,
-    _error_state,
-    _service,
-    _policy,
-    _profile,
-    _addresses,
-    _in_use,
-    _permission,
+    *(_quota, _reservation, _stock, _error_state, _of_project, _addresses, _in_use, _permission),
 )

@@ -1,33 +1,29 @@
-"""Where a node pool's machines come from and how many there are, as plain arguments of `gcp.container.NodePool`. Pure.
+"""Arguments of `gcp.container.NodePool` for a pool's capacity: origin of machines, size, repair and upgrade.
 
-Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations (reservations),
-https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dws-flex-start-training (flex-start), and
-GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool.
+Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
+(reservations), https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dws-flex-start-training
+(flex-start), and GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.types import parse_duration
-from berth.components.gke.capacity_settings import Capacity
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.pool_settings import Capacity, PoolSettings
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 FLEX_START_LONGEST = "7d"
-"""For how long flex-start gives machines at most (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws)."""
+"""Longest time for which flex-start gives machines
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws)."""
+
+_NO_RESERVATION = {"consume_reservation_type": "NO_RESERVATION"}
 
 
-def machines_of(capacity: Capacity, project: str) -> dict[str, Any]:
-    """What the node config says about where machines come from; nothing for those on demand.
-
-    Args:
-        capacity: the pool's.
-        project: the environment's.
-    """
+def machine_arguments(capacity: Capacity, project: str) -> dict[str, Any]:
+    """Return the node config's arguments for the origin of machines; none for machines on demand."""
     match capacity.kind:
         case "reservation":
             path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"
@@ -44,52 +40,45 @@ def machines_of(capacity: Capacity, project: str) -> dict[str, Any]:
             return {}
 
 
-_NO_RESERVATION = {"consume_reservation_type": "NO_RESERVATION"}
+def size_arguments(settings: PoolSettings, zones: int) -> dict[str, Any]:
+    """Return the number of nodes, or the autoscaler's bounds.
 
-
-def size_of(settings: PoolSettings, zones: Sequence[str]) -> dict[str, Any]:
-    """Number of nodes, or the autoscaler's bounds.
-
-    Args:
-        settings: the pool's.
-        zones: of its nodes; GKE counts fixed and initial sizes in each of them, and bounds in all together.
+    GKE counts fixed and initial sizes for each zone, and bounds for all zones together.
     """
-    capacity, each = settings.capacity, max(1, len(zones))
+    capacity, zones = settings.capacity, max(1, zones)
     if not isinstance(settings.nodes, Bounds):
-        return {"node_count": settings.nodes // each}
+        return {"node_count": settings.nodes // zones}
     bounds = settings.nodes
-    # A pool below its minimum stays there until a pod needs a node, so that it has to begin with that many.
-    initial = -(-bounds.min // each)
-    if initial * each > bounds.max:
-        initial = bounds.min // each
+    # A pool below its minimum stays there until a pod needs a node, so it begins with that many.
+    initial = -(-bounds.min // zones)
+    if initial * zones > bounds.max:
+        initial = bounds.min // zones
     return {
         "initial_node_count": 0 if capacity.kind == "flex-start" else initial,
         "autoscaling": {
             "total_min_node_count": bounds.min,
             "total_max_node_count": bounds.max,
-            # Where machines are short, any zone that has them, and reservations first; else the zones alike
+            # Where machines are short: any zone that has them, and reservations first. Else all
+            # zones alike
             # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#location-policy).
             "location_policy": "BALANCED" if capacity.kind == "on-demand" else "ANY",
         },
     }
 
 
-def care_of(settings: PoolSettings) -> dict[str, Any]:
-    """How GKE repairs and upgrades nodes.
-
-    Args:
-        settings: the pool's.
-    """
+def upkeep_arguments(settings: PoolSettings) -> dict[str, Any]:
+    """Return how GKE repairs and upgrades nodes."""
     flex_start = settings.capacity.kind == "flex-start"
     repair = not flex_start if settings.auto_repair is None else settings.auto_repair
-    # A release channel upgrades nodes too: without it GKE refuses the pool.
-    care: dict[str, Any] = {"management": {"auto_repair": repair, "auto_upgrade": True}}
+    # A release channel upgrades nodes too: without auto_upgrade GKE refuses the pool.
+    arguments: dict[str, Any] = {"management": {"auto_repair": repair, "auto_upgrade": True}}
     if flex_start:
-        # GKE's own strategy for machines that go anyway (SHORT_LIVED); the provider has no word for it, so none is said.
-        return care
-    care["upgrade_settings"] = {
+        # GKE's own strategy for short-lived machines (SHORT_LIVED), for which the provider has no
+        # value.
+        return arguments
+    arguments["upgrade_settings"] = {
         "strategy": "SURGE",
         "max_surge": settings.max_surge,
         "max_unavailable": settings.max_unavailable,
     }
-    return care
+    return arguments

@@ -18,10 +18,10 @@ from berth.components.gke.settings import GkeSettings
 
 @dataclass(frozen=True)
 class ClusterInputs:
-    """What a cluster needs to know.
+    """Inputs of a cluster.
 
     Attributes:
-        settings: of the whole environment: the cluster's own, where it is, and what its pools need of it.
+        settings: settings of the cluster, its place, and its pools.
         network: the network that it is on.
         arguments: the cluster's arguments, where they are derived from the settings already.
     """
@@ -32,19 +32,19 @@ class ClusterInputs:
 
 
 class Cluster(pulumi.ComponentResource):
-    """A VPC-native cluster. Its default node pool is removed: every pool is one of the settings."""
+    """VPC-native cluster. Its default node pool is removed: every pool is one of the settings."""
 
     name: pulumi.Output[str]
-    """The cluster's name."""
+    """Name of the cluster."""
     id: pulumi.Output[str]
-    """`projects/P/locations/L/clusters/N`: the same for the cluster's whole life, whatever its address."""
+    """Path `projects/P/locations/L/clusters/N`, which stays the same when the address changes."""
     version: pulumi.Output[str]
-    """The control plane's version, such as 1.35.2-gke.1842000."""
+    """Version of the control plane, such as 1.35.2-gke.1842000."""
     kubeconfig: pulumi.Output[str]
-    """A kubeconfig, as JSON, which gets its credentials from gke-gcloud-auth-plugin; secret."""
+    """Kubeconfig as JSON, secret. It gets credentials from gke-gcloud-auth-plugin."""
 
     def __init__(self, name: str, inputs: ClusterInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make the cluster.
+        """Register the cluster.
 
         Args:
             name: the cluster's name.
@@ -66,9 +66,9 @@ class Cluster(pulumi.ComponentResource):
             **(inputs.arguments or cluster_arguments(inputs.settings)),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                # All of the network first, NAT and firewall too: nodes are no good without. And it goes last.
+                # Nodes need all of the network, NAT and firewall too. It is deleted last.
                 depends_on=[network],
-                # GKE's own protection is asked when the pools are gone already; the engine's, before anything is.
+                # GKE's own protection acts after the pools are deleted; the engine's acts first.
                 protect=inputs.settings.cluster.deletion_protection,
                 ignore_changes=IGNORED_CHANGES,
                 hooks=hooks,

@@ -1,4 +1,4 @@
-"""An error of Google Cloud is followed by what it means, on the resource that it is about."""
+"""Hook that logs advice after an error of Google Cloud, on the resource that the error is about."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from berth.components.gke.advice import Pooled, advice
 
 
 def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:
-    """A hook for a resource of Google Cloud. It never asks for another try: the provider has tried long enough.
+    """Return a hook for a resource of Google Cloud. It asks for no retry: the provider has retried long enough.
 
     Args:
-        component: where to say it. The resource itself has no URN to speak for until it is made.
-        name: tells the hook from others.
+        component: component to log on. A resource has no URN to log on until it is created.
+        name: unique name of the hook.
         project: Google Cloud project of the environment.
         pool: the node pool that the resource is.
     """
@@ -23,7 +23,8 @@ def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled 
         others = asyncio.all_tasks()
         for line in advice("\n".join(failure.errors[:1]), project, pool):
             pulumi.log.error(line, component)
-        # Sent by tasks of their own. The engine ends the program soon after it has this answer.
+        # Tasks of their own send the lines, and the engine ends the program soon after it has this
+        # answer.
         await asyncio.gather(*(asyncio.all_tasks() - others))
         return False
 

@@ -1,4 +1,4 @@
-"""The kubeconfig of a GKE cluster. Pure."""
+"""Kubeconfig of a GKE cluster."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import json
 
 
 def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
-    """A kubeconfig for a GKE cluster.
+    """Return a kubeconfig as JSON, without credentials: clients run gke-gcloud-auth-plugin.
+
+    See https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
 
     Args:
-        name: name of the cluster, user and context in it.
+        name: name of cluster, user and context.
         endpoint: host, or host:port, of the control plane.
-        certificate_authority: its CA certificate, PEM in base64.
-
-    Returns:
-        JSON, which is YAML too. It holds no credential: kubectl, Helm and Pulumi run gke-gcloud-auth-plugin, as
-        https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl describes.
+        certificate_authority: CA certificate, PEM in base64.
     """
     return json.dumps(
         {

@@ -1,24 +1,21 @@
-"""Names of what belongs to a cluster, all derived from the cluster's, and none longer than Google Cloud allows. Pure."""
+"""Names of a cluster's resources, derived from the cluster's name and no longer than Google Cloud allows."""
 
 from __future__ import annotations
 
 import hashlib
 
 LIMIT = 63
-"""Characters of a Compute Engine resource's name (https://docs.cloud.google.com/compute/docs/naming-resources)."""
+"""Longest name of a Compute Engine resource
+(https://docs.cloud.google.com/compute/docs/naming-resources)."""
 
 _DIGEST = 6
 
 
 def derived(*parts: str) -> str:
-    """One name of several parts, cut where it would be too long.
+    """Return the parts joined by `-`, the cluster's name first.
 
-    Args:
-        parts: the cluster's name first, then what this is.
-
-    Returns:
-        The parts joined by `-`; where that is too long, its beginning with a digest of all of it, so that two long names
-        with the same beginning stay two names.
+    A name that is too long is cut and ends with a digest of the whole, so that two long names with
+    the same beginning stay two names.
     """
     name = "-".join(parts)
     if len(name) <= LIMIT:

@@ -1,7 +1,8 @@
-"""The VPC networks of a GKE cluster: made, or used as they are.
+"""VPC networks of a GKE cluster: new ones, or existing ones.
 
-The layout is that of Google's A4 recipe (GoogleCloudPlatform/cluster-toolkit, examples/gke-a4): a primary network, and for
-nodes with RDMA NICs a second one for their other gVNIC, and one RDMA network in each of their zones.
+The layout is that of Google's A4 recipe (GoogleCloudPlatform/cluster-toolkit, examples/gke-a4): a
+primary network, and for nodes with RDMA NICs a second one for their other gVNIC, and one RDMA
+network in each of their zones.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ POD_RANGE = "pods"
 SERVICE_RANGE = "services"
 
 RDMA_MTU = 8896
-"""Bytes; what RDMA networks have by default (https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
+"""Default MTU of RDMA networks in bytes
+(https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
 
 NodeNetwork = Mapping[str, pulumi.Input[str]]
-"""One further network interface of a node: `network` and `subnetwork`, each by name, or by path in another project."""
+"""Further network interface of a node: `network` and `subnetwork` by name, or by path in another
+project."""
 
-# Everything between the nodes and pods of one network: Ray chooses its ports freely, and so does NCCL.
+# All traffic between the nodes and pods of one network: Ray and NCCL choose their ports freely.
 _ANYTHING = [
     {"protocol": "tcp", "ports": ["0-65535"]},
     {"protocol": "udp", "ports": ["0-65535"]},
@@ -37,14 +40,15 @@ _ANYTHING = [
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """What the networks need to know.
+    """Inputs of the networks.
 
     Attributes:
-        settings: address ranges, or which networks to use.
+        settings: address ranges, or names of existing networks.
         project: Google Cloud project of the environment.
         region: region of the subnetworks.
-        private_nodes: nodes have no public addresses, so that they need Cloud NAT.
-        rdma_zones: zones of pools whose nodes need the second network and an RDMA network (`rdma: networks`).
+        private_nodes: whether nodes have no public addresses, so that they need Cloud NAT.
+        rdma_zones: zones of pools whose nodes need the second network and an RDMA network (`rdma:
+            networks`).
     """
 
     settings: NetworkSettings
@@ -55,23 +59,23 @@ class NetworkInputs:
 
 
 class Network(pulumi.ComponentResource):
-    """The cluster's network and subnetwork, and what nodes with RDMA NICs need beside it."""
+    """Network and subnetwork of the cluster, and further networks of nodes with RDMA NICs."""
 
     network: pulumi.Output[str]
-    """The network, as a self link or path."""
+    """Self link or path of the network."""
     subnetwork: pulumi.Output[str]
-    """The subnetwork, as a self link or path."""
+    """Self link or path of the subnetwork."""
     pod_range: str
-    """Name of its secondary range for pods."""
+    """Name of the secondary range for pods."""
     service_range: str
-    """Name of its secondary range for Services."""
+    """Name of the secondary range for Services."""
 
     def __init__(self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make the networks, or take those that are there.
+        """Register the networks, or use existing ones.
 
         Args:
             name: the cluster's name, from which all names here are derived.
-            inputs: ranges, region, and what the pools need.
+            inputs: ranges, region, and needs of the pools.
             opts: Pulumi's options.
         """
         super().__init__("berth:gke:Network", name, None, opts)
@@ -92,11 +96,7 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"network": self.network, "subnetwork": self.subnetwork})
 
     def node_networks(self, zone: str) -> list[NodeNetwork]:
-        """The further interfaces of a node with RDMA NICs, in the order that GKE wants: the second gVNIC, then RDMA 0 to 7.
-
-        Args:
-            zone: the node's zone.
-        """
+        """Return further interfaces of a zone's nodes with RDMA NICs, in GKE's order: second gVNIC, RDMA 0 to 7."""
         return [*self._second, *self._rdma.get(zone, [])]
 
     def _use(self, existing: ExistingNetwork) -> None:
@@ -107,7 +107,8 @@ class Network(pulumi.ComponentResource):
         self.pod_range, self.service_range = existing.pod_range, existing.service_range
 
         def further(network: str, subnetwork: str) -> NodeNetwork:
-            # Node pools name the networks of their own project, and give paths for those of a host project.
+            # Node pools name the networks of their own project, and give paths for those of a host
+            # project.
             if host == f"projects/{self._inputs.project}":
                 return {"network": network, "subnetwork": subnetwork}
             return {"network": f"{host}/global/networks/{network}", "subnetwork": f"{region}/subnetworks/{subnetwork}"}
@@ -115,7 +116,7 @@ class Network(pulumi.ComponentResource):
         if existing.gvnic:
             self._second = [further(existing.gvnic.network, existing.gvnic.subnetwork)]
         if existing.rdma:
-            interfaces = [further(existing.rdma.network, each) for each in existing.rdma.subnetworks]
+            interfaces = [further(existing.rdma.network, subnetwork) for subnetwork in existing.rdma.subnetworks]
             self._rdma = dict.fromkeys(self._inputs.rdma_zones, interfaces)
 
     def _make_primary(self, ranges: Ranges) -> None:
@@ -125,7 +126,7 @@ class Network(pulumi.ComponentResource):
             self._name,
             network,
             ranges.nodes,
-            # Without public addresses, nodes reach Google's images and APIs by it; what is elsewhere, by NAT.
+            # Private nodes reach Google's images and APIs by it, and everything else by NAT.
             private_ip_google_access=True,
             secondary_ip_ranges=[
                 {"range_name": POD_RANGE, "ip_cidr_range": ranges.pods},
@@ -152,8 +153,9 @@ class Network(pulumi.ComponentResource):
             region=self._inputs.region,
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
-            # A node full of pods that fetch from one address needs more ports than the 64 that it would get for good
-            # (https://docs.cloud.google.com/nat/docs/ports-and-addresses); this excludes the other option.
+            # A node full of pods that fetch from one address needs more than the fixed number of 64
+            # ports (https://docs.cloud.google.com/nat/docs/ports-and-addresses); this excludes the
+            # other option.
             enable_dynamic_port_allocation=True,
             enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
@@ -168,9 +170,9 @@ class Network(pulumi.ComponentResource):
         self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
-        """An RDMA network belongs to one zone by its profile, and lets all traffic through: it takes no firewall rules.
+        """Register an RDMA network: its profile binds it to one zone, and it takes no firewall rules.
 
-        Those of two zones never meet, so that they have the same ranges.
+        Networks of two zones never meet, so they have the same ranges.
         """
         profile = f"projects/{self._inputs.project}/global/networkProfiles/{zone}-vpc-roce"
         network = self._network(derived(self._name, "rdma", zone), mtu=RDMA_MTU, network_profile=profile)
@@ -178,7 +180,7 @@ class Network(pulumi.ComponentResource):
             self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
             for number, cidr in enumerate(ranges.rdma_subnetworks)
         ]
-        self._rdma[zone] = [{"network": network.name, "subnetwork": each.name} for each in subnetworks]
+        self._rdma[zone] = [{"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks]
 
     def _network(self, name: str, **more: Any) -> compute.Network:
         return compute.Network(name, name=name, auto_create_subnetworks=False, **more, opts=self._child)

@@ -1,4 +1,4 @@
-"""The VPC networks of an environment: made by berth, with ranges from one CIDR, or existing ones by name."""
+"""Settings of an environment's VPC networks: new ones with ranges from one CIDR, or existing ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from berth.components.core.types import IpRange, NonEmpty, ProjectId
 
 
 class ExistingSubnetwork(Settings):
-    """A network and one subnetwork of it, by name."""
+    """Network and one subnetwork of it, by name."""
 
     network: NonEmpty
     """Name of the network."""
@@ -20,7 +20,7 @@ class ExistingSubnetwork(Settings):
 
 
 class ExistingRdmaNetwork(Settings):
-    """An RDMA network (network profile ZONE-vpc-roce) with one subnetwork for each RDMA NIC of a node, by name."""
+    """RDMA network (network profile ZONE-vpc-roce) and one subnetwork for each RDMA NIC of a node, by name."""
 
     network: NonEmpty
     """Name of the network."""
@@ -29,29 +29,30 @@ class ExistingRdmaNetwork(Settings):
 
 
 class ExistingNetwork(Settings):
-    """Networks that are there already: berth uses them and neither changes nor deletes them."""
+    """Existing networks, which berth uses and neither changes nor deletes."""
 
     project: ProjectId | None = None
     """Host project of a Shared VPC. Default: the environment's project."""
     network: NonEmpty
     """Name of the VPC network."""
     subnetwork: NonEmpty
-    """Name of its subnetwork in the environment's region."""
+    """Name of the network's subnetwork in the environment's region."""
     pod_range: NonEmpty = "pods"
     """Name of the subnetwork's secondary range for pods."""
     service_range: NonEmpty = "services"
     """Name of the subnetwork's secondary range for Services."""
     gvnic: ExistingSubnetwork | None = None
-    """The second network of nodes with RDMA NICs; needed where a pool has `rdma: networks`."""
+    """Second network of nodes with RDMA NICs; needed where a pool has `rdma: networks`."""
     rdma: ExistingRdmaNetwork | None = None
-    """The RDMA network; needed where a pool has `rdma: networks`."""
+    """RDMA network; needed where a pool has `rdma: networks`."""
 
 
 class NetworkSettings(Settings):
-    """The VPC networks of the cluster. Every range comes out of `cidr` unless it is given; none may overlap another."""
+    """VPC networks of the cluster. Every range that is not given is cut from `cidr`; no two may overlap."""
 
     cidr: IpRange = "10.0.0.0/13"
-    """What the ranges of nodes, pods, Services, and of the second and RDMA networks are cut from; /8 to /20."""
+    """Range from which those of nodes, pods, Services, second and RDMA networks are cut; /8 to
+    /20."""
     node_range: IpRange | None = None
     """Addresses of nodes. Default: the first 1/128 of `cidr`."""
     pod_range: IpRange | None = None
@@ -59,13 +60,15 @@ class NetworkSettings(Settings):
     service_range: IpRange | None = None
     """Addresses of Services. Default: the third 1/128 of `cidr`."""
     gvnic_range: IpRange | None = None
-    """The second network of nodes with RDMA NICs (`rdma: networks`). Default: the second 1/32 of `cidr`."""
+    """Second network of nodes with RDMA NICs (`rdma: networks`). Default: the second 1/32 of
+    `cidr`."""
     rdma_range: IpRange | None = None
-    """The RDMA network, cut into one subnetwork for each NIC (`rdma: networks`). Default: the third 1/32 of `cidr`."""
+    """RDMA network, cut into one subnetwork for each NIC (`rdma: networks`). Default: the third
+    1/32 of `cidr`."""
     mtu: Annotated[int, Field(ge=1300, le=8896, strict=True)] = 8896
-    """Largest packet in bytes. 8896 is the largest that Google Cloud has, and the default of RDMA networks
+    """Largest packet in bytes. 8896 is Google Cloud's maximum and the default of RDMA networks
     (https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
     nat: bool = True
     """Let private nodes reach the internet, for images and packages, by Cloud NAT."""
     existing: ExistingNetwork | None = None
-    """Use networks that are there; nothing else is given then."""
+    """Use existing networks; no other key is given then."""

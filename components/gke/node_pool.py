@@ -18,8 +18,8 @@ Labels = Mapping[str, str]
 """Labels of a pool's nodes."""
 
 TIMEOUTS = pulumi.CustomTimeouts(update="6h")
-"""The provider's own two hours for an update end before GKE has replaced the nodes of a large GPU pool,
-which it does one by one, with up to an hour for each to drain. Creation and deletion have the provider's."""
+"""Timeout of updates. The provider's own two hours end before GKE has replaced the nodes of a large
+GPU pool: it replaces one at a time, with up to an hour for each to drain."""
 
 
 @dataclass(frozen=True)

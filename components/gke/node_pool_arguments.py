@@ -1,7 +1,8 @@
-"""What a GKE node pool is asked for: from settings to plain arguments of `gcp.container.NodePool`. Pure.
+"""Arguments of `gcp.container.NodePool`, from settings.
 
-Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
-and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit (modules/compute/gke-node-pool, examples/gke-a4).
+Names and values:
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit
+(modules/compute/gke-node-pool, examples/gke-a4).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.gke.capacity_arguments import care_of, machines_of, size_of
+from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
@@ -23,26 +24,27 @@ RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem":
 """TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
 
 IGNORED_CHANGES = ["initialNodeCount"]
-"""It counts only when the pool is made. Each resize by the autoscaler or by hand changes what GKE reports, and a difference
-would replace the pool (https://www.pulumi.com/registry/packages/gcp/api-docs/container/nodepool/#initialnodecount_python).
-Labels and local SSDs are not ignored, as other recipes do: the labels say how GPUs are shared, and the SSDs that a machine
-type brings are asked for in full, so that GKE reports what was asked."""
+"""Argument that counts only when the pool is created. Each resize by the autoscaler or by hand
+changes GKE's report of it, and a difference would replace the pool
+(https://www.pulumi.com/registry/packages/gcp/api-docs/container/nodepool/#initialnodecount_python).
+Other recipes ignore labels and local SSDs too; here the labels choose how GPUs are shared, and the
+SSDs of a machine type are asked for in full, so that GKE reports the same number."""
 
 
 @dataclass(frozen=True)
 class NodePlace:
-    """Where a pool's nodes are, and what they have of their environment.
+    """Place of a pool's nodes, and values of their environment.
 
     Attributes:
         project: Google Cloud project.
-        cluster: the cluster's name.
+        cluster: name of the cluster.
         location: zone or region of the cluster.
-        zones: zones of the nodes; with none, GKE chooses.
+        zones: zones of the nodes; GKE chooses where there are none.
         labels: labels in Google Cloud, for bills and owners.
         node_labels: labels of the Kubernetes nodes beside those of the pool's settings.
-        service_account: what the nodes run as; without one, Compute Engine's default.
-        private: the nodes have no public addresses.
-        networks: their further network interfaces, in order.
+        service_account: account of the nodes; Compute Engine's default without one.
+        private: whether the nodes have no public addresses.
+        networks: further network interfaces of the nodes, in order.
     """
 
     project: str
@@ -69,51 +71,53 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> dict[str, A
         placement_policy={"type": "COMPACT"} if settings.compact_placement else None,
         queued_provisioning={"enabled": True} if settings.capacity.queued else None,
         max_pods_per_node=settings.max_pods_per_node,
-        **size_of(settings, place.zones),
-        **care_of(settings),
+        **size_arguments(settings, len(place.zones)),
+        **upkeep_arguments(settings),
     )
 
 
 def _node_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
     sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
-    taints = [{"key": each.key, "value": each.value, "effect": _TAINT_EFFECTS[each.effect]} for each in settings.taints]
-    return _given(
-        machine_type=settings.machine_type,
-        image_type=IMAGE_TYPES[settings.node_image],
-        disk_size_gb=settings.disk_size_gb,
-        disk_type=settings.boot_disk,
-        labels=_labels(settings, place) or None,
-        resource_labels=dict(place.labels) or None,
-        taints=taints or None,
-        guest_accelerators=_accelerators(settings),
-        gvnic={"enabled": True},
-        workload_metadata_config={"mode": "GKE_METADATA"},
-        # The GPU Operator's own driver is built on the node, and so not signed for its firmware.
-        shielded_instance_config={"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
-        linux_node_config={"sysctls": sysctls} if sysctls else None,
-        service_account=place.service_account,
-        oauth_scopes=[CLOUD_PLATFORM],
-        **_local_ssds(settings),
-        **machines_of(settings.capacity, place.project),
-    )
-
-
-def _labels(settings: PoolSettings, place: NodePlace) -> dict[str, str]:
-    """Labels of the Kubernetes nodes. The pool's config has them all, so that nodes added later have them too."""
-    return {
+    taints = [
+        {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]} for taint in settings.taints
+    ]
+    # Labels that drivers and operators read are in the pool's config, so that nodes added later
+    # have them too.
+    labels = {
         **settings.labels,
         **place.node_labels,
         **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
         **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
+    return _given(
+        machine_type=settings.machine_type,
+        image_type=IMAGE_TYPES[settings.node_image],
+        disk_size_gb=settings.disk_size_gb,
+        disk_type=settings.boot_disk,
+        labels=labels or None,
+        resource_labels=dict(place.labels) or None,
+        taints=taints or None,
+        guest_accelerators=_accelerators(settings),
+        gvnic={"enabled": True},
+        workload_metadata_config={"mode": "GKE_METADATA"},
+        # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
+        # firmware.
+        shielded_instance_config={"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
+        linux_node_config={"sysctls": sysctls} if sysctls else None,
+        service_account=place.service_account,
+        oauth_scopes=[CLOUD_PLATFORM],
+        **_local_ssds(settings),
+        **machine_arguments(settings.capacity, place.project),
+    )
 
 
 def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
     machine = settings.machine
     if not machine.gpus:
         return None
-    # Without its own device plugin GKE also leaves the driver off; then Google's installer is run, or another.
+    # Without its own device plugin GKE also leaves the driver off; then Google's installer is run,
+    # or another.
     by_gke = not settings.by_operator and not settings.by_dra and settings.driver != "preinstalled"
     version = (settings.driver_version or "default").upper() if by_gke else "INSTALLATION_DISABLED"
     driver = {"gpu_driver_version": version}
@@ -121,25 +125,22 @@ def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
 
 
 def _network_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
-    """Networks that GKE makes for the machine's NICs (managed DRANET), those that are there, or none."""
+    """Return the networks that GKE creates for the machine's NICs (managed DRANET), existing ones, or none."""
+    networks = [dict(network) for network in place.networks]
     return _given(
         enable_private_nodes=place.private,
         accelerator_network_profile="auto" if settings.rdma == "managed" else None,
-        additional_node_network_configs=[dict(each) for each in place.networks]
-        if settings.rdma == "networks"
-        else None,
+        additional_node_network_configs=networks if settings.rdma == "networks" else None,
     )
 
 
 def _local_ssds(settings: PoolSettings) -> dict[str, Any]:
-    """The local SSDs that are asked for, or those that the machine type always has."""
-    count = settings.local_ssd_count
-    if not count:
+    """Return the local SSDs of the settings, or those that the machine type always has."""
+    if not settings.local_ssd_count:
         return {}
     block = settings.local_ssds is not None and settings.local_ssds.use == "block"
-    return {
-        "local_nvme_ssd_block_config" if block else "ephemeral_storage_local_ssd_config": {"local_ssd_count": count}
-    }
+    key = "local_nvme_ssd_block_config" if block else "ephemeral_storage_local_ssd_config"
+    return {key: {"local_ssd_count": settings.local_ssd_count}}
 
 
 def _given(**arguments: Any) -> dict[str, Any]:

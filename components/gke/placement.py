@@ -1,4 +1,4 @@
-"""On which nodes a pod may run: those of one pool, with that pool's taints tolerated."""
+"""Placement of pods on node pools: tolerations and node affinity."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from berth.components.hardware.names import GPU_RESOURCE, POOL_LABEL, QUEUED
 
 
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
-    """Tolerations of a pod on a pool: for the pool's own taints, and for those that GKE sets on its nodes."""
+    """Return tolerations of a pool's own taints, and of those that GKE sets on its nodes."""
     tolerated = [
-        {
-            "key": taint.key,
-            "operator": "Equal",
-            "value": taint.value,
-            "effect": taint.effect,
-        }
-        for taint in pool.taints
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in pool.taints
     ]
     if pool.capacity.queued:
         tolerated.append({"key": QUEUED, "operator": "Exists", "effect": "NoSchedule"})
@@ -28,11 +22,7 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
 
 
 def on_pools(pools: Iterable[str]) -> dict[str, Any]:
-    """The affinity of a pod that runs on nodes of some pools only.
-
-    Args:
-        pools: the pools' names.
-    """
+    """Return the affinity of a pod that runs only on nodes of the named pools."""
     expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
     terms = [{"matchExpressions": [expression]}]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}

@@ -1,25 +1,49 @@
-"""A node pool as it is written in YAML."""
+"""Settings of a node pool: machine type, size, capacity, labels, disks, and who serves its GPUs."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.settings import Settings
-from berth.components.core.types import Name, NonEmpty, Zone
-from berth.components.gke.capacity_settings import Capacity, CapacitySettings
-from berth.components.hardware.facts import Machine
+from berth.components.core.types import Duration, Name, NonEmpty, ProjectId, Zone
+from berth.components.hardware.facts import CapacityKind, Machine
 from berth.components.hardware.machines import MACHINES
 
 
 def _known_machine(name: str) -> str:
     if name not in MACHINES:
-        raise ValueError(f"{name!r} is no machine type that berth knows{did_you_mean(name, MACHINES)}")
+        raise ValueError(f"{name!r} is not a machine type that berth knows{did_you_mean(name, MACHINES)}")
     return name
+
+
+class Capacity(Settings):
+    """Origin of a pool's machines. Only the keys of its kind are given."""
+
+    kind: CapacityKind = "on-demand"
+    """`on-demand`: machines that Google has at the moment. `reservation`: machines that were set
+    aside. `flex-start`: machines that are queued for, and taken away after up to seven days.
+    `spot`: cheap machines that Google takes away at any time."""
+    reservation: NonEmpty | None = None
+    """Name of the reservation."""
+    block: NonEmpty | None = None
+    """Block of the reservation: machines that are close together."""
+    project: ProjectId | None = None
+    """Project that owns a shared reservation. Default: the environment's."""
+    queued: bool = False
+    """Flex-start with queued provisioning: all machines of a request at once
+    (ProvisioningRequest)."""
+    max_run_duration: Duration | None = None
+    """Longest time for which flex-start machines stay. Default and maximum: 7d."""
+
+
+def _named(value: Any) -> Any:
+    """Return `capacity: spot` as `capacity: {kind: spot}`."""
+    return {"kind": value} if isinstance(value, str) else value
 
 
 class Taint(Settings):
@@ -37,16 +61,18 @@ class LocalSsds(Settings):
     """Local SSDs of a node, 375 GB each."""
 
     count: Annotated[int, Field(ge=0, strict=True)] | None = None
-    """How many. Default: those that the machine type always has."""
+    """Number of them. Default: those that the machine type always has."""
     use: Literal["ephemeral", "block"] = "ephemeral"
-    """`ephemeral`: emptyDir volumes and images are on them. `block`: pods get them as raw block devices."""
+    """`ephemeral`: emptyDir volumes and images are on them. `block`: pods get them as raw block
+    devices."""
 
 
 class Upgrade(Settings):
-    """How GKE replaces nodes when it upgrades them."""
+    """Pace at which GKE replaces nodes when it upgrades them."""
 
     max_surge: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
-    """Nodes beyond the pool's size meanwhile. Default: 1 for CPU pools, 0 for GPUs, of which there are no spare ones."""
+    """Nodes beyond the pool's size meanwhile. Default: 1 for CPU pools, 0 for GPU pools, which have
+    no spare machines."""
     max_unavailable: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
@@ -63,63 +89,71 @@ class PoolSettings(Settings):
     nodes: CountOrBounds
     """Number of nodes in all zones together, or `{min, max}` for GKE's cluster autoscaler."""
     zones: list[Zone] | None = None
-    """Zones of its nodes, in the environment's region. Default: the environment's zone, or its `zones`."""
-    capacity: CapacitySettings = Capacity()
-    """Where its machines come from: `on-demand`, `spot`, or a mapping for a reservation or flex-start."""
+    """Zones of its nodes, in the environment's region. Default: the environment's zone, or its
+    `zones`."""
+    capacity: Annotated[Capacity, BeforeValidator(_named)] = Capacity()
+    """Origin of its machines: `on-demand`, `spot`, or a mapping for a reservation or flex-start."""
     compact_placement: bool = False
-    """Put the nodes close together, for lower latency; in one zone."""
+    """Put the nodes close together in one zone, for lower latency."""
     labels: dict[NonEmpty, str] = {}
     """Labels of every node, beside those that GKE sets."""
     taints: list[Taint] = []
-    """Taints of every node, beside GKE's own for GPUs. Workers on the pool, drivers and the GPU Operator's daemons tolerate
-    them. On an existing cluster: the taints that its nodes have."""
+    """Taints of every node, beside GKE's own for GPUs. Workers on the pool, drivers and the GPU
+    Operator's daemons tolerate them. On an existing cluster: the taints that its nodes have."""
     sysctls: dict[NonEmpty, str] = {}
     """Kernel settings of every node, beside those that nodes with RDMA NICs get."""
     node_image: Literal["cos", "ubuntu"] = "cos"
     """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
     gpu_management: Literal["gke", "operator"] | None = None
-    """Who advertises the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator, which berth installs when a pool
-    wants it. Default: `operator` where the GPUs are shared, else `gke`."""
+    """Manager that advertises the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator,
+    which berth installs when a pool needs it. Default: `operator` where the GPUs are shared, else
+    `gke`."""
     driver: Literal["gke", "operator", "preinstalled"] = "gke"
-    """Who installs NVIDIA's driver: Google's installer, the GPU Operator (Ubuntu only), or nobody, since it is there."""
+    """Installer of NVIDIA's driver: Google's, the GPU Operator (Ubuntu only), or none because the
+    node image has the driver."""
     driver_version: Literal["default", "latest"] | None = None
-    """The driver that GKE installs: its default for the GKE version, or the latest. A change replaces the pool. Only where
-    GKE manages the GPUs. Default: `default`."""
+    """The driver that GKE installs: its default for the GKE version, or the latest. A change
+    replaces the pool. Only where GKE manages the GPUs. Default: `default`."""
     sharing: Name | None = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
-    """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods through DRA (managed
-    DRANET). `networks`: berth makes the networks, and DraNet on the cluster hands the NICs out. Either way a worker takes
-    all GPUs and all NICs of its node."""
+    """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods
+    through DRA (managed DRANET). `networks`: berth makes the networks, and DraNet on the cluster
+    hands the NICs out. Either way a worker takes all GPUs and all NICs of its node."""
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
-    """How pods get GPUs: by counting a resource that a device plugin advertises, or by claims on single devices (NVIDIA's DRA
-    driver, which berth installs then). Claims pair each GPU with the RDMA NIC of its PCIe root, so that workers smaller than
-    the node have their own; a pod that takes the whole node needs none. Never both on one node."""
+    """Way in which pods get GPUs: by counting a resource that a device plugin advertises, or by
+    claims on single devices (NVIDIA's DRA driver, which berth installs then). Claims pair each GPU
+    with the RDMA NIC of its PCIe root, so that workers smaller than the node have their own; a pod
+    that takes the whole node needs none. Never both on one node."""
     disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
     disk_type: NonEmpty | None = None
-    """Type of the boot disk. Default: the machine type's first, such as hyperdisk-balanced for A4."""
+    """Type of the boot disk. Default: the machine type's first, such as hyperdisk-balanced for
+    A4."""
     local_ssds: LocalSsds | None = None
     """Local SSDs. Default: those that the machine type always has, as ephemeral storage."""
     max_pods_per_node: Annotated[int, Field(ge=8, le=256, strict=True)] | None = None
-    """Default: GKE's, 110."""
+    """Most pods on a node. Default: GKE's, 110."""
     upgrade: Upgrade = Upgrade()
-    """How GKE replaces its nodes when it upgrades them."""
+    """Pace at which GKE replaces the nodes when it upgrades them."""
     auto_repair: bool | None = None
-    """Let GKE make unhealthy nodes anew. Default: yes, but for flex-start, where it is not possible."""
+    """Let GKE recreate unhealthy nodes. Default: yes, except for flex-start, where it is not
+    possible."""
     secure_boot: bool | None = None
-    """Shielded nodes boot signed software only. Default: yes, unless the GPU Operator builds its own driver."""
+    """Shielded nodes boot signed software only. Default: yes, unless the GPU Operator builds its
+    own driver."""
     hourly_rate: Annotated[Decimal, Field(gt=0)] | None = None
-    """What one node costs an hour, in the environment's `currency`: berth knows no prices, and shows money only by this."""
+    """Price of one node for an hour, in the environment's `currency`. Berth knows no prices and
+    shows money only by this rate."""
 
     @property
     def machine(self) -> Machine:
-        """What one node has."""
+        """Facts about the machine type."""
         return MACHINES[self.machine_type]
 
     @property
     def by_dra(self) -> bool:
-        """Pods get its GPUs by claims."""
+        """Whether pods get the GPUs by claims."""
         return self.machine.gpus > 0 and self.gpu_allocation == "dra"
 
     @property
@@ -129,7 +163,7 @@ class PoolSettings(Settings):
 
     @property
     def by_operator(self) -> bool:
-        """The GPU Operator serves its GPUs."""
+        """Whether the GPU Operator serves the GPUs."""
         manager = self.gpu_management or ("operator" if self.sharing else "gke")
         return self.machine.gpus > 0 and not self.by_dra and manager == "operator"
 

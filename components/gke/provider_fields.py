@@ -1,9 +1,9 @@
 """Facts about the fields of Google's provider: what a change of each field does. Data, and the way to read it.
 
 `provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
-`python -m berth.lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of Pulumi's
-inputs, without list indices. The preview of a change and the simulated Google Cloud of the lab both
-read these facts, so that neither has a table of its own.
+`python -m berth.lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of
+Pulumi's inputs, without list indices. The preview of a change and the simulated Google Cloud of the
+lab both read these facts, so that neither has a table of its own.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ class Field:
         replaces: a change replaces the resource. A block changes so when the number of its elements
             does; its fields have facts of their own.
         keeps: optional and computed. Leaving the field out is no change: the present value stays.
-        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could be
-            read says so.
+        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could
+            be read says so.
         required: the resource, or the block around the field, cannot be without it.
-        kind: what holds several values: a list, a set (order means nothing) or a map; "" for a single value or block.
+        kind: what holds several values: a list, a set (order means nothing) or a map; "" for a
+            single value or block.
         default: the value where none is given.
         allowed: the only values that the provider lets through.
         each: the only values of an element.
@@ -51,7 +52,8 @@ class Field:
         caseless: upper and lower case are equal.
         empty: the value that an empty one is equal to.
         format: name of the provider's check of the value.
-        sticks: a change, but an update that empties the field sends nothing, so that the value stays.
+        sticks: a change, but an update that empties the field sends nothing, so that the value
+            stays.
     """
 
     replaces: bool = False
@@ -105,7 +107,8 @@ class ResourceFields:
         """The field that a path of the engine leads to; None where nothing is known of it.
 
         Args:
-            path: may have list indices, and the key of a map at its end: `nodeConfig.labels["a/b"]`.
+            path: may have list indices, and the key of a map at its end:
+                `nodeConfig.labels["a/b"]`.
         """
         plain = _INDEX.sub("", _QUOTED.sub(".", path)).rstrip(".")
         whole = plain == _INDEX.sub("", path)

@@ -1,4 +1,4 @@
-"""The address ranges of an environment's networks, cut from one CIDR."""
+"""Address ranges of an environment's networks, cut from one CIDR."""
 
 from __future__ import annotations
 
@@ -9,21 +9,14 @@ from berth.components.gke.network_settings import NetworkSettings
 from berth.components.hardware.machines import RDMA_NICS
 
 WIDEST_SERVICES = 16
-"""GKE's widest range of Services is a /16, the narrowest a /28 (GKE: "Creating a VPC-native cluster", sizing of ranges,
+"""GKE's widest range of Services is a /16, the narrowest a /28 (GKE: "Creating a VPC-native
+cluster", sizing of ranges,
 https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizing)."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges in CIDR notation.
-
-    Attributes:
-        nodes: of nodes.
-        pods: of pods.
-        services: of Services.
-        gvnic: of the second network of nodes with RDMA NICs.
-        rdma: of the RDMA network as a whole.
-    """
+    """Ranges in CIDR notation; `gvnic` and `rdma` are of the further networks of nodes with RDMA NICs."""
 
     nodes: str
     pods: str
@@ -33,18 +26,18 @@ class Ranges:
 
     @property
     def rdma_subnetworks(self) -> tuple[str, ...]:
-        """One range for each RDMA NIC of a node, in order."""
+        """Ranges of the RDMA network's subnetworks, one for each RDMA NIC of a node."""
         whole = ipaddress.IPv4Network(self.rdma)
         bits = (RDMA_NICS - 1).bit_length()
         return tuple(map(str, whole.subnets(prefixlen_diff=bits)))
 
 
 def ranges_of(network: NetworkSettings) -> Ranges:
-    """The ranges that are given, and those that are left out cut from `cidr`.
+    """Return the ranges of the settings, and cut the others from `cidr`.
 
-    With 10.0.0.0/13: nodes 10.0.0.0/20, Services 10.0.32.0/20, second network 10.0.64.0/18, RDMA 10.0.128.0/18 (eight
-    /21), pods 10.4.0.0/14. That is the layout of Google's A4 recipe (GoogleCloudPlatform/cluster-toolkit,
-    examples/gke-a4), in one block.
+    With 10.0.0.0/13: nodes 10.0.0.0/20, Services 10.0.32.0/20, second network 10.0.64.0/18, RDMA
+    10.0.128.0/18 (eight /21), pods 10.4.0.0/14. The layout is that of Google's A4 recipe
+    (GoogleCloudPlatform/cluster-toolkit, examples/gke-a4), in one block.
     """
     whole = ipaddress.IPv4Network(network.cidr)
 

@@ -19,9 +19,11 @@ class GkeSettings(Settings):
     project: ProjectId | None = None
     """Google Cloud project. Required, except with an existing cluster."""
     zone: Zone | None = None
-    """Zone of a zonal cluster and of its nodes. Either this or `region` is required, except with an existing cluster."""
+    """Zone of a zonal cluster and of its nodes. Either this or `region` is required, except with an
+    existing cluster."""
     region: Region | None = None
-    """Region of a regional cluster, whose control plane survives the loss of a zone; `zones` lists the zones of its nodes."""
+    """Region of a regional cluster, whose control plane survives the loss of a zone; `zones` lists
+    the zones of its nodes."""
     zones: list[Zone] = []
     """Zones of a regional cluster's nodes, for pools that do not name their own."""
     labels: dict[NonEmpty, str] = {}

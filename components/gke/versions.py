@@ -16,34 +16,33 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
 
 @dataclass(frozen=True)
 class GkeVersion:
-    """A GKE version, or the beginning of one: 1.35, 1.34.1, 1.34.1-gke.1829001.
+    """GKE version, or the beginning of one: 1.35, 1.34.1, 1.34.1-gke.1829001.
 
     Attributes:
-        text: as it was written.
-        parts: major, minor, patch and GKE's build; those that were left out are missing.
+        text: text of the version, which `str` returns.
+        parts: major, minor, patch and GKE's build, as far as the text has them.
     """
 
     text: str
     parts: tuple[int, ...]
 
     def __str__(self) -> str:
-        """As it was written."""
         return self.text
 
     def at_least(self, oldest: GkeVersion) -> bool:
-        """It is not older. What is left out of it stands for the newest, what is left out of `oldest` for the first."""
+        """Whether it is not older. A missing part is the newest one here, and the first one in `oldest`."""
         return _padded(self.parts, math.inf) >= _padded(oldest.parts, 0)
 
 
 def parse(text: str) -> GkeVersion:
-    """A version from its text.
+    """Return the version of a text.
 
     Raises:
-        ValueError: the text is no GKE version.
+        ValueError: the text is not a GKE version.
     """
     match = _VERSION.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is no GKE version; write for example 1.35 or 1.34.1-gke.1829001")
+        raise ValueError(f"{text!r} is not a GKE version; write for example 1.35 or 1.34.1-gke.1829001")
     return GkeVersion(text, tuple(int(part) for part in match.groups() if part is not None))
 
 
@@ -53,12 +52,12 @@ def _padded(parts: tuple[int, ...], by: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Feature:
-    """What only newer versions have.
+    """Feature of newer versions.
 
     Attributes:
-        name: for people.
+        name: name for people.
         since: the first version that has it.
-        source: where that stands.
+        source: page that says so.
     """
 
     name: str
@@ -68,24 +67,25 @@ class Feature:
 
 @dataclass(frozen=True)
 class Need:
-    """A feature that an environment uses.
+    """Feature that an environment uses.
 
     Attributes:
         feature: the feature.
-        who: who needs it, for people: `pool 'train'`, `operators.kuberay.source: addon`.
+        who: its users, for people: `pool 'train'`, `operators.kuberay.source: addon`.
     """
 
     feature: Feature
     who: str
 
 
+_DOCS = "https://docs.cloud.google.com/kubernetes-engine/docs"
 _FLEX_START = Source(
     "Run a large-scale workload with flex-start with queued provisioning, Before you begin",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
+    f"{_DOCS}/how-to/provisioningrequest",
 )
 _DRANET = Source(
     "Allocate network resources by using GKE managed DRANET",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra",
+    f"{_DOCS}/how-to/allocate-network-resources-dra",
 )
 _KUBERNETES_DRA = Source(
     "Kubernetes v1.34: DRA has graduated to GA", "https://kubernetes.io/blog/2025/09/01/kubernetes-v1-34-dra-updates/"
@@ -93,13 +93,8 @@ _KUBERNETES_DRA = Source(
 _GPU_DRA = Source(
     "DRA Driver for NVIDIA GPUs, Prerequisites", "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu"
 )
-_RAY = Source(
-    "Enable the Ray Operator on GKE",
-    "https://docs.cloud.google.com/kubernetes-engine/docs/add-on/ray-on-gke/how-to/enable-ray-on-gke",
-)
-_DCGM = Source(
-    "Collect and view DCGM metrics", "https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics"
-)
+_RAY = Source("Enable the Ray Operator on GKE", f"{_DOCS}/add-on/ray-on-gke/how-to/enable-ray-on-gke")
+_DCGM = Source("Collect and view DCGM metrics", f"{_DOCS}/how-to/dcgm-metrics")
 
 FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
 MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
@@ -118,21 +113,8 @@ _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
 }
 
 
-def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
-    """Features that a pool needs for its machine type."""
-    series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
-    default_driver = pool.driver == "gke" and pool.driver_version != "latest"
-    for used, attribute, name in (
-        (True, "gke_since", f"{series.name} machines and their driver R{driver}"),
-        (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
-        (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
-    ):
-        if used and (since := getattr(series, attribute)):
-            yield Feature(name, parse(since), series.sources[attribute])
-
-
 def needed(settings: GkeSettings) -> list[Need]:
-    """The features that an environment uses and that older versions lack, those of the newest version first."""
+    """Return the features that an environment uses and older versions lack, the newest first."""
     return sorted(_needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True)
 
 
@@ -149,18 +131,31 @@ def _needs(settings: GkeSettings) -> Iterator[Need]:
         yield Need(RAY_ADDON, "operators.kuberay.source: addon")
 
 
+def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
+    """Features that a pool needs for its machine type."""
+    series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
+    default_driver = pool.driver == "gke" and pool.driver_version != "latest"
+    for uses, key, name in (
+        (True, "gke_since", f"{series.name} machines and their driver R{driver}"),
+        (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
+        (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
+    ):
+        if uses and (since := getattr(series, key)):
+            yield Feature(name, parse(since), series.sources[key])
+
+
 def too_old(settings: GkeSettings, version: str) -> str | None:
-    """Why a version is too old for an environment, and what to write; None where it is not.
+    """Return why a version is too old for an environment, and what to write; None where it is not.
 
     Args:
-        settings: the environment's.
-        version: of the control plane: the settings' own, or the one that GKE's release channel gave.
+        settings: settings of the environment.
+        version: version of the control plane: the settings' own, or the release channel's.
 
     Raises:
-        ValueError: the text is no GKE version.
+        ValueError: the text is not a GKE version.
     """
-    have = parse(version)
-    lacking = [need for need in needed(settings) if not have.at_least(need.feature.since)]
+    given = parse(version)
+    lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]
     if not lacking:
         return None
     reasons = "; ".join(f"{need.feature.name} ({need.who}) came with {need.feature.since}" for need in lacking)

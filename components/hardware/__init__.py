@@ -1,4 +1,5 @@
 """Facts about hardware and the programs that drive it: machine types, GPUs, MIG profiles, quotas, versions, names.
 
-Belongs here: facts, each with its source. Does not belong here: settings, manifests, anything that berth decides.
+Belongs here: facts, each with its source. Does not belong here: settings, manifests, anything that
+berth decides.
 """

@@ -11,7 +11,8 @@ CapacityKind = Literal["on-demand", "reservation", "flex-start", "spot"]
 """Origin of machines: the settings' `capacity.kind`."""
 
 GpuNetwork = Literal["", "roce", "tcpxo", "tcpx"]
-"""Network between GPUs of several nodes: RDMA over converged Ethernet, GPUDirect-TCPXO, GPUDirect-TCPX, or none of their own."""
+"""Network between GPUs of several nodes: RDMA over converged Ethernet, GPUDirect-TCPXO,
+GPUDirect-TCPX, or none of their own."""
 
 LOCAL_SSD_GB = 375
 """Size of a Local SSD (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
@@ -51,7 +52,8 @@ class Gpu:
         oldest_cuda: the oldest CUDA for it.
         mig: instances that one GPU holds, by MIG profile; empty without MIG.
         sources: pages of these figures, by attribute.
-        own_quota: whether it has a quota of its own, in place of a family of the quota for all newer GPUs.
+        own_quota: whether it has a quota of its own, in place of a family of the quota for all
+            newer GPUs.
     """
 
     accelerator: str
@@ -105,7 +107,8 @@ class Series:
         other_nics: number of other NICs: the primary one, and a second gVNIC where there is one.
         nccl: NCCL's settings for gIB; None without gIB.
         gke_since: the oldest GKE with these machines.
-        gke_driver_since: the oldest GKE whose default driver knows their GPU, where that is a newer one.
+        gke_driver_since: the oldest GKE whose default driver knows their GPU, where that is a newer
+            one.
         gke_rdma_since: the oldest GKE with GPUDirect RDMA on them.
     """
 
@@ -137,7 +140,8 @@ class Machine:
         gpus: number of GPUs.
         gpu: kind of its GPUs.
         local_ssds: Local SSDs that it always has, 375 GB each.
-        local_ssd_choices: numbers of Local SSDs that it can have instead of none; empty where there is no choice.
+        local_ssd_choices: numbers of Local SSDs that it can have instead of none; empty where there
+            is no choice.
     """
 
     name: str

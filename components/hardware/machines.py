@@ -1,7 +1,8 @@
 """The hardware table: GPUs, series and machine types, one row each. A new machine type is a row here.
 
-Memory is in GB of 2**30 bytes, as Google's pages have it. `sources` of a GPU or series has the page of each figure.
-Python rather than a data file, so that the type checker reads the rows and `berth check` parses nothing.
+Memory is in GB of 2**30 bytes, as Google's pages have it. `sources` of a GPU or series has the page
+of each figure. Python rather than a data file, so that the type checker reads the rows and `berth
+check` parses nothing.
 """
 
 from __future__ import annotations
@@ -120,7 +121,8 @@ _MIG_180 = _mig("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb
 _GPU_AI = _GPU | {"oldest_driver": _AI_CLUSTERS}
 _SXM = "NVIDIA H100 80GB HBM3"
 
-# GKE's name, product, quota, GB; name and MiB that the driver reports, architecture, compute capability, oldest driver and CUDA; MIG.
+# GKE's name, product, quota, GB; name and MiB that the driver reports, architecture, compute
+# capability, oldest driver and CUDA; MIG.
 B200 = Gpu(
     "nvidia-b200",
     "B200",
@@ -299,7 +301,8 @@ _GENERAL_PURPOSE: dict[str, tuple[Series, dict[str, int], _Sizes]] = {
     "c3": (C3, {"standard": 4, "highmem": 8, "highcpu": 2}, (4, 8, 22, 44, 88, 176)),
 }
 
-# Local SSDs by vCPUs: up to this many vCPUs, these counts. E2 has none, and C3 only in types whose name ends in -lssd.
+# Local SSDs by vCPUs: up to this many vCPUs, these counts. E2 has none, and C3 only in types whose
+# name ends in -lssd.
 _LOCAL_SSDS: dict[str, dict[int, _Sizes]] = {
     "n2": {
         10: (1, 2, 4, 8, 16, 24),
@@ -311,7 +314,8 @@ _LOCAL_SSDS: dict[str, dict[int, _Sizes]] = {
     "n2d": {16: (1, 2, 4, 8, 16, 24), 48: (2, 4, 8, 16, 24), 80: (4, 8, 16, 24), 224: (8, 16, 24)},
 }
 
-# Sizes that the regular rule above would give and that Google does not sell, or not with that memory.
+# Sizes that the regular rule above would give and that Google does not sell, or not with that
+# memory.
 _NOT_SOLD = {"e2-highmem-32", "n2-highmem-128", "n2-highcpu-128", "n2d-highmem-128", "n2d-highmem-224"}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 GPU_RESOURCE = "nvidia.com/gpu"
-"""Resource under which whole GPUs are advertised, and shared ones that are not renamed; GKE taints nodes with it."""
+"""Resource under which whole GPUs are advertised, and shared ones that are not renamed; GKE taints
+nodes with it."""
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 """GKE's label of every node: the name of its pool."""
 
 QUEUED = "cloud.google.com/gke-queued"
-"""Taint that GKE sets on nodes of queued provisioning. Node selectors need a label of the same name, which a pool asks for."""
+"""Taint that GKE sets on nodes of queued provisioning. Node selectors need a label of the same
+name, which a pool asks for."""
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 """GKE's label of a node with GPUs: its name for the GPU."""
@@ -21,23 +23,26 @@ MANAGED_DRANET_LABEL = "cloud.google.com/gke-networking-dra-driver"
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra)."""
 
 NO_GKE_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-"""Node label that keeps GKE's own device plugin off (docs.cloud.google.com/kubernetes-engine, "GPU Operator on GKE")."""
+"""Node label that keeps GKE's own device plugin off (docs.cloud.google.com/kubernetes-engine, "GPU
+Operator on GKE")."""
 
 CLAIMED_LABEL = "cloud.google.com/gke-nvidia-gpu-dra-driver"
-"""Node label for GPUs that NVIDIA's DRA driver serves; GKE's autoscaler counts claimable devices by it
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra)."""
+"""Node label for GPUs that NVIDIA's DRA driver serves; GKE's autoscaler counts claimable devices by
+it (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra)."""
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 """Node label that names an entry of the device plugin's ConfigMap; the plugin watches it."""
 
 WHOLE_KEY = "none"
-"""Entry of the device plugin's ConfigMap for whole GPUs. It is the default: a node shares its GPUs only where its label says so."""
+"""Entry of the device plugin's ConfigMap for whole GPUs. It is the default: a node shares its GPUs
+only where its label says so."""
 
 MIG_LABEL = "nvidia.com/mig.config"
 """Node label that names a layout of MIG instances; the MIG manager watches it."""
 
 OPERANDS_LABEL = "nvidia.com/gpu.deploy.operands"
-"""Node label that, when "false", keeps all daemons of the GPU Operator off a node, its device plugin too
+"""Node label that, when "false", keeps all daemons of the GPU Operator off a node, its device
+plugin too
 (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html)."""
 
 DEPLOYED_LABEL = "nvidia.com/gpu.deploy.device-plugin"
@@ -51,21 +56,24 @@ MANAGED_RDMA = "mrdma.google.com"
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra)."""
 
 GPU = "gpu.nvidia.com"
-"""Device class of whole GPUs that NVIDIA's DRA driver serves, and the driver's name: in its ResourceSlices, and as the domain of
-its attributes (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
+"""Device class of whole GPUs that NVIDIA's DRA driver serves, and the driver's name: in its
+ResourceSlices, and as the domain of its attributes
+(https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
 
 MIG = "mig.nvidia.com"
-"""Device class of MIG instances that NVIDIA's DRA driver serves; their attributes are in the driver's domain."""
+"""Device class of MIG instances that NVIDIA's DRA driver serves; their attributes are in the
+driver's domain."""
 
 DRANET_DRIVER = "dra.net"
-"""DraNet's driver, in ResourceSlices and as the domain of its attributes; GKE's managed DRANET uses the same name."""
+"""DraNet's driver, in ResourceSlices and as the domain of its attributes; GKE's managed DRANET uses
+the same name."""
 
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 """Attribute of a device that names its PCIe root, the same for GPUs and NICs."""
 
 CLAIMED_GPUS = "berth/claimed-gpus"
-"""Annotation of a pod: number of GPUs, or MIG instances, that it gets through claims. The pod's limits do not have that number, and
-the pod itself names only the claim's template."""
+"""Annotation of a pod: number of GPUs, or MIG instances, that it gets through claims. The pod's
+limits do not have that number, and the pod itself names only the claim's template."""
 
 ResourceApi = Literal["v1", "v1beta2", "v1beta1"]
 """Versions of the API group resource.k8s.io in which claims can be written, the newest first."""

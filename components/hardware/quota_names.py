@@ -1,11 +1,12 @@
 """Which quotas a machine takes, and how Google names them: one table.
 
-Sources: "Allocation quotas" (https://docs.cloud.google.com/compute/resource-usage): accelerator-optimized machines need quota
-for their GPUs and none for CPUs, and GPUs count in their region and in all regions; "GPU VMs and preemptible allocation
-quotas" (https://docs.cloud.google.com/compute/docs/gpus/create-vm-with-gpus#preemptible-quotas): Spot and flex-start take
-preemptible quota where the project has some, else the usual one; "Implement common use cases"
-(https://docs.cloud.google.com/docs/quotas/implement-common-use-cases) for the ids of the Cloud Quotas API, where the GPUs
-from H100 on are one quota with a family for each.
+Sources: "Allocation quotas" (https://docs.cloud.google.com/compute/resource-usage):
+accelerator-optimized machines need quota for their GPUs and none for CPUs, and GPUs count in their
+region and in all regions; "GPU VMs and preemptible allocation quotas"
+(https://docs.cloud.google.com/compute/docs/gpus/create-vm-with-gpus#preemptible-quotas): Spot and
+flex-start take preemptible quota where the project has some, else the usual one; "Implement common
+use cases" (https://docs.cloud.google.com/docs/quotas/implement-common-use-cases) for the ids of the
+Cloud Quotas API, where the GPUs from H100 on are one quota with a family for each.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quot
 
     Args:
         machine_type: a machine type; one that berth does not know takes none that can be told.
-        capacity: `on-demand`, `spot`, `flex-start`, or `reservation`, for which quota was taken when it was made.
+        capacity: `on-demand`, `spot`, `flex-start`, or `reservation`, for which quota was taken
+            when it was made.
         local_ssds: Local SSDs beside those that the machine type always has.
     """
     machine, found = MACHINES.get(machine_type), Counter[Quota]()

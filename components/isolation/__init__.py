@@ -5,15 +5,6 @@ Belongs here: objects of a berth's namespace, and fields of its pods, that prote
 """
 
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
-from berth.components.isolation.network_policy import (
-    DASHBOARD,
-    SERVE_PORT,
-    network_policy,
-    peer,
-    tcp,
-    to_api_server,
-    to_dashboard_from,
-)
 from berth.components.isolation.pod_security import (
     ENFORCE,
     RAY_USER,
@@ -33,6 +24,15 @@ from berth.components.isolation.settings import (
     IsolationSettings,
     PodSecurity,
     PriorityClass,
+)
+from berth.components.isolation.traffic import (
+    DASHBOARD,
+    SERVE_PORT,
+    network_policy,
+    peer,
+    tcp,
+    to_api_server,
+    to_dashboard_from,
 )
 
 __all__ = [

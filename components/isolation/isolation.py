@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import GPU_RESOURCE
-from berth.components.isolation import network_policy, pod_security, quota, rbac
+from berth.components.isolation import pod_security, quota, rbac, traffic
 from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
 from berth.components.operators import KubeRaySettings
@@ -65,7 +65,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     level = pod_security.level_of(contents, settings.pod_security)
     objects: list[Manifest] = []
     if settings.network_policies:
-        objects += network_policy.network_policies(
+        objects += traffic.network_policies(
             namespace, labels, contents, inputs.kuberay, settings.reachable, inputs.clients
         )
     if settings.quotas:

@@ -9,8 +9,7 @@ automatically, and then publishes each NIC's network and the node's block.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -21,7 +20,7 @@ from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
-from berth.components.hardware.names import DRANET, ResourceApi
+from berth.components.hardware.names import DRANET
 from berth.components.operators.gib import has_nics
 from berth.components.operators.operator import (
     BY_CHART,
@@ -31,11 +30,9 @@ from berth.components.operators.operator import (
     Operator,
     Part,
     Repository,
-    Site,
     namespace_of,
 )
 from berth.components.plan.fleet import PlannedPool
-from berth.components.sharing import Pools
 
 SYSTEM_NAMESPACE = "kube-system"
 """Namespace that every cluster has."""
@@ -66,22 +63,10 @@ class DraNetSettings(ChartSettings):
     """Labels of the nodes that it runs on, which are also of a pool with `rdma: networks`."""
 
 
-@dataclass(frozen=True)
-class DraNetInputs(Operator):
-    """DraNet by its chart or by its objects, and its device class.
+class DraNet(Operator[DraNetSettings]):
+    """DraNet by its chart or by its objects, and its device class, which is berth's in any case."""
 
-    Attributes:
-        settings: source and node selector.
-        pools: all pools by name; DraNet runs on those with RDMA networks.
-        resource_api: version of resource.k8s.io that the cluster serves.
-        manifest: objects of `source: manifest`, in the order of their file.
-    """
-
-    settings: DraNetSettings
-    pools: Pools
-    resource_api: ResourceApi = "v1"
-    manifest: Sequence[Manifest] = ()
-
+    not_installed: ClassVar[tuple[str, ...]] = ()
     pulumi_type: ClassVar[str] = "berth:operators:DraNet"
     title: ClassVar[str] = "DraNet"
     release: ClassVar[str] = "dranet"
@@ -111,21 +96,16 @@ class DraNetInputs(Operator):
         """Return whether a plan's pool has RDMA NICs."""
         return has_nics(pool)
 
-    @classmethod
-    def on(cls, settings: DraNetSettings, site: Site) -> DraNetInputs | None:
-        """Return DraNet where a pool needs it: its class in any case, the rest by `source`."""
-        manifest = site.manifests.get(cls.setting, ())
-        return cls(settings, site.pools, site.resource_api, manifest) if cls.served(site.pools) else None
-
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the device class, and the chart or the objects, in the order of their file."""
-        if not any(_is_class(manifest) for manifest in self.manifest):
-            yield Object(DRANET, dranet_class(self.resource_api))
+        objects = self.site.manifests.get(self.setting, ())
+        if not any(_is_class(manifest) for manifest in objects):
+            yield Object(DRANET, dranet_class(self.site.resource_api))
         if self.settings.source == "chart":
             if self.settings.namespace != SYSTEM_NAMESPACE:
                 yield namespace_of(name, self.settings.namespace)
             yield self.settings.chart_with(self.values())
-        for manifest in self.manifest:
+        for manifest in objects:
             yield Object(_name(manifest), self.placed(manifest))
 
     def values(self) -> dict[str, Any]:
@@ -133,7 +113,7 @@ class DraNetInputs(Operator):
         chosen: dict[str, Any] = {
             # The chart's own default is a tag that moves.
             "image": {"tag": f"v{self.settings.version}"},
-            "affinity": on_pools(self.served(self.pools)),
+            "affinity": on_pools(self.pools),
             "tolerations": EVERY_TAINT,
         }
         if self.settings.node_selector:
@@ -146,7 +126,7 @@ class DraNetInputs(Operator):
             return manifest
         changed = copy.deepcopy(manifest)
         pod = changed["spec"]["template"]["spec"]
-        pod["affinity"] = {**(pod.get("affinity") or {}), **on_pools(self.served(self.pools))}
+        pod["affinity"] = {**(pod.get("affinity") or {}), **on_pools(self.pools)}
         pod["tolerations"] = EVERY_TAINT
         if self.settings.node_selector:
             pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **self.settings.node_selector}

@@ -13,13 +13,12 @@ nvidia-driver-installer/cos/daemonset-preloaded.yaml at 992db812). A test compar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ACCELERATOR_LABEL
-from berth.components.operators.operator import Object, Operator, Part, Site
+from berth.components.operators.operator import Object, Operator, Part
 
 NAME = "nvidia-driver-installer"
 
@@ -64,8 +63,7 @@ _VARIABLES = {
 """Volumes whose two paths the installer has in the variables ..._HOST and ..._CONTAINER."""
 
 
-@dataclass(frozen=True)
-class DriverInstallerInputs(Operator):
+class DriverInstaller(Operator[None]):
     """The installer, once for all pools that need it; it has no settings."""
 
     pulumi_type: ClassVar[str] = "berth:operators:DriverInstaller"
@@ -76,12 +74,6 @@ class DriverInstallerInputs(Operator):
     def serves(cls, pool: PoolSettings) -> bool:
         """Return whether a pool needs the installer: GKE runs it on pools whose GPUs it serves."""
         return (pool.by_operator or pool.by_dra) and pool.driver == "gke" and pool.node_image == "cos"
-
-    @classmethod
-    def on(cls, settings: None, site: Site) -> DriverInstallerInputs | None:
-        """Return the installer where a pool needs it."""
-        del settings
-        return cls() if cls.served(site.pools) else None
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the DaemonSet, which was a part of the GPU Operator until others needed it too."""

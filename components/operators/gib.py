@@ -12,7 +12,6 @@ without workloads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from berth.components.core.manifest import Manifest
@@ -21,12 +20,11 @@ from berth.components.core.types import NonEmpty
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.operators.driver_installer import installer_daemon_set
-from berth.components.operators.operator import Object, Operator, Part, Site
+from berth.components.operators.operator import Object, Operator, Part
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
-from berth.components.sharing import Pools
 
 NAME = "nccl-rdma-installer"
 
@@ -54,17 +52,8 @@ class GibSettings(Settings):
     """Image with the plugin."""
 
 
-@dataclass(frozen=True)
-class GibInputs(Operator):
-    """The installer's DaemonSet.
-
-    Attributes:
-        settings: the image.
-        pools: all pools by name; the installer runs on those with RDMA.
-    """
-
-    settings: GibSettings
-    pools: Pools
+class Gib(Operator[GibSettings]):
+    """The installer's DaemonSet."""
 
     pulumi_type: ClassVar[str] = "berth:operators:Gib"
     title: ClassVar[str] = "gIB"
@@ -84,15 +73,10 @@ class GibInputs(Operator):
         """Return whether a plan's pool has RDMA NICs."""
         return has_nics(pool)
 
-    @classmethod
-    def on(cls, settings: GibSettings, site: Site) -> GibInputs | None:
-        """Return the installer where a pool needs it, unless the plugin is there already."""
-        return cls(settings, site.pools) if cls.served(site.pools) and settings.source == "installer" else None
-
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the DaemonSet."""
         del name
-        yield Object(NAME, installer(self.settings, self.served(self.pools)))
+        yield Object(NAME, installer(self.settings, self.pools))
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:

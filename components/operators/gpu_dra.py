@@ -10,7 +10,6 @@ installs none on nodes whose GPUs are claimed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -19,7 +18,7 @@ from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
-from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstallerInputs
+from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
     BY_CHART,
     ChartName,
@@ -27,11 +26,9 @@ from berth.components.operators.operator import (
     Operator,
     Part,
     Repository,
-    Site,
     namespace_of,
 )
 from berth.components.plan.fleet import PlannedPool
-from berth.components.sharing import Pools
 
 
 class GpuDraSettings(ChartSettings):
@@ -47,23 +44,14 @@ class GpuDraSettings(ChartSettings):
     """Namespace that the driver runs in."""
 
 
-@dataclass(frozen=True)
-class GpuDraInputs(Operator):
-    """The driver by its Helm chart, which brings the device classes of GPUs and MIG instances.
-
-    Attributes:
-        settings: chart, version, namespace.
-        pools: all pools by name; the driver runs on those whose GPUs are claimed.
-    """
-
-    settings: GpuDraSettings
-    pools: Pools
+class GpuDra(Operator[GpuDraSettings]):
+    """The driver by its Helm chart, which brings the device classes of GPUs and MIG instances."""
 
     pulumi_type: ClassVar[str] = "berth:operators:GpuDra"
     title: ClassVar[str] = "GPU DRA driver"
     release: ClassVar[str] = "dra-driver-nvidia-gpu"
     setting: ClassVar[str] = "gpu_dra"
-    needs: ClassVar[tuple[type[Operator], ...]] = (DriverInstallerInputs,)
+    needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     chart_name: ClassVar[str] = "dra-driver-nvidia-gpu"
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
@@ -84,11 +72,6 @@ class GpuDraInputs(Operator):
     def serves_planned(cls, pool: PlannedPool) -> bool:
         """Return whether the GPUs of a plan's pool are claimed."""
         return pool.labels.get(CLAIMED_LABEL) == "true"
-
-    @classmethod
-    def on(cls, settings: GpuDraSettings, site: Site) -> GpuDraInputs | None:
-        """Return the driver where a pool needs it, unless it is there already."""
-        return cls(settings, site.pools) if cls.served(site.pools) and settings.source == "chart" else None
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
@@ -113,6 +96,6 @@ class GpuDraInputs(Operator):
                 # guide does without.
                 "priorityClassName": "",
                 "tolerations": [{"operator": "Exists"}],
-                "affinity": on_pools(self.served(self.pools)),
+                "affinity": on_pools(self.pools),
             },
         }

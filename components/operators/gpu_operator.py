@@ -11,7 +11,6 @@ what they have), "GPU Operator with MIG".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
@@ -21,7 +20,7 @@ from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
 from berth.components.hardware import versions
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
-from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstallerInputs
+from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
     ChartName,
     ChartSettings,
@@ -29,7 +28,6 @@ from berth.components.operators.operator import (
     Operator,
     Part,
     Repository,
-    Site,
     Values,
     namespace_of,
 )
@@ -37,7 +35,7 @@ from berth.components.plan.effect import Effect, Level, sitting_on, where_somebo
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
-from berth.components.sharing import KEEPS, Occupants, Pools, config_change, config_map, of_configs
+from berth.components.sharing import KEEPS, Pools, config_change, config_map, of_configs
 
 CRITICAL_PODS = "100k"
 """Quota of pods of system priority, without which GKE admits none. The operator has one on every node,
@@ -82,25 +80,14 @@ class GpuOperatorSettings(ChartSettings):
     pods."""
 
 
-@dataclass(frozen=True)
-class GpuOperatorInputs(Operator):
-    """The operator, and the quota that admits its daemons.
-
-    Attributes:
-        settings: chart, version, toggles.
-        pools: all pools by name; the operator serves some of them.
-        occupants: names of those who work on each pool, for warnings.
-    """
-
-    settings: GpuOperatorSettings
-    pools: Pools
-    occupants: Occupants = field(default_factory=dict)
+class GpuOperator(Operator[GpuOperatorSettings]):
+    """The operator, and the quota that admits its daemons."""
 
     pulumi_type: ClassVar[str] = "berth:operators:GpuOperator"
     title: ClassVar[str] = "GPU Operator"
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
-    needs: ClassVar[tuple[type[Operator], ...]] = (DriverInstallerInputs,)
+    needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     chart_name: ClassVar[str] = "gpu-operator"
     when_removed: ClassVar[str] = (
         "the GPU Operator is removed{again}: its nodes offer no GPUs, and lose a driver that it installed"
@@ -124,11 +111,6 @@ class GpuOperatorInputs(Operator):
         usages = [usage for occupant in fleet.occupants for usage in occupant.on.items()]
         return sorted({pool for pool, usage in usages if usage.gpus})
 
-    @classmethod
-    def on(cls, settings: GpuOperatorSettings, site: Site) -> GpuOperatorInputs | None:
-        """Return the operator where it serves a pool."""
-        return cls(settings, site.pools, site.occupants) if cls.served(site.pools) else None
-
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace, the quota and the chart."""
         yield namespace_of(name, self.settings.namespace)
@@ -139,13 +121,13 @@ class GpuOperatorInputs(Operator):
         yield self.settings.chart_with(self.values(), timeout=900, validated=False, warn=self._warnings)
 
     def _warnings(self, old: Values, new: Values) -> list[str]:
-        return of_configs(_plugin_config(old), _plugin_config(new), self.pools, self.occupants)
+        return of_configs(_plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants)
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        pools = self.served(self.pools)
+        pools = self.pools
         on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
-        strategy = next((mig for pool in pools.values() if (mig := pool.profile.mig_strategy)), "single")
+        strategy = next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single")
         chosen: dict[str, Any] = {
             "operator": {"upgradeCRD": True, "cleanupCRD": False},
             "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
@@ -153,7 +135,7 @@ class GpuOperatorInputs(Operator):
             "nfd": {"enabled": self.settings.node_feature_discovery},
             "dcgmExporter": {"enabled": self.settings.dcgm_exporter},
             "mig": {"strategy": strategy},
-            "devicePlugin": {"config": config_map(self.pools)},
+            "devicePlugin": {"config": config_map(self.site.pools)},
             # GKE 1.33 and newer configure containerd from files, not from its running state.
             "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
         }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,12 +17,8 @@ from berth.components.operators.operator import (
     Operator,
     Part,
     Repository,
-    Site,
     namespace_of,
 )
-
-if TYPE_CHECKING:
-    import pulumi
 
 RAY_CLUSTERS = "rayclusters.ray.io"
 """Name of the CRD of RayClusters."""
@@ -43,17 +38,8 @@ class KubeRaySettings(ChartSettings):
     """Namespace that the operator runs in."""
 
 
-@dataclass(frozen=True)
-class KubeRayInputs(Operator):
-    """KubeRay by its Helm chart, with its CRDs, which stay when the release is removed.
-
-    Attributes:
-        kubeconfig: access to the cluster, as text: the CRDs are upgraded before the release is.
-        settings: chart, version, namespace.
-    """
-
-    kubeconfig: pulumi.Input[str]
-    settings: KubeRaySettings = field(default_factory=KubeRaySettings)
+class KubeRay(Operator[KubeRaySettings]):
+    """KubeRay by its Helm chart, with its CRDs, which stay when the release is removed."""
 
     pulumi_type: ClassVar[str] = "berth:operators:KubeRay"
     title: ClassVar[str] = "KubeRay operator"
@@ -70,16 +56,11 @@ class KubeRayInputs(Operator):
         " created or repaired meanwhile"
     )
 
-    @classmethod
-    def on(cls, settings: KubeRaySettings, site: Site) -> KubeRayInputs | None:
-        """Return the operator, unless GKE brings it or it is there already."""
-        return cls(site.kubeconfig, settings) if settings.source == "chart" else None
-
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
         yield namespace_of(name, self.settings.namespace)
         values = {"image": {"tag": f"v{self.settings.version}"}}
-        yield self.settings.chart_with(values, definition=RAY_CLUSTERS, kubeconfig=self.kubeconfig)
+        yield self.settings.chart_with(values, definition=RAY_CLUSTERS, kubeconfig=self.site.kubeconfig)
 
     @classmethod
     def problems(cls, settings: KubeRaySettings, path: Path, *, existing: bool) -> Iterable[Problem]:

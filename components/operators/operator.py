@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field
 
@@ -109,15 +109,27 @@ class Site:
         manifests: objects read from the files of `source: manifest`, by the operator's setting.
     """
 
-    pools: Pools
+    pools: Pools = field(default_factory=dict)
     kubeconfig: pulumi.Input[str] = ""
     occupants: Occupants = field(default_factory=dict)
     resource_api: ResourceApi = "v1"
     manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
 
 
-class Operator(ABC):
-    """An operator with its inputs. A subclass is a frozen dataclass of them."""
+SettingsType = TypeVar("SettingsType")
+
+
+@dataclass(frozen=True)
+class Operator(ABC, Generic[SettingsType]):
+    """An operator on a cluster.
+
+    Attributes:
+        settings: settings of the operator; None for one without.
+        site: the cluster.
+    """
+
+    settings: SettingsType
+    site: Site
 
     pulumi_type: ClassVar[str]
     """Pulumi's type of the component."""
@@ -127,7 +139,9 @@ class Operator(ABC):
     """Name of the component, and of its Helm release."""
     setting: ClassVar[str] = ""
     """Field of OperatorsSettings with its settings; empty without settings."""
-    needs: ClassVar[tuple[type[Operator], ...]] = ()
+    not_installed: ClassVar[tuple[str, ...]] = ("present", "addon")
+    """Values of `source` with which berth installs nothing."""
+    needs: ClassVar[tuple[type[Operator[Any]], ...]] = ()
     """Operators that are installed before it."""
     chart_name: ClassVar[str] = ""
     """Name of the chart, by which a plan's release is recognised."""
@@ -143,17 +157,14 @@ class Operator(ABC):
     """Effect of a change of its release."""
 
     @classmethod
-    @abstractmethod
-    def on(cls, settings: Any, site: Site) -> Operator | None:
+    def on(cls, settings: SettingsType, site: Site) -> Operator[SettingsType] | None:
         """Return the operator for a cluster; None if nothing is to be installed."""
+        installed = getattr(settings, "source", "") not in cls.not_installed
+        return cls(settings, site) if installed and cls.served(site.pools) else None
 
     @abstractmethod
     def parts(self, name: str) -> Iterator[Part]:
-        """Yield the objects and charts, each of which needs those before it.
-
-        Args:
-            name: name of the component.
-        """
+        """Yield the objects and charts of a component with this name; each needs those before it."""
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -165,6 +176,11 @@ class Operator(ABC):
     def served(cls, pools: Pools) -> Pools:
         """Return the pools that need the operator."""
         return {name: pool for name, pool in pools.items() if cls.serves(pool.settings)}
+
+    @property
+    def pools(self) -> Pools:
+        """Pools of the cluster that need the operator."""
+        return self.served(self.site.pools)
 
     @classmethod
     def serves_planned(cls, pool: PlannedPool) -> bool:
@@ -179,26 +195,14 @@ class Operator(ABC):
         return [name for name, pool in planned if cls.serves_planned(pool)] if planned else fleet.everywhere
 
     @classmethod
-    def problems(cls, settings: Any, path: Path, *, existing: bool) -> Iterable[Problem]:
-        """Return what is wrong with the settings of an operator that is used.
-
-        Args:
-            settings: settings of the operator.
-            path: path of the settings.
-            existing: whether the cluster exists already.
-        """
+    def problems(cls, settings: SettingsType, path: Path, *, existing: bool) -> Iterable[Problem]:
+        """Return what is wrong with the settings at a path, on an existing cluster or a new one."""
         del settings, path, existing
         return ()
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
-        """Return the effects of a change of the release or DaemonSet.
-
-        Args:
-            step: the change.
-            fleet: pools and their occupants.
-            changed: paths of the inputs that change.
-        """
+        """Return the effects of a change of some inputs of the release or DaemonSet."""
         del changed
         sitting = sitting_on(fleet, cls.pools_of(fleet))
         if step.operation in ("replace", "delete"):

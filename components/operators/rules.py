@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -39,7 +40,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         yield from operator.problems(given, path, existing=settings.cluster.existing is not None)
 
 
-def _of_source(operator: type[Operator], given: BaseModel, path: Path) -> Iterable[Problem]:
+def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return keys that belong to another source than the chosen one."""
     source = getattr(given, "source", "")
     for sources, keys in operator.sources.items():

@@ -7,22 +7,22 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from berth.components.core.settings import Settings
-from berth.components.operators.dranet import DraNetInputs, DraNetSettings
-from berth.components.operators.driver_installer import DriverInstallerInputs
-from berth.components.operators.gib import GibInputs, GibSettings
-from berth.components.operators.gpu_dra import GpuDraInputs, GpuDraSettings
-from berth.components.operators.gpu_operator import GpuOperatorInputs, GpuOperatorSettings
-from berth.components.operators.kuberay import KubeRayInputs, KubeRaySettings
+from berth.components.operators.dranet import DraNet, DraNetSettings
+from berth.components.operators.driver_installer import DriverInstaller
+from berth.components.operators.gib import Gib, GibSettings
+from berth.components.operators.gpu_dra import GpuDra, GpuDraSettings
+from berth.components.operators.gpu_operator import GpuOperator, GpuOperatorSettings
+from berth.components.operators.kuberay import KubeRay, KubeRaySettings
 from berth.components.operators.operator import Operator, Site
 from berth.components.sharing import SharingSettings
 
-OPERATORS: tuple[type[Operator], ...] = (
-    KubeRayInputs,
-    DriverInstallerInputs,
-    GpuOperatorInputs,
-    DraNetInputs,
-    GpuDraInputs,
-    GibInputs,
+OPERATORS: tuple[type[Operator[Any]], ...] = (
+    KubeRay,
+    DriverInstaller,
+    GpuOperator,
+    DraNet,
+    GpuDra,
+    Gib,
 )
 """All operators, in the order in which previews show them."""
 
@@ -36,11 +36,11 @@ class OperatorsSettings(Settings):
     gpu_dra: GpuDraSettings = GpuDraSettings()
     gib: GibSettings = GibSettings()
 
-    def of(self, operator: type[Operator]) -> Any:
+    def of(self, operator: type[Operator[Any]]) -> Any:
         """Return the settings of an operator; None for one that has none."""
         return getattr(self, operator.setting) if operator.setting else None
 
-    def on(self, site: Site) -> Iterator[Operator]:
+    def on(self, site: Site) -> Iterator[Operator[Any]]:
         """Yield the operators to install on a cluster, each after those that it needs."""
         needs = {operator: operator.needs for operator in OPERATORS}
         for operator in TopologicalSorter(needs).static_order():

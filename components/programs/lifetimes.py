@@ -95,7 +95,7 @@ def parse_duration(text: str) -> timedelta:
     """
     match = _DURATION.fullmatch(text)
     if not match or int(match[1]) == 0:
-        raise ValueError(f"{text!r} is no duration; write for example 90s, 10m, 2h or 7d")
+        raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 

@@ -27,13 +27,7 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check.
-
-    Attributes:
-        name: name of the check.
-        verdict: the result.
-        evidence: reason for the verdict, in one line.
-    """
+    """Verdict on one subject, with the evidence in one line."""
 
     name: str
     verdict: Verdict
@@ -42,11 +36,7 @@ class Check:
 
 @dataclass
 class Progress:
-    """Lines about jobs, each shown once.
-
-    Attributes:
-        report: called with a job's name and a line.
-    """
+    """Lines about jobs, without repetitions; `report` gets a job's name and a line."""
 
     report: Callable[[str, str], None]
     _shown: dict[str, str] = field(default_factory=dict)
@@ -65,16 +55,8 @@ def follow(
 
     Events of a job wake the wait; a pod's changes are only seen by looking again.
 
-    Args:
-        api: the cluster.
-        jobs: path of the jobs.
-        pods: path of the pods.
-        run: the run's id.
-        deadline: the end, by `time.monotonic()`.
-        look: gets the jobs and pods.
-
     Raises:
-        ClusterError: the API server cannot be asked, and the deadline has passed.
+        ClusterError: the API server cannot be asked when the deadline has passed.
     """
     selector = f"{RUN_LABEL}={run}"
     while True:

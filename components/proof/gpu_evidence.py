@@ -23,15 +23,9 @@ _RAN = "cuda-vector-add"
 
 @dataclass(frozen=True)
 class Run:
-    """A Job as last seen.
+    """Job as last seen, with its pod, node, the end of its log or why there is none, and warnings.
 
     Attributes:
-        job: the Job; None if it is gone.
-        pod: its pod; None before there is one.
-        node: the pod's node; None before it has one.
-        log: the end of its log.
-        log_problem: why there is no log.
-        events: warnings about the Job.
         waited: how long berth waited for the Job: `5m`.
     """
 
@@ -45,12 +39,7 @@ class Run:
 
 
 def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
-    """Compare a pool's nodes with the pool's settings.
-
-    Args:
-        pool: a pool with GPUs.
-        nodes: the pool's existing nodes.
-    """
+    """Compare the existing nodes of a pool with GPUs with the pool's settings."""
     offer, fewest = offer_of(pool), at_least(pool.settings.nodes)
     if not nodes and not fewest:
         return [Check("nodes", "skipped", f"there is no node now ({_size(pool)})")]
@@ -75,7 +64,7 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
 
 
 def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
-    """Check that the GPU Operator, which would offer the GPUs a second time, leaves a pool alone."""
+    """Check that the GPU Operator does not offer the pool's GPUs a second time."""
     served = [_name(node) for node in nodes if (node["metadata"].get("labels") or {}).get(DEPLOYED_LABEL) == "true"]
     if served:
         command = label_command(pool.name, serving_labels(pool))
@@ -84,12 +73,7 @@ def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
 
 
 def judge_run(run: Run, resource: str) -> list[Check]:
-    """Check whether a Job was scheduled, and whether it added.
-
-    Args:
-        run: the Job as last seen.
-        resource: the resource that it requested.
-    """
+    """Check whether a Job that requested a resource was scheduled, and whether it added."""
     if run.pod is None or run.node is None:
         return [Check("scheduling", "fail", _why_not_scheduled(run)), Check(_RAN, "skipped", "it was not scheduled")]
     return [Check("scheduling", "pass", f"1 {resource} on {_name(run.node)}"), _ran(run, run.pod, run.node)]
@@ -101,13 +85,7 @@ def not_run(reason: str) -> list[Check]:
 
 
 def why_no_job(pool: Pool, nodes: Sequence[Object], pods: Iterable[Object]) -> str | None:
-    """Return why a Job would wait in vain though nothing is wrong: the pool is full and cannot grow; None if it can run.
-
-    Args:
-        pool: a pool with GPUs.
-        nodes: the pool's existing nodes.
-        pods: all pods.
-    """
+    """Return why a Job would wait in vain: the pool is full and cannot grow; None if it can run."""
     offer, most = offer_of(pool), pool.settings.nodes_at_most
     if most == 0:
         return "the pool has 0 nodes by its settings"

@@ -8,7 +8,7 @@ from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayShape
-from berth.components.ray.submitter import SUBMITTER, submitter
+from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.workload import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
@@ -36,5 +36,5 @@ __all__ = [
     "ray_job",
     "ray_service",
     "service_condition",
-    "submitter",
+    "submitter_pod",
 ]

@@ -51,11 +51,11 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
     elif worker.gpus > pool.per_node:
         has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
         yield Problem((*path, "worker", "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
-    elif worker.gpus > 1 and pool.profile.one_each:
+    elif worker.gpus > 1 and pool.profile.facts.one_each:
         yield Problem(
             (*path, "worker", "gpus"),
             f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
-            f" ({pool.profile.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
+            f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
     elif worker.gpus > machine.gpus and pool.grows_from_zero:
         # A node that is not there yet counts with its accelerators (rules/scaling.py names the source).
@@ -155,7 +155,7 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
     gpu = pool.settings.machine.gpu.product
     message = (
         f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi"
-        f"{pool.profile.memory_note}"
+        f"{pool.profile.facts.memory_note}"
     )
     return Problem((*path, "worker", "gpuMemory"), message)
 

@@ -13,7 +13,7 @@ SUBMITTER = "ray-job-submitter"
 _ALIKE = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
 
 
-def submitter(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
+def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
     """The template of a small pod beside a head: of the same image, on the same nodes, without a GPU.
 
     Args:

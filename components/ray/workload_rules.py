@@ -108,10 +108,10 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
             yield Problem((*path, key), f"unknown key {key!r}{hint}", of_key=True)
     variables = given.get("env_vars")
     if variables is not None and not isinstance(variables, dict):
-        yield Problem((*path, "env_vars"), f"{variables!r} is no mapping; write NAME: VALUE")
+        yield Problem((*path, "env_vars"), f"{variables!r} is not a mapping; write NAME: VALUE")
     for name, value in variables.items() if isinstance(variables, dict) else ():
         if not isinstance(value, str):
-            yield Problem((*path, "env_vars", name), f"{value!r} is no text; put it in quotes")
+            yield Problem((*path, "env_vars", name), f"{value!r} is not text; put it in quotes")
     for where, text in _texts(given, path) if by_shell else ():
         if found := [mark for mark in _OF_THE_SHELL if mark in text]:
             yield Problem(
@@ -139,7 +139,7 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
     for index, application in enumerate(applications):
         where: Path = (*path, "applications", index)
         if not isinstance(application, dict):
-            yield Problem(where, f"{application!r} is no mapping; write import_path: MODULE:APPLICATION")
+            yield Problem(where, f"{application!r} is not a mapping; write import_path: MODULE:APPLICATION")
             continue
         yield from _application(application, where)
         for key, default, seen in (("name", "default", names), ("route_prefix", "/", prefixes)):
@@ -202,7 +202,7 @@ def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     runtime_env = part.get("runtime_env", {})
     path = (*path, "runtime_env")
     if not isinstance(runtime_env, dict):
-        yield Problem(path, f"{runtime_env!r} is no mapping")
+        yield Problem(path, f"{runtime_env!r} is not a mapping")
         return
     yield from _runtime_env(runtime_env, path, by_shell=False)
     modules = runtime_env.get("py_modules")

@@ -13,7 +13,7 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.types import canonical_quantity, parse_duration
 from berth.components.isolation import SERVE_PORT, cluster_spec
 from berth.components.ray import code
-from berth.components.ray.submitter import submitter
+from berth.components.ray.submitter import submitter_pod
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
@@ -44,7 +44,7 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
     name = f"{settings.name}-{digest(spec)}"
     if settings.submission_mode == "K8sJobMode":
         head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
-        spec["submitterPodTemplate"] = submitter(head, labels)
+        spec["submitterPodTemplate"] = submitter_pod(head, labels)
     metadata = {"name": name, "namespace": cluster["metadata"]["namespace"], "labels": labels}
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 

@@ -32,9 +32,10 @@ CONFIG_MAP = "time-slicing-config-all"
 
 def config(profile: AnyMode) -> str:
     """Return the entry of the ConfigMap for a profile, as YAML."""
-    document: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": profile.mig_strategy or "none"}}
-    if sharing := profile.plugin_sharing():
-        document["sharing"] = sharing
+    facts = profile.facts
+    document: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": facts.mig_strategy or "none"}}
+    if facts.plugin:
+        document["sharing"] = facts.plugin
     return yaml.safe_dump(document, sort_keys=False)
 
 
@@ -73,7 +74,7 @@ def serving_labels(pool: Pool) -> dict[str, str]:
         }
     if not settings.by_operator:
         return {OPERANDS_LABEL: "false"}
-    return {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY, **pool.profile.node_labels}
+    return {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY, **pool.profile.facts.labels}
 
 
 def node_labels(pool: Pool) -> dict[str, str]:

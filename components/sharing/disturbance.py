@@ -65,7 +65,8 @@ def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:
     for mode in MODES:
         if mode.label and old.get(mode.label) != new.get(mode.label):
             change = f"{old.get(mode.label, 'none')} to {new.get(mode.label, 'none')}"
-            return _sentence(pool, f"{mode.label_chooses} changes from {change}", mode.label_effect), True
+            choice, effect = mode.label_change
+            return _sentence(pool, f"{choice} changes from {change}", effect), True
     names = [labels.get(CONFIG_LABEL, "GKE's own device plugin") for labels in (old, new)]
     if names[0] == names[1]:
         return "", False

@@ -44,12 +44,12 @@ class Pool:
     @property
     def shared(self) -> bool:
         """Whether one GPU serves several pods."""
-        return self.offer is not None and self.profile.shared
+        return self.offer is not None and self.profile.facts.shared
 
     @property
     def unit(self) -> str:
         """Noun for one device: a GPU, a share of one, a MIG instance."""
-        return self.profile.unit if self.shared else "GPU"
+        return self.profile.facts.unit if self.shared else "GPU"
 
     def counted(self, count: int) -> str:
         """Return a number of devices in words: `1 GPU`, `4 shares`."""
@@ -58,7 +58,7 @@ class Pool:
     @property
     def sharing(self) -> str:
         """Sharing mode in words for people; empty for whole GPUs."""
-        return self.profile.words if self.shared else ""
+        return self.profile.facts.words if self.shared else ""
 
     @property
     def made_of(self) -> str:
@@ -67,7 +67,7 @@ class Pool:
         text = f"{self.settings.nodes_at_most} × {machine.name} with {machine.gpus}"
         if not self.shared:
             return text
-        return f"{text} GPUs, each {self.profile.divided} {self.per_node // machine.gpus}"
+        return f"{text} GPUs, each {self.profile.facts.divided} {self.per_node // machine.gpus}"
 
 
 Pools = Mapping[str, Pool]

@@ -20,7 +20,7 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
     yield from _counted_beside_claims(settings)
     yield from _contradicting_labels(settings)
     yield from _conflicting_modes(settings)
-    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.shared:
+    if (whole := settings.sharing.get(WHOLE_KEY)) and whole.facts.shared:
         yield Problem(
             ("environment", "sharing", WHOLE_KEY),
             "the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the"
@@ -152,7 +152,7 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, pat
     have them.
     """
     profile = settings.sharing.get(pool.sharing or "")
-    if profile is None or (profile.claimable and settings.cluster.existing):
+    if profile is None or (profile.facts.claimable and settings.cluster.existing):
         if pool.sharing:
             yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
         if profile and pool.rdma != "none":
@@ -188,9 +188,10 @@ def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
 def _conflicting_modes(settings: SharingSettings) -> Iterable[Problem]:
     """Return the sharing modes that one GPU Operator cannot serve together."""
     pools = offered(settings.pools, settings.sharing)
-    modes = {name: pool.profile for name, pool in pools.items() if pool.settings.by_operator}
-    for name, mode in modes.items():
-        if conflict := mode.conflict(name, modes):
+    served = {name: pool.profile for name, pool in pools.items() if pool.settings.by_operator}
+    facts = {name: mode.facts for name, mode in served.items()}
+    for name, mode in served.items():
+        if conflict := mode.conflict(name, facts):
             yield Problem(("environment", "pools", name, "sharing"), conflict)
 
 
@@ -219,7 +220,7 @@ def _unlabelled(pool: Pool) -> str:
         return (
             "the GPU Operator, which takes every node with an NVIDIA device, runs a second device plugin beside GKE's"
         )
-    whole = ", which there has whole GPUs" if pool.profile.shared else ""
+    whole = ", which there has whole GPUs" if pool.profile.facts.shared else ""
     return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
 
 

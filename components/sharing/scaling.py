@@ -16,7 +16,7 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
-from berth.components.sharing.modes import WHOLE, AnyMode
+from berth.components.sharing.modes import WHOLE, Facts
 from berth.components.sharing.settings import SharingSettings
 
 # Defaults of the flags ok-total-unready-count and max-total-unready-percentage (pkg/config/flags/flags.go).
@@ -42,7 +42,7 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
                 "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet: while the pool has"
                 f" no node, it may never add one for pods that claim NICs; {_with_a_node(pool)}",
             )
-        risk = _profile(pool, settings).scaling_risk
+        risk = _facts(pool, settings).scaling_risk
         if risk and not _unseen(pool, settings):
             yield Problem(_nodes(name), f"{risk}; write a number of nodes")
     yield from _stopped(settings)
@@ -57,7 +57,7 @@ def _never(settings: SharingSettings) -> Iterable[Problem]:
                 _nodes(name),
                 f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise {resource}: it would add"
                 f" no node for pods that wait, and take the pool's nodes for broken ones;"
-                f" write a number of nodes, or {_profile(pool, settings).counted_with} {pool.sharing!r}",
+                f" write a number of nodes, or {_facts(pool, settings).counted_with} {pool.sharing!r}",
                 rests_on=(("environment", "sharing", pool.sharing or ""),),
             )
         if _never_by_nics(pool):
@@ -83,13 +83,13 @@ def _with_a_node(pool: PoolSettings) -> str:
     return f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
 
 
-def _profile(pool: PoolSettings, settings: SharingSettings) -> AnyMode:
-    return settings.sharing.get(pool.sharing or "", WHOLE) if pool.by_operator else WHOLE
+def _facts(pool: PoolSettings, settings: SharingSettings) -> Facts:
+    return (settings.sharing.get(pool.sharing or "", WHOLE) if pool.by_operator else WHOLE).facts
 
 
 def _unseen(pool: PoolSettings, settings: SharingSettings) -> str:
     """Return the resource that nodes of a pool advertise in place of nvidia.com/gpu; empty for that one, or none."""
-    resource = _profile(pool, settings).resource
+    resource = _facts(pool, settings).resource
     return "" if resource == GPU_RESOURCE else resource
 
 

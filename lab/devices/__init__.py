@@ -1,6 +1,7 @@
-"""The lab controller: the programs that would run on nodes, played for nodes that are only simulated.
+"""The lab controller: programs that would run on nodes, played for nodes that are only simulated.
 
-Belongs here: the device plugins' effect on KWOK nodes, and the operators that the lab runs as local processes while
-their Deployment exists. Rules are pure functions of the API server's objects; `handlers` connects them to it.
-Does not belong here: making nodes (`lab/plugins/gcp`), and the work that a real node does itself.
+Belongs here: the device plugins' effect on KWOK nodes, and the operators that the lab runs as local
+processes while their Deployment exists. Rules are pure functions of the API server's objects;
+`handlers` connects them to it. Does not belong here: making nodes (`lab/plugins/gcp`), and the work
+that a real node does itself.
 """

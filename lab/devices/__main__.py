@@ -1,4 +1,4 @@
-"""`python -m berth.lab.devices --liveness=http://127.0.0.1:PORT/healthz`: the lab controller, until it is ended.
+"""Start of the lab controller: `python -m berth.lab.devices --liveness=http://127.0.0.1:PORT/healthz`.
 
 Simulates nothing: it starts the controller.
 """

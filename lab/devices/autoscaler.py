@@ -2,21 +2,22 @@
 
 Pure functions of the API server's objects; claimed devices are amounts here (`node_templates.py`).
 
-Answers to (read): kube-scheduler v1.36.3 for what fits a node, pkg/scheduler/framework/plugins (noderesources,
-    nodeaffinity, tainttoleration):
+Answers to (read): kube-scheduler v1.36.3 for what fits a node, pkg/scheduler/framework/plugins
+    (noderesources, nodeaffinity, tainttoleration):
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/scheduler/framework/plugins
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/FAQ.md ("How does scale-up work?", "How does
-    scale-down work?"):
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/FAQ.md ("How does scale-up
+    work?", "How does scale-down work?"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/FAQ.md
-Answers to (believed): a node goes only when nothing but pods of DaemonSets is left on it; the real one also empties
-    little used nodes, but none with pods of a custom controller such as KubeRay where
-    skip-nodes-with-custom-controller-pods is on, as by default (pkg/simulator/drainability/rules/replicated/rule.go).
-    GKE's value of that flag would settle it.
+Answers to (believed): a node goes only when nothing but pods of DaemonSets is left on it; the real
+    one also empties little used nodes, but none with pods of a custom controller such as KubeRay
+    where skip-nodes-with-custom-controller-pods is on, as by default
+    (pkg/simulator/drainability/rules/replicated/rule.go). GKE's value of that flag would settle it.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -37,23 +38,14 @@ class Room:
 
 @dataclass
 class Place:
-    """A node, or the node that a pool would add, as pods see it.
+    """A node, or the node that a pool would add, as pods see it."""
 
-    Attributes:
-        name: node's name, or the pool's path.
-        labels: node's labels.
-        taints: node's taints, as in its spec.
-        free: resources that are left for pods.
-        zone: zone of a node to add; empty for one that is there.
-        rooms: counters that a node to add uses up.
-    """
-
-    name: str
+    name: str  # the node's, or the pool's path
     labels: Mapping[str, str]
     taints: list[dict[str, str]]
-    free: Amounts
-    zone: str = ""
-    rooms: list[Room] = field(default_factory=list)
+    free: Amounts  # resources that are left for pods
+    zone: str = ""  # zone of a node to add; empty for one that is there
+    rooms: list[Room] = field(default_factory=list)  # counters that a node to add uses up
 
     @property
     def open(self) -> bool:
@@ -85,7 +77,7 @@ def obstacle(pod: Object, place: Place) -> str:
 
 
 def why_not(pod: Object, place: Place) -> str:
-    """Return why one more node does not come for a pod, in the autoscaler's words; empty if it would."""
+    """Return why no further node comes for a pod, in the autoscaler's words; empty if one does."""
     return obstacle(pod, place) or ("" if place.open else "max node group size reached")
 
 
@@ -115,28 +107,19 @@ def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
 
 @dataclass
 class Growth:
-    """Nodes that pending pods need.
+    """Nodes that pending pods need."""
 
-    Attributes:
-        added: number of nodes to add, by the pool's path and the zone.
-        awaited: nodes that are there, and that a pending pod can go to by now.
-        triggers: pods that a pool and zone grows for.
-        unplaced: pods that no further node would help.
-    """
-
-    added: dict[tuple[str, str], int] = field(default_factory=dict)
-    awaited: set[str] = field(default_factory=set)
-    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)
-    unplaced: list[Object] = field(default_factory=list)
+    added: Counter[tuple[str, str]] = field(default_factory=Counter)  # nodes to add, by the pool's path and the zone
+    awaited: set[str] = field(default_factory=set)  # nodes that are there, and that a pending pod can go to by now
+    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)  # pods that a pool and zone grows for
+    unplaced: list[Object] = field(default_factory=list)  # pods that no further node would help
 
 
 def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) -> Growth:
-    """Return the nodes to add for pods.
+    """Return the nodes to add for pending pods.
 
-    Args:
-        pending: pods that the scheduler found no node for.
-        nodes: the open nodes; a pod that fits one of them by now needs no new one.
-        further: one more node of each pool and zone, in the order of preference.
+    A pod that fits an open node by now needs no new one. Further nodes, one of each pool and zone,
+    are in the order of preference.
     """
     result, known = Growth(), list(nodes)
     for pod in pending:
@@ -150,7 +133,7 @@ def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) 
                 room.left -= 1
             place = replace(model, free=dict(model.free), rooms=[])
             known.append(place)
-            result.added[place.name, place.zone] = result.added.get((place.name, place.zone), 0) + 1
+            result.added[place.name, place.zone] += 1
         if (place.name, place.zone) in result.added:
             result.triggers.setdefault((place.name, place.zone), []).append(pod)
         else:
@@ -171,13 +154,13 @@ def idle(nodes: Iterable[str], pods: Iterable[Object]) -> set[str]:
 
 
 class IdleClock:
-    """Names of what is idle, with the time since when."""
+    """Time since when each name has been idle."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def update(self, idle_now: Iterable[str]) -> None:
-        """Take note of everything that is idle now."""
+        """Take note of all names that are idle now."""
         time_now = time.monotonic()
         self._since = {name: self._since.get(name, time_now) for name in idle_now}
 

@@ -5,11 +5,13 @@ when their pod starts, and when the node's label names another entry (the config
 watches the label). A running program does not notice an edit of the entry. The MIG manager takes
 the pods away while it cuts GPUs. A new process of the lab's controller counts as a start.
 
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go (label before default, default
-    before an empty config; a name that is not in the ConfigMap ends the config-manager: the init container of a pod that starts, the
-    container beside a program that runs on)
-Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the config-manager; a changed entry
-    changes no DaemonSet)
+Answers to (read):
+    https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go (label
+    before default, default before an empty config; a name that is not in the ConfigMap ends the
+    config-manager: the init container of a pod that starts, the container beside a program that
+    runs on)
+Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the
+    config-manager; a changed entry changes no DaemonSet)
 """
 
 from __future__ import annotations
@@ -30,21 +32,13 @@ Read = Callable[[str], Mapping[str, str] | None]
 
 @dataclass(frozen=True)
 class Started:
-    """A program that has started on a node.
+    """A program that has started on a node."""
 
-    Attributes:
-        key: what it started from: the node's uid, then the pod's, …; another key is another start.
-        config: configuration that it read; None where it does not run.
-        since: time of the start (RFC 3339).
-        strategy: MIG strategy of its pod; empty where the configuration has it.
-        hold: reason for which its pod is not ready; a program with a configuration works nevertheless.
-    """
-
-    key: tuple[str, ...]
-    config: PluginConfig | None
-    since: str
-    strategy: str = ""
-    hold: Hold | None = None
+    key: tuple[str, ...]  # what it started from: the node's uid, then the pod's, …; another key is another start
+    config: PluginConfig | None  # None where it does not run
+    since: str  # time of the start (RFC 3339)
+    strategy: str = ""  # MIG strategy of its pod; empty where the configuration has it
+    hold: Hold | None = None  # why its pod is not ready; a program with a configuration works nevertheless
 
 
 class DevicePlugins:
@@ -67,7 +61,7 @@ class DevicePlugins:
         Args:
             node: the node.
             program: name of the program's DaemonSet.
-            pod: the program's pod that runs there; between two pods the devices of the first one stay.
+            pod: the program's pod there; between two pods the devices of the first one stay.
             now: the time (RFC 3339).
             read: function that reads a ConfigMap.
         """
@@ -93,7 +87,7 @@ class DevicePlugins:
 
 
 def _mounted(pod: Object) -> tuple[str, str]:
-    """Return a pod's ConfigMap, and the entry that its config-manager takes without a label; empty for none."""
+    """Return a pod's ConfigMap and the entry that its config-manager takes by default."""
     manager = next((entry for entry in pod["spec"]["containers"] if entry["name"] == CONFIG_MANAGER), None)
     if manager is None:
         return "", ""

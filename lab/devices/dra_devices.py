@@ -1,26 +1,27 @@
-"""Devices that DRA drivers publish of a simulated node: RDMA NICs by DraNet, GPUs by NVIDIA's driver. Pure.
+"""Devices of simulated nodes that DRA drivers publish: NICs by DraNet, GPUs by NVIDIA's. Pure.
 
 Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA" shows of an a3-ultragpu-8g: gpu-0
 at 0000:8f:00.0 and gpu0rdma0 at 0000:91:00.0 under root pci0000:8c in NUMA node 0; gpu6rdma0 at
 0000:cd:00.0 and gpu-7 under pci0000:c8 in NUMA node 1. So two GPUs and two NICs share a root.
 
-Left out: addresses of NICs and interfaces of other pods' networks; engines and multiprocessors among
-a MIG device's capacities; GPUs for virtual machines.
+Left out: addresses of NICs and interfaces of other pods' networks; engines and multiprocessors
+among a MIG device's capacities; GPUs for virtual machines.
 
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/inventory/db.go, pkg/apis/attributes.go and
-    pkg/cloudprovider/gce/gce.go (names and types; a card with a network interface has no `dra.net/rdmaDevice`):
-    https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
-Answers to (read): https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tree/main/cmd/gpu-kubelet-plugin (deviceinfo.go, mig.go: names
-    and types)
-Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA", which shows two roots of an
-    a3-ultragpu-8g, and one slice a node and driver: https://gke-ai-labs.dev
-Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-allocation/resourceslice (one pool a node,
-    a generation for each change):
+    pkg/cloudprovider/gce/gce.go (names and types; a card with a network interface has no
+    `dra.net/rdmaDevice`): https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
+Answers to (read):
+    https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tree/main/cmd/gpu-kubelet-plugin
+    (deviceinfo.go, mig.go: names and types)
+Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA", which shows
+    two roots of an a3-ultragpu-8g, and one slice a node and driver: https://gke-ai-labs.dev
+Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-allocation/resourceslice
+    (one pool a node, a generation for each change):
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go
-Answers to (believed): the other roots of A3 Ultra, all roots of A4, and the place of the second gVNIC. `kubectl get
-    resourceslices` on such a node would settle it.
-Answers to (believed): A4's NICs show as ConnectX-7 cards, and all hosts of an instance group are in one block. An A4
-    node's ResourceSlice would settle both.
+Answers to (believed): the other roots of A3 Ultra, all roots of A4, and the place of the second
+    gVNIC. `kubectl get resourceslices` on such a node would settle it.
+Answers to (believed): A4's NICs show as ConnectX-7 cards, and all hosts of an instance group are in
+    one block. An A4 node's ResourceSlice would settle both.
 """
 
 from __future__ import annotations
@@ -50,25 +51,19 @@ _CARDS = {
 }
 # What Google's tutorial shows of a node.
 _DRIVER_VERSION, _CUDA = "580.126.20", "13.0.0"
-# "MIG User Guide": number of the profile, by its slices and whether it has twice the memory; and its memory slices.
+# "MIG User Guide": number and memory slices of a profile, by its slices and whether it has twice
+# the memory.
 _PROFILES = {(1, False): (19, 1), (1, True): (15, 2), (2, False): (14, 2), (3, False): (9, 4), (4, False): (5, 4)}
 _WHOLE = (0, 8)
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Place of a GPU and of the NIC beside it in a machine.
-
-    Attributes:
-        gpu: PCI address of the GPU.
-        nic: PCI address of its NIC, where the machine has them.
-        root: PCIe root of both, as `resource.kubernetes.io/pcieRoot` names it.
-        numa: NUMA node of both.
-    """
+    """Place of a GPU and of its NIC in a machine: PCI addresses, PCIe root and NUMA node."""
 
     gpu: str
     nic: str
-    root: str
+    root: str  # as `resource.kubernetes.io/pcieRoot` names it
     numa: int
 
 
@@ -87,13 +82,7 @@ def slots(gpus: int) -> list[Slot]:
 
 
 def nics(node: str, labels: Labels, cards: Sequence[Interface]) -> list[Object]:
-    """Return the devices that DraNet publishes of a node.
-
-    Args:
-        node: the node's name.
-        labels: the node's.
-        cards: network cards without the primary one, which DraNet leaves out.
-    """
+    """Return the devices that DraNet publishes of a node's cards, which exclude the primary one."""
     rails = [card for card in cards if card.rdma]
     pairs = zip(slots(gpu_count(labels)), rails, strict=False)
     found = [_nic(node, labels, card, f"gpu{number}rdma0", slot) for number, (slot, card) in enumerate(pairs)]
@@ -145,7 +134,7 @@ def _digest(text: str) -> str:
 
 
 def gpus(node: str, labels: Labels) -> list[Object]:
-    """Return the devices that NVIDIA's driver publishes of a node: GPUs, or MIG instances of them."""
+    """Return the devices that NVIDIA's driver publishes of a node: GPUs or MIG instances."""
     gpu = gpu_of(labels)
     if gpu is None:
         return []
@@ -223,9 +212,7 @@ def resource_slice(node: Object, driver: str, devices: list[Object]) -> Object:
 def changes(target: Iterable[Object], present: Iterable[Object]) -> tuple[list[Object], list[Object], list[str]]:
     """Return slices to create, slices to replace, and names of slices to delete.
 
-    Args:
-        target: slices that are to be there, in their first generation.
-        present: all slices of the cluster; those of real drivers are left alone.
+    Target slices are in their first generation. Slices of real drivers are left alone.
     """
     labelled = ((entry, entry["metadata"].get("labels") or {}) for entry in present)
     ours = {entry["metadata"]["name"]: entry for entry, labels in labelled if _SIMULATED.items() <= labels.items()}

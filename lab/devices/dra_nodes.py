@@ -1,14 +1,14 @@
-"""DRA drivers of all KWOK nodes: publishes what DraNet and NVIDIA's driver would where a pod of theirs runs.
+"""DRA drivers of all KWOK nodes: DraNet and NVIDIA's driver publish where a pod of theirs runs.
 
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/driver/driver.go and pkg/inventory/db.go:
     https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
-Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046, hack/kubelet-plugin-prestart.sh (what waits for
-    a driver, and where it looks):
+Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046,
+    hack/kubelet-plugin-prestart.sh (what waits for a driver, and where it looks):
     https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/blob/95932046683719c43b6a0dd9613c2e5aad5d6703/hack/kubelet-plugin-prestart.sh
 Answers to (read): "Prepare GKE infrastructure for DRA workloads" for the driver's folders:
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
-Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.0 would. A ResourceSlice of a node
-    with accelerator network profile `auto` would settle it.
+Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.0 would. A
+    ResourceSlice of a node with accelerator network profile `auto` would settle it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from berth.lab.plugins.gcp.store import Store
 
 Object = dict[str, Any]
 
-# Google's installer puts the driver there on Container-Optimized OS, and elsewhere on Ubuntu ("Set up dynamic resource
-# allocation in GKE").
+# Folders of Google's driver, by operating system ("Set up dynamic resource allocation in GKE").
 _DRIVER_FOLDERS = {"cos": "/home/kubernetes/bin/nvidia", "ubuntu": "/opt/nvidia"}
 _ROOT_VARIABLE = "NVIDIA_DRIVER_ROOT"
 _AGAIN_SECONDS = 0.5
@@ -40,12 +39,7 @@ _log = logging.getLogger("berth.lab.devices.dra")
 
 
 class DraNodes:
-    """DRA drivers of one lab.
-
-    Args:
-        api: the lab's API server.
-        store: the simulated cloud's records: which network cards a pool's machines have.
-    """
+    """DRA drivers of one lab; the simulated cloud's records have the machines' NICs."""
 
     def __init__(self, api: Api, store: Store) -> None:
         self._api = api
@@ -53,14 +47,7 @@ class DraNodes:
         self._problems: dict[str, str] = {}
 
     def step(self) -> float | None:
-        """Look once, and act.
-
-        Returns:
-            Seconds after which to look again even if nothing changes, or None.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Look and act once; return seconds after which to look again even without a change."""
         network_pods, gpu_pods = self._pods(NETWORK_PODS), self._pods(GPU_PODS)
         pools = {pool.name: pool for pool in self._store.list("nodePools")}
         daemonsets = self._api.list(DAEMONSETS) if gpu_pods else []
@@ -80,7 +67,7 @@ class DraNodes:
         return None if self._apply(target) else _AGAIN_SECONDS
 
     def _has_driver(self, pod: Object, labels: Labels, daemonsets: list[Object]) -> bool:
-        """Whether the plugin gets beyond its init container, which waits for NVIDIA's driver; an event says why not."""
+        """Whether the plugin's init container finds NVIDIA's driver; an event says why not."""
         problem = driver_problem(pod, labels, installed=DRIVER in labels or runs_installer(daemonsets, labels))
         uid = pod["metadata"]["uid"]
         if problem and self._problems.get(uid) != problem:
@@ -108,17 +95,13 @@ class DraNodes:
 
 
 def driver_problem(pod: Object, labels: Labels, *, installed: bool) -> str:
-    """Return why a pod of the driver's DaemonSet finds no NVIDIA driver on its node; empty if it does.
-
-    Args:
-        pod: the pod.
-        labels: the node's.
-        installed: whether GKE or Google's installer has put a driver on the node.
-    """
+    """Return why a pod of the DRA driver finds no NVIDIA driver on its node; empty if it does."""
     if preinstalled(labels):
         return ""
     if not installed:
-        return "no NVIDIA driver on the node: GKE installs none there, and Google's nvidia-driver-installer does not run on it"
+        return (
+            "no NVIDIA driver on the node: GKE installs none, and Google's nvidia-driver-installer does not run on it"
+        )
     folder = _DRIVER_FOLDERS.get(labels.get(SYSTEM, ""), "")
     containers = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
     variables = [variable for container in containers for variable in container.get("env") or []]

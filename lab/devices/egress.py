@@ -1,4 +1,4 @@
-"""Connections from the API server to pods: it asks here for each of them, as GKE's asks konnectivity.
+"""Connections from the API server to pods: it asks here, as GKE's API server asks konnectivity.
 
 A connection to a simulated head of Ray is answered by the simulation; a connection to this machine,
 the real node or a pod on it is passed on; all others are refused, as no simulated pod listens. So
@@ -23,7 +23,7 @@ from typing import cast
 from aiohttp import web
 
 from berth.lab.devices.ray_pods import RayNode
-from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, Load, RayServe
+from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Load, RayServe
 
 _DIAL_SECONDS = 10.0
 
@@ -53,7 +53,7 @@ class RayHeads:
             self.nodes[uid] = node
 
     def loads(self) -> list[tuple[tuple[str, str], list[RayNode], Load]]:
-        """Return each RayCluster in which Serve runs, its nodes, and the demand of replicas for them."""
+        """Return RayClusters in which Serve runs, with their nodes and the demand of replicas."""
         found = []
         for uid, serve in self._serves.items():
             head = self.nodes.get(uid)
@@ -63,24 +63,24 @@ class RayHeads:
         return found
 
     def _nodes_of(self, member: RayNode) -> list[RayNode]:
-        """All nodes of a node's cluster."""
+        """Return the nodes of a node's cluster."""
         return [node for node in self.nodes.values() if node.cluster == member.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
-        """Return the responder at an address: a head's dashboard, or Serve's proxy on any node; None for neither."""
+        """Return the responder at an address: a head's dashboard or any node's proxy of Serve."""
         node = next((node for node in self.nodes.values() if node.ready and node.address == host), None)
         head = node and next((other for other in self._nodes_of(node) if other.head and other.ready), None)
         if node is None or head is None:
             return None
         serve = self._serves.setdefault(head.uid, RayServe())
         if port == DASHBOARD_PORT and node.head:
-            return lambda request: self._dashboard(serve, head, request)
+            return partial(self._dashboard, serve, head)
         if port == PROXY_PORT and serve.runs:
-            return lambda request: _written(serve.proxy(request.path_qs))
+            return partial(self._proxy, serve)
         return None
 
     async def answer(self, host: str, port: int, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer for the pod that has the address now: the API server keeps connections while addresses move on."""
+        """Answer for the pod that has the address now; kept connections outlive their pod."""
         if answers := self.at(host, port):
             return await answers(request)
         response = web.Response(status=502, text="nothing listens there any more in a simulated pod")
@@ -88,25 +88,24 @@ class RayHeads:
         return response
 
     def reach(self, uid: str, address: str) -> None:
-        """Take note of a real node or a pod on it, to which connections are passed on; no address when it is gone."""
+        """Pass connections on to a real node or a pod on it; no address when it is gone."""
         if address:
             self._real[uid] = address
         else:
             self._real.pop(uid, None)
 
     def real(self, host: str) -> bool:
-        """Whether something other than a simulated pod may listen: this machine, the real node or a pod on it."""
+        """Whether an address is of this machine, of the real node or of a pod on it."""
         with contextlib.suppress(ValueError):
             return ip_address(host).is_loopback or host in self._real.values()
         return host == "localhost"
 
     async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
-        nodes = self._nodes_of(head)
-        return await _written(serve.dashboard(request.method, request.path_qs, await request.read(), nodes))
+        return serve.dashboard(request.method, request.path_qs, await request.read(), self._nodes_of(head))
 
-
-async def _written(answer: Answer) -> web.Response:
-    return web.Response(status=answer.status, text=answer.text, content_type=answer.content_type)
+    @staticmethod
+    async def _proxy(serve: RayServe, request: web.BaseRequest) -> web.Response:
+        return serve.proxy(request.path_qs)
 
 
 class Egress:
@@ -160,12 +159,7 @@ class _Connect(asyncio.Protocol):
         self._transport.resume_reading()
 
     async def _protocol(self) -> asyncio.Protocol:
-        """Return the protocol that handles the rest of the connection.
-
-        Raises:
-            OSError: nothing listens at the address.
-            ValueError: the request is not a CONNECT.
-        """
+        """Return the protocol that handles the rest of the connection."""
         method, target, _ = self._request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         host, _, port = target.rpartition(":")
         if method != "CONNECT":
@@ -183,7 +177,7 @@ class _Connect(asyncio.Protocol):
 
 
 class _Pipe(asyncio.Protocol):
-    """One end of two connections that are joined; data leaves at the other end, no faster than that accepts it."""
+    """End of two joined connections; data leaves at the other end."""
 
     def __init__(self, other: asyncio.Transport) -> None:
         self._other = other

@@ -53,23 +53,14 @@ def runs_installer(daemonsets: Iterable[Object], labels: Labels) -> bool:
 
 @dataclass(frozen=True)
 class Programs:
-    """Programs of the cluster at one moment.
+    """Programs of the cluster at one moment."""
 
-    Attributes:
-        operator: namespace of the operator that runs; empty while none does.
-        installed: whether the operator's Deployment is there at all.
-        daemonsets: all DaemonSets.
-        pods: pods of operands by node, then by the name of their DaemonSet.
-        workers: nodes with a worker of node feature discovery that runs.
-        master: whether a master of node feature discovery runs.
-    """
-
-    operator: str
-    installed: bool
-    daemonsets: list[Object]
-    pods: Mapping[str, Mapping[str, Object]]
-    workers: frozenset[str]
-    master: bool
+    operator: str  # namespace of the operator that runs; empty while none does
+    installed: bool  # whether the operator's Deployment is there at all
+    daemonsets: list[Object]  # all of the cluster
+    pods: Mapping[str, Mapping[str, Object]]  # pods of operands by node, then by the name of their DaemonSet
+    workers: frozenset[str]  # nodes with a worker of node feature discovery that runs
+    master: bool  # whether a master of node feature discovery runs
 
     def operands(self) -> dict[str, Object]:
         """DaemonSets of the operator, by name."""
@@ -77,13 +68,14 @@ class Programs:
         return {entry["metadata"]["name"]: entry for entry in self.daemonsets if entry["metadata"]["name"] in names}
 
     def operands_of(self, node: Object) -> dict[str, Object]:
-        """A pod for each DaemonSet of the operator that has one on a node, as its template describes it."""
+        """A pod, as in the template, for each DaemonSet of the operator that covers a node."""
         templates = {name: entry["spec"]["template"] for name, entry in self.operands().items() if _covers(entry, node)}
         return {name: {"metadata": {}, "spec": template["spec"]} for name, template in templates.items()}
 
     def discovery_workers(self) -> list[Object]:
         """DaemonSets of node feature discovery."""
-        return [entry for entry in self.daemonsets if _labelled(entry, node_features.WORKER)]
+        labels = ((entry, entry["metadata"].get("labels") or {}) for entry in self.daemonsets)
+        return [entry for entry, own in labels if node_features.WORKER.items() <= own.items()]
 
     def discovers(self, node: Object) -> bool:
         """Whether a DaemonSet of node feature discovery has a pod on a node."""
@@ -91,15 +83,10 @@ class Programs:
 
 
 def look(api: Api) -> Programs:
-    """Read the state of the cluster.
-
-    Raises:
-        ClusterError: the API server does not answer, or refuses.
-    """
+    """Read the state of the cluster."""
     operators = api.list(DEPLOYMENTS, fieldSelector=f"metadata.name={_OPERATOR}")
     master, worker = (
-        ",".join(f"{key}={value}" for key, value in labels.items())
-        for labels in (node_features.MASTER, node_features.WORKER)
+        ",".join(map("=".join, labels.items())) for labels in (node_features.MASTER, node_features.WORKER)
     )
     names = ",".join(operand.name for operand in OPERANDS)
     pods: dict[str, dict[str, Object]] = {}
@@ -123,10 +110,6 @@ def _covers(daemonset: Object, node: Object) -> bool:
     taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(_KUBERNETES)]
     labels = node["metadata"].get("labels") or {}
     return selected(spec, labels) and not untolerated(taints, spec.get("tolerations") or [])
-
-
-def _labelled(thing: Object, labels: Mapping[str, str]) -> bool:
-    return labels.items() <= (thing["metadata"].get("labels") or {}).items()
 
 
 def _available(deployment: Object) -> bool:

@@ -1,14 +1,18 @@
-"""GPUs of all KWOK nodes: looks at the cluster when something changed, and acts by the rules of the programs there.
+"""GPUs of all KWOK nodes: the programs that serve them, played when something has changed.
 
 The programs are node feature discovery, GKE's own device plugin, the GPU Operator's controller and
 its operands. Each program acts as long as its pod runs.
 
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager (manager.go, plugin/v1beta1: of two
-    device plugins that register the same resource, the one that registered last counts)
-Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the master writes the labels, those of GPU
-    feature discovery too; they go with the DaemonSet that found them, and with the chart)
-Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts; when NVIDIA's goes, GKE's counts again.
-    A node of GKE's that both plugins serve for a while would settle it.
+Answers to (read):
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager (manager.go,
+    plugin/v1beta1: of two device plugins that register the same resource, the one that registered
+    last counts)
+Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the
+    master writes the labels, those of GPU feature discovery too; they go with the DaemonSet that
+    found them, and with the chart)
+Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts;
+    when NVIDIA's goes, GKE's counts again. A node of GKE's that both plugins serve for a while
+    would settle it.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.components.cluster.api import NODES
+from berth.components.cluster.api import NODES, within
 from berth.lab.devices import gpus, kubelet, node_features, operands
 from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.devices.device_plugins import DevicePlugins, Started
@@ -30,24 +34,19 @@ from berth.lab.devices.reconciler import POLICIES, Controller
 
 Object = dict[str, Any]
 
-# A container that failed is started again by the kubelet. And a ClusterPolicy of which no event has come is looked at:
-# kopf looks for a kind when its CRD changes, which may be before the API server serves it, and never again.
+# The kubelet starts a container that failed again. A ClusterPolicy may come without an event: kopf
+# looks for a kind when its CRD changes, perhaps before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
 _log = logging.getLogger("berth.lab.devices.gpu")
 
 
 class GpuNodes:
-    """Node feature discovery, the GPU Operator and the device plugins of one lab.
-
-    Args:
-        api: the lab's API server.
-        observed: whether changes of an object, by its uid, bring another look.
-    """
+    """Node feature discovery, the GPU Operator and the device plugins of one lab."""
 
     def __init__(self, api: Api, observed: Callable[[str], bool]) -> None:
         self._api = api
-        self._observed = observed
+        self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
         self._controller = Controller()
         self._refused: set[str] = set()
@@ -56,14 +55,7 @@ class GpuNodes:
         self._single: dict[str, tuple[frozenset[str], str]] = {}
 
     def step(self) -> float | None:
-        """Look at the cluster once, and act.
-
-        Returns:
-            Seconds after which to look again even if nothing changes, or None.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Look and act once; return seconds after which to look again even without a change."""
         nodes = [node for node in self._api.list(NODES) if is_fake(node)]
         names, uids = ({node["metadata"][key] for node in nodes} for key in ("name", "uid"))
         self._plugins.retain(names)
@@ -87,16 +79,12 @@ class GpuNodes:
         return _AGAIN_SECONDS if held or unseen else None
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return why a node's plugin gives a pod no devices; empty where it does. No call of the API server."""
+        """Return why a node's plugin gives a pod no devices; empty if it does. Sends no request."""
         single, since = self._single.get(pod["spec"].get("nodeName") or "", (frozenset(), ""))
         return kubelet.refusal(dict(pod), single, since) if single else ""
 
     def admit(self, pod: Object) -> None:
-        """Fail a pod that its node's plugin gives no devices.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Fail a pod that its node's plugin gives no devices."""
         message = self.refusal(pod)
         if not message or not self._api.patch(
             path_of(pod) + "/status", kubelet.rejection(message, now()), STRATEGIC_PATCH
@@ -113,7 +101,7 @@ class GpuNodes:
         self._refused.discard(uid)
 
     def _play(self, node: Object, programs: Programs) -> set[str]:
-        """Play the programs on one node; return names of the DaemonSets whose pod there is not ready."""
+        """Play the programs on a node; return the DaemonSets whose pod there is not ready."""
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         pods, expected = programs.pods.get(name, {}), programs.operands_of(node)
         installer = runs_installer(programs.daemonsets, labels)
@@ -143,7 +131,7 @@ class GpuNodes:
         return set(holds)
 
     def _cut(self, node: Object, manager: Object | None) -> tuple[dict[str, str], Instances]:
-        """Return the state label that the MIG manager sets on a node, and the MIG instances of each GPU there."""
+        """Return the label that the MIG manager sets on a node, and each GPU's MIG instances."""
         metadata, labels = node["metadata"], node["metadata"].get("labels") or {}
         uid = metadata["uid"]
         # An earlier process of this controller has cut the GPUs as the label says.
@@ -162,10 +150,10 @@ class GpuNodes:
 
     def _reader(self, pods: Mapping[str, Object]) -> Callable[[str], Mapping[str, str] | None]:
         """Return a function that reads ConfigMaps of the operands' namespace."""
-        namespace = next((pod["metadata"]["namespace"] for pod in pods.values()), "")
+        folder = within(next((pod["metadata"]["namespace"] for pod in pods.values()), ""), "/api/v1/configmaps")
 
         def read(name: str) -> Mapping[str, str] | None:
-            found = self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+            found = self._api.get(f"{folder}/{name}")
             return None if found is None else found.get("data") or {}
 
         return read
@@ -195,13 +183,9 @@ class GpuNodes:
     def _discovered(
         node: Object, found: Mapping[str, str], programs: Programs, *, expected: bool
     ) -> dict[str, str] | None:
-        """Return labels that node feature discovery's master gives a node; None where it leaves them as they are.
+        """Return labels that node feature discovery gives a node; None where it leaves them.
 
-        Args:
-            node: the node.
-            found: labels that GPU feature discovery has found.
-            programs: the cluster's programs.
-            expected: whether GPU feature discovery has a pod on the node, running or not.
+        Among them are labels that GPU feature discovery has found, if it is expected to run there.
         """
         if not programs.master:
             # The chart's last hook removes the labels; a master that only stopped leaves them.

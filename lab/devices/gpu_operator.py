@@ -1,17 +1,19 @@
 """Rules of the GPU Operator's controller: node labels, runtime classes, ClusterPolicy status. Pure.
 
-What the operands' pods do on a node is in `operands.py`; the DaemonSets are in `operand_objects.py`.
+What the operands' pods do on a node is in `operands.py`; the DaemonSets are in
+`operand_objects.py`.
 
 Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources,
-precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state` and
-its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
+precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state`
+and its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
 ServiceAccounts). `Policy.unknown` names the settings of a ClusterPolicy that ask for one of these.
 
 Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
-    (../shared/upstream/gpu-operator/recordings; the core of them in tests/unit/lab/devices/recorded_operator.json)
+    (../shared/upstream/gpu-operator/recordings; the core of them in
+    tests/unit/lab/devices/recorded_operator.json)
 Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controllers
-    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go: order of checks, which changes of
-    a node bring new labels, when a DaemonSet is ready)
+    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go:
+    order of checks, which changes of a node bring new labels, when a DaemonSet is ready)
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 _WHOLE_VERSIONS = ("ol", "rocky", "rhel")
 _UNKNOWN = (
     *(("sandboxWorkloads", "enabled"), ("driver", "useNvidiaDriverCRD"), ("driver", "usePrecompiled")),
-    *(("psa", "enabled"), ("gds", "enabled"), ("gdrcopy", "enabled")),
+    *(("psa", "enabled"), ("gds", "enabled"), ("gdrcopy", "enabled"), ("migManager", "config", "name")),
 )
 
 
@@ -59,7 +61,7 @@ class Policy:
     spec: Mapping[str, Any]
 
     def part(self, *path: str) -> Mapping[str, Any]:
-        """Return a section, such as `devicePlugin`, `config`; empty where the ClusterPolicy lacks it."""
+        """Return a section, such as `devicePlugin`, `config`; empty by default."""
         section = self.spec
         for name in path:
             section = section.get(name) or {}
@@ -70,20 +72,9 @@ class Policy:
         on = self.part(name).get("enabled")
         return default if on is None else bool(on)
 
-    @property
-    def config_map(self) -> str:
-        """Name of the device plugin's ConfigMap; empty without one."""
-        return str(self.part("devicePlugin", "config").get("name") or "")
-
-    @property
-    def default_config(self) -> str:
-        """Entry of the ConfigMap for nodes without a label; empty for none."""
-        return str(self.part("devicePlugin", "config").get("default") or "")
-
-    @property
-    def mig_strategy(self) -> str:
-        """MIG strategy of all nodes; empty where the ConfigMap's entries say it."""
-        return str(self.part("mig").get("strategy") or "")
+    def text(self, *path: str, default: str = "") -> str:
+        """Return a setting, such as `devicePlugin`, `config`, `name`."""
+        return str(self.part(*path[:-1]).get(path[-1]) or default)
 
     @property
     def nri(self) -> bool:
@@ -93,12 +84,11 @@ class Policy:
     @property
     def runtime_class(self) -> str:
         """Runtime class of the operands that use GPUs."""
-        return str(self.part("operator").get("runtimeClass") or "nvidia")
+        return self.text("operator", "runtimeClass", default="nvidia")
 
     def unknown(self) -> list[str]:
         """Settings that the lab does not know, as `part.key`."""
-        found = [f"{part}.{key}" for part, key in _UNKNOWN if self.part(part).get(key)]
-        return found + (["migManager.config.name"] if self.part("migManager", "config").get("name") else [])
+        return [".".join(path) for path in _UNKNOWN if self.text(*path)]
 
 
 def has_gpus(labels: Mapping[str, str]) -> bool:
@@ -130,14 +120,14 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
         after |= {DEPLOY + name: after.get(DEPLOY + name) or "true" for name in _DEPLOYED}
         if mig_capable(after):
             after.setdefault(DEPLOY + "mig-manager", "true")
-    manages = policy.enabled("migManager") and policy.part("migManager", "config").get("default") == DISABLED
+    manages = policy.enabled("migManager") and policy.text("migManager", "config", "default") == DISABLED
     if present and manages and mig_capable(after) and not after.get(MIG_LABEL):
         after[MIG_LABEL] = DISABLED
     return {name: after.get(name) for name in sorted({*labels, *after}) if labels.get(name) != after.get(name)}
 
 
 def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
-    """Whether a node that came (None) or changed makes the operator look at the labels of all nodes."""
+    """Whether a new (None) or changed node makes the operator look at the labels of all nodes."""
     if before is None:
         return has_gpus(now)
     return (
@@ -150,25 +140,18 @@ def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True)
 class Findings:
-    """Findings of the controller about the cluster's nodes.
+    """Findings of the controller about the cluster's nodes."""
 
-    Attributes:
-        failure: error that ends the reconcile at once; empty without one.
-        gpu_nodes: a node has GPUs; without one DaemonSets are neither created nor changed.
-        features: a node has a label of node feature discovery.
-        system: name and version of the first GPU node's operating system, the end of the driver image's tag.
-    """
-
-    failure: str
-    gpu_nodes: bool
-    features: bool
-    system: str
+    failure: str  # error that ends the reconcile at once; empty without one
+    gpu_nodes: bool  # a node has GPUs; without one DaemonSets are neither created nor changed
+    features: bool  # a node has a label of node feature discovery
+    system: str  # name and version of the first GPU node's system, the end of the driver image's tag
 
 
 def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
-    """Return the controller's findings about nodes, given as labels by the node's name.
+    """Return the controller's findings about nodes, given as labels by name.
 
-    Of several nodes with GPUs the first by name stands for all; the real controller takes any one.
+    The first node with GPUs stands for all; the real controller takes any one.
     """
     features = any(key.startswith(FEATURES) for labels in nodes.values() for key in labels)
     first = next((nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None)
@@ -184,7 +167,7 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
 
 
 def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
-    """Return names of the runtime classes that the operator creates, and of those that it deletes."""
+    """Return names of runtime classes that the operator creates, and that it deletes."""
     own = {policy.runtime_class}
     if policy.nri:
         return set(), own | set(_CDI_CLASSES)
@@ -194,7 +177,7 @@ def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
 
 
 def rolled_out(daemonset: Mapping[str, Any]) -> bool:
-    """Whether the operator takes a DaemonSet for ready: it has no pods, or all are updated and available."""
+    """Whether a DaemonSet counts as ready: it has no pods, or all are updated and available."""
     status = daemonset.get("status") or {}
     desired = status.get("desiredNumberScheduled") or 0
     return desired == 0 or (
@@ -205,13 +188,7 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
 
 
 def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -> dict[str, Any]:
-    """Return the ClusterPolicy's status, without times.
-
-    Args:
-        namespace: the operator's.
-        found: findings about the nodes.
-        states_not_ready: states whose DaemonSet is not ready, in the operator's order.
-    """
+    """Return the ClusterPolicy's status without times; states are in the operator's order."""
     error = bool(found.failure or states_not_ready)
     if found.failure:
         reason, message = "ReconcileFailed", found.failure
@@ -231,7 +208,7 @@ def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -
 
 
 def dated(before: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """Return a status with the time of each condition's last change; empty where the ClusterPolicy has it already."""
+    """Return a status with times of its conditions; empty where the ClusterPolicy has it."""
     known = {condition["type"]: condition for condition in before.get("conditions") or []}
     conditions = []
     for condition in status["conditions"]:

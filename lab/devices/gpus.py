@@ -1,19 +1,24 @@
-"""GPUs of a simulated node: facts from its labels, MIG layouts, and the devices that GKE's own plugin advertises.
+"""GPUs of a simulated node: facts from its labels, MIG layouts, devices of GKE's own plugin.
 
 GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labelled
-`gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver, which
-it does where `cloud.google.com/gke-gpu-driver-version` is set.
+`gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver,
+which it does where `cloud.google.com/gke-gpu-driver-version` is set.
 
-Answers to (read): the sources of the hardware table (components/hardware/machines.py): names, memory, compute capability, MIG
-Answers to (read): https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the layout `all-balanced`),
-    pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go (configurations come from the hardware; a name that is not
-    among them fails before a GPU is touched)
+Answers to (read): the sources of the hardware table (components/hardware/machines.py): names,
+    memory, compute capability, MIG
+Answers to (read):
+    https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the
+    layout `all-balanced`), pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go
+    (configurations come from the hardware; a name that is not among them fails before a GPU is
+    touched)
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus and
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
-Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label that keeps GKE's
-    plugin off)
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a resource that is no
-    longer advertised is shown as 0, and then removed)
+Answers to (read):
+    https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label
+    that keeps GKE's plugin off)
+Answers to (read):
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a
+    resource that is no longer advertised is shown as 0, and then removed)
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
 _COUNT = "cloud.google.com/gke-accelerator-count"
 _CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 _PREINSTALLED = "berth/driver"
-# Whole GPUs, MIG instances, and either of them shared: what NVIDIA's plugin and GKE's may advertise.
+# Whole GPUs, MIG instances, and either of them shared, which GPU plugins advertise.
 _MANAGED = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.+-]+?)(\.shared)?")
 
 
@@ -88,7 +93,7 @@ def preinstalled(labels: Labels) -> bool:
 
 
 def gke_devices(labels: Labels) -> dict[str, int]:
-    """Return the devices that GKE's plugin advertises, by resource; nothing where the plugin does not run."""
+    """Return the devices that GKE's plugin advertises, by resource; none where it does not run."""
     clients = labels.get(_CLIENTS, "1")
     if (
         not gpu_count(labels)
@@ -101,11 +106,7 @@ def gke_devices(labels: Labels) -> dict[str, int]:
 
 
 def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
-    """Return the MIG instances of each GPU after the MIG manager's work, and whether a label asked for them.
-
-    Args:
-        labels: the node's.
-        now: the instances that there are.
+    """Return each GPU's MIG instances after the MIG manager's work, and whether a label asked.
 
     Raises:
         MigError: this GPU cannot be cut so; it stays as it is.
@@ -121,8 +122,8 @@ def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
     if len(known) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in known):
         raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
     raise MigError(
-        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; it has "
-        + ", ".join(known)
+        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; "
+        f"it has {', '.join(known)}"
     )
 
 
@@ -142,7 +143,7 @@ def managed(resource: str) -> bool:
 def status_change(
     resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str | None]]:
-    """Return a merge patch of a node's status, the next step to these resources; empty when they are shown.
+    """Return a merge patch of a node's status, the next step to these resources.
 
     A resource that is no longer advertised is shown as 0 first, and removed by the step after that.
     """

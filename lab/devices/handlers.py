@@ -1,4 +1,4 @@
-"""Controller of the lab: kopf handlers that have the other modules look at changes, and loops that ask at intervals.
+"""Controller of the lab: kopf handlers that see changes, and loops that look at intervals.
 
 Simulates nothing: it connects the modules that do to the API server.
 """
@@ -38,16 +38,22 @@ _ADD_ON_SECONDS = 0.5
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
 
+# Kinds that are watched, by group and plural.
+_KINDS = (
+    *(("", "nodes"), ("", "pods"), ("apps", "daemonsets"), ("apps", "deployments")),
+    *(("nvidia.com", "clusterpolicies"), ("resource.k8s.io", "resourceslices")),
+)
+
 _T = TypeVar("_T")
 
 _log = logging.getLogger("berth.lab.devices")
 
 
 class Controller:
-    """State behind the handlers of one lab."""
+    """Handlers of one lab, and the state behind them."""
 
     def __init__(self, home: Home) -> None:
-        self.home = home
+        self._home = home
         self._api = Api(ClusterApi(home.kubeconfig.read_text()))
         self._store = Store(home.cloud)
         self._operators = Operators(home, self._store)
@@ -61,9 +67,17 @@ class Controller:
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
+    def login(self, **keywords: Any) -> kopf.ConnectionInfo | None:
+        """Connect to the lab's own cluster, whatever the environment names."""
+        os.environ["KUBECONFIG"] = str(self._home.kubeconfig)
+        return kopf.login_with_kubeconfig(**keywords)
+
+    async def start(self, settings: kopf.OperatorSettings, **_: object) -> None:
         """Start the loops."""
-        await self._egress.start(self.home.egress)
+        # ClusterPolicies are watched once a chart has brought their kind.
+        settings.batching.batch_window = 0.02
+        settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
+        await self._egress.start(self._home.egress)
         loops = (
             self._serve_devices(),
             _repeat(_SCALE_SECONDS, "autoscaler", self._scale),
@@ -72,27 +86,31 @@ class Controller:
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
-    async def close(self) -> None:
+    async def close(self, **_: object) -> None:
         """End the loops and the programs."""
         for task in self._tasks:
             task.cancel()
         await self._egress.close()
         await self._operators.close()
 
-    def see(self, kind: str, event: str | None, body: kopf.Body) -> None:
-        """Take note of an object that may bear on devices."""
-        if kind == "Node":
-            addresses = {entry["type"]: entry["address"] for entry in body.status.get("addresses") or []}
-            self._heads.reach(body.metadata.uid, "" if event == "DELETED" else addresses.get("InternalIP", ""))
-        if self._observed.changed(kind, body, gone=event == "DELETED"):
+    async def see(self, type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
+        """Take note of an object that may bear on devices, and act for a pod or a Deployment."""
+        gone, uid = type == "DELETED", body.metadata.uid
+        if self._observed.changed(body["kind"], body, gone=gone):
             self._changed.set()
+        if body["kind"] == "Node":
+            addresses = {entry["type"]: entry["address"] for entry in body.status.get("addresses") or []}
+            self._heads.reach(uid, "" if gone else addresses.get("InternalIP", ""))
+        elif body["kind"] == "Deployment":
+            await self._operators.deployment(type, body)
+        elif body["kind"] == "Pod":
+            real = body.spec.get("nodeName") == real_node.name(self._home.kubeconfig)
+            self._heads.see(uid, None if gone or real else ray_node(body))
+            self._heads.reach(uid, body.status.get("podIP", "") if real and not gone else "")
+            await self._pod(body, gone=gone)
 
-    async def pod(self, event: str | None, body: kopf.Body) -> None:
-        """Take note of a pod; apply the definitions that it waits for; fail it where its node's plugin refuses it."""
-        self.see("Pod", event, body)
-        gone, real = event == "DELETED", body.spec.get("nodeName") == real_node.name(self.home.kubeconfig)
-        self._heads.see(body.metadata.uid, None if gone or real else ray_node(body))
-        self._heads.reach(body.metadata.uid, body.status.get("podIP", "") if real and not gone else "")
+    async def _pod(self, body: kopf.Body, *, gone: bool) -> None:
+        """Apply definitions that a pod waits for; fail a pod that its node's plugin refuses."""
         if gone:
             self._gpus.forget_pod(body.metadata.uid)
             return
@@ -104,26 +122,21 @@ class Controller:
         except BerthError as error:
             _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
 
-    async def deployment(self, event: str | None, body: kopf.Body) -> None:
-        """Take note of a Deployment, and run the operator that it asks for."""
-        self.see("Deployment", event, body)
-        await self._operators.deployment(event, body)
-
     async def _serve_devices(self) -> None:
-        """Be the device plugins and DRA drivers: look at the cluster once, and whenever something has changed."""
+        """Be the device plugins and DRA drivers: look at the start and after each change."""
         again: float | None = 0.0
         retry: float | None = _RETRY_SECONDS
+        looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), again)
             await asyncio.sleep(_GATHER_SECONDS)
             self._changed.clear()
-            looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
             waits = [await _attempt(name, partial(asyncio.to_thread, look), retry) for name, look in looks]
             again = min((seconds for seconds in waits if seconds is not None), default=None)
 
     async def _scale(self) -> None:
-        """Be the cluster autoscaler while a pool has one, and the instance groups that wait for machines."""
+        """Be the cluster autoscaler, and the instance groups that wait for machines."""
         if autoscaled(self._store) or short(self._store):
             await asyncio.to_thread(self._scaler.step)
 
@@ -142,7 +155,7 @@ async def _repeat(seconds: float, name: str, step: Callable[[], Awaitable[None]]
 
 
 async def _attempt(name: str, step: Callable[[], Awaitable[_T]], otherwise: _T) -> _T:
-    """Return the result of a step, or another value after an error, which must not end the process's other work."""
+    """Return the result of a step, or another value after an error: other work goes on."""
     try:
         return await step()
     except BerthError as error:
@@ -155,40 +168,9 @@ async def _attempt(name: str, step: Callable[[], Awaitable[_T]], otherwise: _T) 
 def registry(controller: Controller) -> kopf.OperatorRegistry:
     """Return the handlers of one controller."""
     handlers = kopf.OperatorRegistry()
-
-    async def configure(settings: kopf.OperatorSettings, **_: object) -> None:
-        # ClusterPolicies are watched once a chart has brought their kind.
-        settings.batching.batch_window = 0.02
-        settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
-        await controller.start()
-
-    def login(**keywords: Any) -> kopf.ConnectionInfo | None:
-        # The lab's own cluster, whatever the shell that started us looks at.
-        os.environ["KUBECONFIG"] = str(controller.home.kubeconfig)
-        return kopf.login_with_kubeconfig(**keywords)
-
-    def watch(group: str, plural: str, kind: str) -> None:
-        def seen(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
-            controller.see(kind, type, body)
-
-        kopf.on.event(group, "v1", plural, registry=handlers, id=f"see-{plural}")(seen)
-
-    async def pod(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
-        await controller.pod(type, body)
-
-    async def deployment(type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
-        await controller.deployment(type, body)
-
-    async def close(**_: object) -> None:
-        await controller.close()
-
-    kopf.on.startup(registry=handlers)(configure)
-    kopf.on.login(registry=handlers)(login)
-    watch("", "nodes", "Node")
-    watch("apps", "daemonsets", "DaemonSet")
-    watch("nvidia.com", "clusterpolicies", "ClusterPolicy")
-    watch("resource.k8s.io", "resourceslices", "ResourceSlice")
-    kopf.on.event("", "v1", "pods", registry=handlers)(pod)
-    kopf.on.event("apps", "v1", "deployments", registry=handlers)(deployment)
-    kopf.on.cleanup(registry=handlers)(close)
+    kopf.on.startup(registry=handlers)(controller.start)
+    kopf.on.login(registry=handlers)(controller.login)
+    kopf.on.cleanup(registry=handlers)(controller.close)
+    for group, plural in _KINDS:
+        kopf.on.event(group, "v1", plural, registry=handlers, id=f"see-{plural}")(controller.see)
     return handlers

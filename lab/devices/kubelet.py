@@ -3,12 +3,15 @@
 KWOK makes every pod ready at once; the lab takes that back for a pod that is held. A kubelet turns
 a pod away whose container asks for more of a shared device than the device plugin gives.
 
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_pods.go (phase and conditions of a pod that
-    initializes or whose container does not start)
-Answers to (real): KWOK v0.7.0, stage `pod-ready`: it makes a pod ready that has no IP address, and leaves one alone that has one
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/rm/rm.go (the plugin's words)
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go and
-    pkg/kubelet/lifecycle/predicate.go (the kubelet's words, reason and phase)
+Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_pods.go
+    (phase and conditions of a pod that initializes or whose container does not start)
+Answers to (real): KWOK v0.7.0, stage `pod-ready`: it makes a pod ready that has no IP address, and
+    leaves one alone that has one
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/rm/rm.go (the
+    plugin's words)
+Answers to (read):
+    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go
+    and pkg/kubelet/lifecycle/predicate.go (the kubelet's words, reason and phase)
 """
 
 from __future__ import annotations
@@ -30,19 +33,12 @@ REFUSED = "UnexpectedAdmissionError"
 
 @dataclass(frozen=True)
 class Hold:
-    """Reason for which a pod on a node is not ready.
+    """Reason for which a pod on a node is not ready."""
 
-    Attributes:
-        container: container that is not ready; empty where none has been started.
-        reason: the kubelet's word for the container's state; empty for an init container that waits.
-        message: error text.
-        event: reason of the kubelet's event, where it is not the usual one for `reason`.
-    """
-
-    container: str
-    reason: str
+    container: str  # empty where none has been started
+    reason: str  # the kubelet's word for the container's state; empty for an init container that waits
     message: str
-    event: str = ""
+    event: str = ""  # reason of the kubelet's event, where it is not the usual one for `reason`
 
 
 def variable(pod: Mapping[str, Any], name: str) -> str:
@@ -52,13 +48,7 @@ def variable(pod: Mapping[str, Any], name: str) -> str:
 
 
 def status_change(pod: Object, hold: Hold | None, now: str) -> Object:
-    """Return a patch of a pod's status that shows the hold, or gives the pod back to KWOK; empty where none is due.
-
-    Args:
-        pod: the pod.
-        hold: why it is not ready; None where it may run.
-        now: the time (RFC 3339).
-    """
+    """Return a patch of a pod's status that shows a hold, or gives the pod back to KWOK."""
     status = pod.get("status") or {}
     if not status.get("podIP") or pod["metadata"].get("deletionTimestamp"):
         return {}
@@ -99,7 +89,7 @@ def _held(spec: Object, hold: Hold, now: str) -> Object:
 
 
 def _state(container: Object, hold: Hold, now: str, otherwise: Object | None) -> Object:
-    """State of a container; `otherwise` is that of one that is not held, None where it has not started."""
+    """State of a container; `otherwise` is that of one that is not held, None before its start."""
     if container["name"] == hold.container:
         waiting = {"reason": hold.reason, "message": hold.message}
         return {"waiting": waiting} if hold.reason else {"running": {"startedAt": now}}
@@ -113,7 +103,7 @@ def _container(container: Object, state: Object, *, running: bool) -> Object:
 
 
 def _arrived(pod: Object) -> str:
-    """Return when the kubelet saw the pod: when it was bound, or created for a node (RFC 3339, to the second)."""
+    """Return when a pod was bound, or created for a node (RFC 3339, to the second)."""
     for condition in (pod.get("status") or {}).get("conditions") or []:
         bound = condition["type"] == "PodScheduled" and condition["status"] == "True"
         if bound and condition.get("lastTransitionTime"):
@@ -122,12 +112,10 @@ def _arrived(pod: Object) -> str:
 
 
 def refusal(pod: Object, single: Collection[str], since: str) -> str:
-    """Return the kubelet's words when it turns a pod away; empty where it does not.
+    """Return the kubelet's words when it turns a bound pod away; empty where it does not.
 
-    Args:
-        pod: a pod that is bound to the node.
-        single: resources of which a container may have one at most.
-        since: when the node's plugin began to insist on that; earlier pods go on.
+    A container may have one at most of the resources `single`. The node's plugin insists on that
+    since a certain time; earlier pods go on.
     """
     over = (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
     if over or pod["metadata"].get("deletionTimestamp") or _arrived(pod) < since:
@@ -139,8 +127,9 @@ def refusal(pod: Object, single: Collection[str], since: str) -> str:
             count = int(parse_quantity(str(limits.get(resource) or 0)))
             if count > 1:
                 return (
-                    f'Allocate failed due to rpc error: code = Unknown desc = invalid allocation request for "{resource}": '
-                    f"invalid request: maximum request size for shared resources is 1; found {count}, which is unexpected"
+                    "Allocate failed due to rpc error: code = Unknown desc = invalid allocation request for "
+                    f'"{resource}": invalid request: maximum request size for shared resources is 1; found {count}, '
+                    "which is unexpected"
                 )
     return ""
 

@@ -4,15 +4,16 @@ A Deployment asks for one (the chart), or the cluster does by GKE's add-on. Two 
 other's work on every RayCluster: while the add-on is on, a Deployment's operator is not run, and an
 event on the Deployment says so.
 
-Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments and variables that its
-    Deployment has.
-Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab runs one of the two.
-    Both on one GKE cluster would settle it.
+Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments
+    and variables that its Deployment has.
+Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab
+    runs one of the two. Both on one GKE cluster would settle it.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,10 +27,12 @@ from berth.lab.toolchain.tools import KUBERAY
 
 ADD_ON = "GKE's Ray operator add-on"
 
-# GKE runs it beside the control plane, in a version of its own choice: here the one that the lab has built.
+_IMAGE = re.compile(r".*kuberay.*/operator(?::v?(?P<version>[^/@]+))?(?:@.+)?")
+
+# GKE runs a version of its own choice beside the control plane; the lab runs the one it has built.
 _ADD_ON_LAUNCH = Launch(("-enable-metrics",), ())
-# Flags that name addresses, files and identities of the container: the lab gives its own. A single process needs no
-# election of a leader.
+# Flags that name addresses, files and identities of the container: the lab gives its own. A single
+# process needs no election of a leader.
 _OURS = {
     *("config", "enable-leader-election", "health-probe-bind-address", "kubeconfig", "leader-election-namespace"),
     *("log-file-path", "log-file-encoder", "metrics-addr"),
@@ -40,44 +43,22 @@ _LEFT_OUT_VARIABLES = {"ENABLE_WEBHOOKS"}
 _log = logging.getLogger("berth.lab.devices")
 
 
-class WrongVersionError(Exception):
-    """The Deployment asks for a version that the lab has not built."""
-
-
-def operator_container(deployment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the container that runs the KubeRay operator, if the Deployment has one."""
+def _operator(deployment: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the container of the KubeRay operator and its version; empty without one."""
     for container in deployment["spec"]["template"]["spec"].get("containers") or []:
-        repository, _ = split_image(str(container.get("image", "")))
-        if repository.endswith("/operator") and "kuberay" in repository:
-            return dict(container)
-    return None
-
-
-def split_image(image: str) -> tuple[str, str]:
-    """Return repository and tag of an image reference without its digest."""
-    image = image.split("@", 1)[0]
-    repository, colon, tag = image.rpartition(":")
-    return (repository, tag) if colon and "/" not in tag else (image, "")
+        if match := _IMAGE.fullmatch(str(container.get("image", ""))):
+            return dict(container), match["version"] or ""
+    return {}, ""
 
 
 def launch_of(deployment: Mapping[str, Any]) -> Launch | None:
     """Return how to run the operator of a Deployment; None while it should not, or cannot yet, run.
 
     A pod has to be available: an unschedulable operator does not work in a real cluster either.
-
-    Raises:
-        WrongVersionError: the image is of another version than the lab's.
     """
-    container = operator_container(deployment)
-    if container is None or int(deployment["spec"].get("replicas", 1)) < 1:
-        return None
-    _, tag = split_image(str(container["image"]))
-    if tag.removeprefix("v") != KUBERAY.version:
-        raise WrongVersionError(
-            f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
-            f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
-        )
-    if int((deployment.get("status") or {}).get("availableReplicas") or 0) < 1:
+    container, _ = _operator(deployment)
+    available = (deployment.get("status") or {}).get("availableReplicas") or 0
+    if not container or int(deployment["spec"].get("replicas", 1)) < 1 or int(available) < 1:
         return None
     variables = _environment(container.get("env") or [], deployment["metadata"])
     return Launch(tuple(_arguments(container.get("args") or [])), tuple(sorted(variables.items())))
@@ -109,12 +90,7 @@ def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -
 
 
 class Operators:
-    """Operators of one lab.
-
-    Args:
-        home: the lab.
-        store: the simulated cloud's records.
-    """
+    """Operators of one lab."""
 
     def __init__(self, home: Home, store: Store) -> None:
         self._home = home
@@ -127,7 +103,7 @@ class Operators:
     async def deployment(self, event: str | None, body: kopf.Body) -> None:
         """Run, change or stop the operator of a Deployment."""
         key = f"{body.metadata.namespace}/{body.metadata.name}"
-        if event == "DELETED" or operator_container(body) is None:
+        if event == "DELETED" or not _operator(body)[0]:
             self._deployments.pop(key, None)
             await self._run(key, None)
             return
@@ -167,11 +143,15 @@ class Operators:
         return any(ray_operator(cluster.inputs) for cluster in self._store.list("clusters"))
 
     def _launch(self, key: str, body: kopf.Body) -> Launch | None:
-        try:
-            launch = launch_of(body)
-        except WrongVersionError as error:
-            self._refuse(body, key, "OperatorVersionNotBuilt", str(error))
+        container, version = _operator(body)
+        if version != KUBERAY.version:
+            message = (
+                f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
+                f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
+            )
+            self._refuse(body, key, "OperatorVersionNotBuilt", message)
             return None
+        launch = launch_of(body)
         if launch is None or not self._add_on_is_on():
             return launch
         message = (

@@ -1,15 +1,16 @@
-"""Node feature discovery: labels that its worker finds on a simulated machine, and that its master writes.
+"""Node feature discovery: labels that its worker finds on a machine, and that its master writes.
 
 Kernel and operating system are the lab's choice of a version; which labels they give, and under
 which names, follows the program. Left out: labels of the CPU, memory, network and storage, and PCI
 devices that are not GPUs, for nothing in the lab reads them.
 
-Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0/source (system/system.go, kernel/version.go,
-    pci: names and values of the labels) and pkg/nfd-master/nfd-master.go (the annotation that lists the labels which it gave a node)
-Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classes and the vendor as the only field of a PCI label),
-    A1 (the labels of a COS node)
-Answers to (believed): versions of kernel and operating system, by GKE's distribution. `kubectl get nodes -o wide`
-    on GKE would settle it.
+Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0/source
+    (system/system.go, kernel/version.go, pci: names and values of the labels) and
+    pkg/nfd-master/nfd-master.go (the annotation that lists the labels which it gave a node)
+Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classes and the vendor as
+    the only field of a PCI label), A1 (the labels of a COS node)
+Answers to (believed): versions of kernel and operating system, by GKE's distribution. `kubectl get
+    nodes -o wide` on GKE would settle it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _listed(metadata: Object) -> str:
 
 
 def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
-    """Return a patch of a node's metadata that sets these labels of feature discovery and removes earlier ones.
+    """Return a patch of a node's metadata that sets these labels and removes earlier ones.
 
     A label that somebody else gave the node with the same value stays theirs.
     """

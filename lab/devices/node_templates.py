@@ -4,21 +4,27 @@ Like the real one, the lab copies a ready node of the group where there is one a
 a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
 each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
 else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
-berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally many.
+berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally
+many.
 
-Answers to (read): kubernetes/autoscaler at 55c37cd5, cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and
-    gce_cloud_provider.go (TemplateNodeInfo, which has no ResourceSlices):
+Answers to (read): kubernetes/autoscaler at 55c37cd5,
+    cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
+    (TemplateNodeInfo, which has no ResourceSlices):
     https://github.com/kubernetes/autoscaler/tree/55c37cd5eb550756c5ccc5a89e9068d77797e575/cluster-autoscaler/cloudprovider/gce
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources (gpu_processor.go,
-    dra_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
-    pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node provisioning"):
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources
+    (gpu_processor.go, dra_processor.go),
+    pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
+    pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node
+    provisioning"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
-Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has no ResourceSlices of managed
-    DRANET for a node that is not there yet. A pool that grows from zero nodes on GKE would settle it.
-Answers to (believed): GKE's autoscaler knows by the label cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without
-    any ResourceSlice will publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source has
-    another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would settle it:
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
+Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has
+    no ResourceSlices of managed DRANET for a node that is not there yet. A pool that grows from
+    zero nodes on GKE would settle it.
+Answers to (believed): GKE's autoscaler knows by the label
+    cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without any ResourceSlice will
+    publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source
+    has another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would
+    settle it: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """
 
 from __future__ import annotations
@@ -44,25 +50,19 @@ DRIVERS = (NICS, GPUS)
 _CLASSES = {names.DRANET: NICS, names.MANAGED_RDMA: NICS, names.GPU: GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
-# MaxNodeStartupTime (pkg/clusterstate/clusterstate.go), and the defaults of ok-total-unready-count and
-# max-total-unready-percentage (pkg/config/flags/flags.go).
+# MaxNodeStartupTime (pkg/clusterstate/clusterstate.go), and the defaults of ok-total-unready-count
+# and max-total-unready-percentage (pkg/config/flags/flags.go).
 _STARTUP = timedelta(minutes=15)
 _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 
 @dataclass(frozen=True)
 class Template:
-    """One more node of an instance group.
-
-    Attributes:
-        labels: labels of the node.
-        allocatable: resources of the node for pods, devices to claim among them.
-        devices: devices to claim by driver, which a node of the group publishes once it is ready.
-    """
+    """Node that an instance group would add."""
 
     labels: Mapping[str, str]
-    allocatable: Mapping[str, Any]
-    devices: Mapping[str, int]
+    allocatable: Mapping[str, Any]  # resources of the node for pods, devices to claim among them
+    devices: Mapping[str, int]  # devices to claim by driver, which a node of the group publishes once it is ready
 
 
 def with_claims(pods: Iterable[Object], claims: Iterable[Object]) -> list[Object]:
@@ -112,13 +112,13 @@ def from_machine(pool: Record, zone: str) -> Template:
 
 
 def without_gpu(node: Object) -> bool:
-    """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go, FilterOutNodesWithUnreadyResources)."""
+    """Whether a node is unready for want of nvidia.com/gpu (gpu_processor.go)."""
     labels = _labels(node)
     return ACCELERATOR_LABEL in labels and not _claimed(labels) and int(_allocatable(node).get(GPU_RESOURCE) or 0) == 0
 
 
 def stopped(nodes: Iterable[Object], now: datetime) -> bool:
-    """Whether so many nodes are unready that the autoscaler does nothing at all (clusterstate.go, IsClusterHealthy)."""
+    """Whether so many nodes are unready that the autoscaler stops (IsClusterHealthy)."""
     known = list(nodes)
     unready = sum(1 for node in known if without_gpu(node) and _started(node, now))
     return unready > _UNREADY_NODES and unready * 100 > _UNREADY_PERCENT * len(known)
@@ -158,7 +158,7 @@ class Templates:
         return self._remembered.get((pool.id, zone)) or from_machine(pool, zone)
 
     def expected(self, node: Object, pool: Record | None, devices: Published) -> Object:
-        """Return a node as pods will find it: one that is still on its way counts as its group's template."""
+        """Return a node as pods will find it; before it is ready, as its group's template."""
         allocatable = {**_allocatable(node), **devices.get(node["metadata"]["name"], {})}
         if pool is not None:
             template = self.of(pool, _labels(node).get(_ZONE, ""))

@@ -3,9 +3,11 @@
 Left out of the DaemonSets: commands, service accounts, host paths but the driver's, and variables
 that bear on no setting.
 
-Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names, selectors, tolerations, priority and
-    runtime class, update strategy, containers and the variables that bear on config; H1: which setting changes which DaemonSet)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and controllers/object_controls.go
+Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names,
+    selectors, tolerations, priority and runtime class, update strategy, containers and the
+    variables that bear on config; H1: which setting changes which DaemonSet)
+Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and
+    controllers/object_controls.go
 """
 
 from __future__ import annotations
@@ -40,37 +42,21 @@ _PART_OF = "app.kubernetes.io/part-of"
 
 @dataclass(frozen=True)
 class Operand:
-    """A DaemonSet of the operator.
-
-    Attributes:
-        name: name of the DaemonSet.
-        part: the component's section of the ClusterPolicy.
-        deployed: end of the label `nvidia.com/gpu.deploy.…` that selects its nodes.
-        container: main container.
-        waits: init containers that wait for the driver, or for the toolkit.
-        state: the operator's name of the step that makes it; empty for `state-` and `deployed`.
-        uses_gpus: whether its pods have the runtime class of GPUs.
-        optional: whether a ClusterPolicy can turn it off.
-        default: whether it is on where the ClusterPolicy does not say.
-        sharing: process that the config-manager beside it signals; empty without one.
-        selects: further labels of its nodes.
-        labels: further labels of its pods.
-        selector: further labels of its selector.
-    """
+    """A DaemonSet of the operator."""
 
     name: str
-    part: str
-    deployed: str
+    part: str  # section of the ClusterPolicy
+    deployed: str  # end of the label `nvidia.com/gpu.deploy.…` that selects its nodes
     container: str
-    waits: tuple[str, ...] = ("toolkit-validation",)
-    state: str = ""
-    uses_gpus: bool = True
-    optional: bool = True
-    default: bool = True
-    sharing: str = ""
-    selects: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    selector: Mapping[str, str] = field(default_factory=dict)
+    waits: tuple[str, ...] = ("toolkit-validation",)  # init containers that wait for the driver, or the toolkit
+    state: str = ""  # the operator's name of the step that makes it; empty for `state-` and `deployed`
+    uses_gpus: bool = True  # whether its pods have the runtime class of GPUs
+    optional: bool = True  # whether a ClusterPolicy can turn it off
+    default: bool = True  # whether it is on where the ClusterPolicy does not say
+    sharing: str = ""  # process that the config-manager beside it signals; empty without one
+    selects: Mapping[str, str] = field(default_factory=dict)  # further labels of its nodes
+    labels: Mapping[str, str] = field(default_factory=dict)  # further labels of its pods
+    selector: Mapping[str, str] = field(default_factory=dict)  # further labels of its selector
 
     @property
     def step(self) -> str:
@@ -113,25 +99,24 @@ OPERANDS = (
     Operand(MIG_MANAGER, "migManager", "mig-manager", MIG_MANAGER),
     Operand(_STATUS_EXPORTER, "nodeStatusExporter", "node-status-exporter", _STATUS_EXPORTER, (), **_OF_STATUS),
 )
-"""All DaemonSets of the operator, in its order."""
+"""DaemonSets of the operator, in its order."""
 
 
-def daemonset(operand: Operand, policy: Policy, owner: Mapping[str, Any], namespace: str, system: str) -> Object:
+def daemonset(operand: Operand, policy: Policy, owner: Object, namespace: str, system: str) -> Object:
     """Return a DaemonSet as the operator makes it.
 
     Args:
         operand: the operand.
-        policy: the ClusterPolicy's settings.
+        policy: settings of the ClusterPolicy.
         owner: the ClusterPolicy itself; the DaemonSet goes with it.
         namespace: the operator's.
         system: name and version of the nodes' operating system, for the driver's image.
     """
-    common = policy.part("daemonsets")
-    labels = {**(common.get("labels") or {}), "app": operand.name, **operand.labels}
-    annotations = dict(common.get("annotations") or {})
+    labels = {**policy.part("daemonsets", "labels"), "app": operand.name, **operand.labels}
+    annotations = dict(policy.part("daemonsets", "annotations"))
     spec = {
         "selector": {"matchLabels": {"app": operand.name, **operand.selector}},
-        "updateStrategy": _update_strategy(operand, common),
+        "updateStrategy": _update_strategy(operand, policy),
         "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": _pod(operand, policy, system)},
     }
     digest = hashlib.sha256(json.dumps([labels, annotations, spec], sort_keys=True).encode()).hexdigest()[:16]
@@ -149,19 +134,13 @@ def daemonset(operand: Operand, policy: Policy, owner: Mapping[str, Any], namesp
     }
 
 
-def _owned_by(owner: Mapping[str, Any]) -> Object:
-    """Return an owner reference to the ClusterPolicy."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+def _owned_by(owner: Object) -> Object:
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    return reference | {"controller": True, "blockOwnerDeletion": True}
 
 
-def runtime_class(name: str, owner: Mapping[str, Any]) -> Object:
+def runtime_class(name: str, owner: Object) -> Object:
     """Return a RuntimeClass as the operator makes it."""
     labels = {"app.kubernetes.io/component": "gpu-operator"}
     return {
@@ -172,31 +151,29 @@ def runtime_class(name: str, owner: Mapping[str, Any]) -> Object:
     }
 
 
-def _update_strategy(operand: Operand, common: Mapping[str, Any]) -> Object:
-    if operand.name == DRIVER or common.get("updateStrategy") == "OnDelete":
+def _update_strategy(operand: Operand, policy: Policy) -> Object:
+    if operand.name == DRIVER or policy.text("daemonsets", "updateStrategy") == "OnDelete":
         return {"type": "OnDelete"}
-    amount = str((common.get("rollingUpdate") or {}).get("maxUnavailable") or "1")
+    amount = policy.text("daemonsets", "rollingUpdate", "maxUnavailable", default="1")
     unavailable = amount if amount.endswith("%") else int(amount)
     return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": 0}}
 
 
 def _pod(operand: Operand, policy: Policy, system: str) -> Object:
-    common = policy.part("daemonsets")
     init, containers = _containers(operand, policy, system)
     volumes: list[Object] = []
     if operand.name in {TOOLKIT, VALIDATOR, PLUGIN, MIG_MANAGER}:
         volumes.append({"name": INSTALL_VOLUME, "hostPath": {"path": _driver_root(policy)}})
     spec: Object = {
         "nodeSelector": {DEPLOY + operand.deployed: "true", **operand.selects},
-        "tolerations": list(common.get("tolerations") or [_GPU_TAINT]),
-        "priorityClassName": common.get("priorityClassName") or "system-node-critical",
+        "tolerations": list(policy.part("daemonsets").get("tolerations") or [_GPU_TAINT]),
+        "priorityClassName": policy.text("daemonsets", "priorityClassName", default="system-node-critical"),
         "initContainers": init,
         "containers": containers,
     }
     if operand.uses_gpus and not policy.nri:
         spec["runtimeClassName"] = policy.runtime_class
-    if operand.sharing and policy.config_map:
-        name = policy.config_map
+    if operand.sharing and (name := _config_map(policy)):
         volumes += [{"name": name, "configMap": {"name": name}}, {"name": "config", "emptyDir": {}}]
         mounts = [{"name": "config", "mountPath": "/config"}, {"name": name, "mountPath": _CONFIG_FOLDER}]
         for container in [*init, *containers]:
@@ -208,7 +185,15 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
 
 
 def _driver_root(policy: Policy) -> str:
-    return str(policy.part("hostPaths").get("driverInstallDir") or DRIVER_ROOT)
+    return policy.text("hostPaths", "driverInstallDir", default=DRIVER_ROOT)
+
+
+def _toolkit_root(policy: Policy) -> str:
+    return policy.text("toolkit", "installDir", default=TOOLKIT_ROOT)
+
+
+def _config_map(policy: Policy) -> str:
+    return policy.text("devicePlugin", "config", "name")
 
 
 def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Object], list[Object]]:
@@ -225,7 +210,7 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
             image = _image(policy.part("driver", "manager"))
         init.append(_container(name, image, _validation(name, policy)))
     containers = [_container(operand.container, own, _variables(operand, policy))]
-    if operand.sharing and policy.config_map:
+    if operand.sharing and _config_map(policy):
         plugin = _image(policy.part("devicePlugin"))
         init.append(_container(CONFIG_INIT, plugin, _config_manager(policy)))
         containers.append(_container(CONFIG_MANAGER, plugin, _config_manager(policy, operand.sharing)))
@@ -233,7 +218,7 @@ def _containers(operand: Operand, policy: Policy, system: str) -> tuple[list[Obj
 
 
 def _image(part: Mapping[str, Any]) -> str:
-    """Return an image's name; the operator's environment, which the lab does not know, has defaults of its parts."""
+    """Return an image's name; its defaults are in the operator's environment, unknown here."""
     path = "/".join(str(part[key]) for key in ("repository", "image") if part.get(key)) or "unknown"
     return f"{path}:{part['version']}" if part.get("version") else path
 
@@ -258,7 +243,7 @@ def _validation(name: str, policy: Policy) -> dict[str, str]:
         return {"WITH_WAIT": "true", "COMPONENT": "driver"} | moved | own
     if component == "plugin":
         workload = {"COMPONENT": "plugin", "WITH_WAIT": "false", "WITH_WORKLOAD": "false"}
-        return workload | {"MIG_STRATEGY": policy.mig_strategy} | own
+        return workload | {"MIG_STRATEGY": policy.text("mig", "strategy")} | own
     return own
 
 
@@ -268,7 +253,7 @@ def _config_manager(policy: Policy, process: str = "") -> dict[str, str]:
         "NODE_LABEL": CONFIG_LABEL,
         "CONFIG_FILE_SRCDIR": _CONFIG_FOLDER,
         "CONFIG_FILE_DST": _CONFIG_FILE,
-        "DEFAULT_CONFIG": policy.default_config,
+        "DEFAULT_CONFIG": policy.text("devicePlugin", "config", "default"),
         "SEND_SIGNAL": "true" if process else "false",
         "SIGNAL": "1" if process else "",
         "PROCESS_TO_SIGNAL": process,
@@ -277,23 +262,23 @@ def _config_manager(policy: Policy, process: str = "") -> dict[str, str]:
 
 
 def _mig(policy: Policy) -> dict[str, str]:
-    strategy = policy.mig_strategy
+    strategy = policy.text("mig", "strategy")
     found = {"MIG_STRATEGY": strategy} if strategy else {}
     return found | ({} if strategy == "none" else {"NVIDIA_MIG_MONITOR_DEVICES": "all"})
 
 
 def _hook(policy: Policy) -> dict[str, str]:
-    folder = policy.part("toolkit").get("installDir") or TOOLKIT_ROOT
-    return {"NVIDIA_CDI_HOOK_PATH": f"{folder}/toolkit/nvidia-cdi-hook"} if policy.enabled("toolkit") else {}
+    path = f"{_toolkit_root(policy)}/toolkit/nvidia-cdi-hook"
+    return {"NVIDIA_CDI_HOOK_PATH": path} if policy.enabled("toolkit") else {}
 
 
 def _variables(operand: Operand, policy: Policy) -> dict[str, str]:
     """Return variables of a main container that bear on configuration."""
     cdi = policy.enabled("cdi")
-    file = {"CONFIG_FILE": _CONFIG_FILE} if operand.sharing and policy.config_map else {}
+    file = {"CONFIG_FILE": _CONFIG_FILE} if operand.sharing and _config_map(policy) else {}
     found: dict[str, str] = {}
     if operand.name == TOOLKIT:
-        found["ROOT"] = str(policy.part("toolkit").get("installDir") or TOOLKIT_ROOT)
+        found["ROOT"] = _toolkit_root(policy)
         if cdi:
             found |= {"CDI_ENABLED": "true", "NVIDIA_RUNTIME_SET_AS_DEFAULT": "false"}
             found |= {"NVIDIA_CONTAINER_RUNTIME_MODE": "cdi", "CRIO_CONFIG_MODE": "config"}
@@ -304,13 +289,13 @@ def _variables(operand: Operand, policy: Policy) -> dict[str, str]:
         found |= file | _mig(policy)
         if cdi:
             found |= {"CDI_ENABLED": "true", "DEVICE_LIST_STRATEGY": "cdi-annotations,cdi-cri"} | _hook(policy)
-        found["MPS_ROOT"] = str(policy.part("devicePlugin", "mps").get("root") or found["MPS_ROOT"])
+        found["MPS_ROOT"] = policy.text("devicePlugin", "mps", "root", default=found["MPS_ROOT"])
     elif operand.name == MPS_DAEMON:
         return file | _mig(policy)
     elif operand.name == DISCOVERY:
         return {"GFD_SLEEP_INTERVAL": "60s"} | _given(policy.part("gfd")) | file | _mig(policy)
     elif operand.name == MIG_MANAGER:
-        custom = policy.part("migManager", "config").get("name")
+        custom = policy.text("migManager", "config", "name")
         key = "CONFIG_FILE" if custom else "DEFAULT_CONFIG_FILE"
         found[key] = "/mig-parted-config/config.yaml" if custom else "/mig-parted-config/config-default.yaml"
         found |= ({"CDI_ENABLED": "true"} | _hook(policy)) if cdi else {}

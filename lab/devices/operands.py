@@ -1,4 +1,4 @@
-"""Programs of the GPU Operator's pods on a node: device plugin, GPU feature discovery, validator, toolkit. Pure.
+"""Programs of the GPU Operator on a node: plugin, feature discovery, validator, toolkit. Pure.
 
 The rules read the node and the pods on it, as the programs in the pods do: a setting of the
 ClusterPolicy counts when it has reached a pod.
@@ -7,23 +7,24 @@ Left out: memory and engines of a MIG instance among its labels, MIG profiles wi
 the MIG manager's pause of GPU clients and its reboots, CUDA validation, the versions of a driver
 that GKE installed.
 
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (internal/lm: labels; internal/rm and internal/plugin:
-    devices and what it refuses)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and cmd/nvidia-validator/main.go (which init container
-    waits for what)
-Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/config/config.go and
-    https://github.com/NVIDIA/k8s-device-plugin/issues/479 (a pod whose runtime class has no handler gets no sandbox; so it is where
-    toolkit.enabled=false)
-Answers to (read): https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's driver on COS: its
-    folder, and no driver of the operator's there)
-Answers to (believed): a node with the label `berth/driver=preinstalled` has an image with a driver in the folder that pods look into.
-    Such an image would settle it.
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (internal/lm: labels;
+    internal/rm and internal/plugin: devices and what it refuses)
+Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and
+    cmd/nvidia-validator/main.go (which init container waits for what)
+Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/config/config.go
+    and https://github.com/NVIDIA/k8s-device-plugin/issues/479 (a pod whose runtime class has no
+    handler gets no sandbox; so it is where toolkit.enabled=false)
+Answers to (read):
+    https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's
+    driver on COS: its folder, and no driver of the operator's there)
+Answers to (believed): a node with the label `berth/driver=preinstalled` has an image with a driver
+    in the folder that pods look into. Such an image would settle it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from berth.components.hardware.facts import mig_slices
@@ -40,14 +41,14 @@ Pods = Mapping[str, Object]
 
 _STRATEGIES = ("none", "single", "mixed")
 
-# Where Google's installer leaves the driver on Container-Optimized OS, whose own file system is read-only.
+# Folder of Google's driver on Container-Optimized OS, whose own file system is read-only.
 _COS_DRIVER = "/home/kubernetes/bin/nvidia"
 _COS_WRITABLE = "/home/kubernetes/bin"
 _LABEL_LENGTH = 63
 
 
 def driver_version(pods: Pods) -> str:
-    """Return the version of the driver that the operator has installed on a node; empty where it has not."""
+    """Return the version of the driver that the operator has installed; empty without one."""
     if DRIVER_POD not in pods:
         return ""
     _, _, tag = str(pods[DRIVER_POD]["spec"]["containers"][0]["image"]).rpartition(":")
@@ -60,15 +61,15 @@ def _driver_folder(pod: Object) -> str:
 
 
 def _driver_problem(labels: Labels, pods: Pods, *, installer: bool) -> str:
-    """Return why the validation of the driver never ends on a node; empty where it finds a driver."""
+    """Return why the validation of the driver never ends; empty where it finds a driver."""
     if not gpu_count(labels):
         return "no NVIDIA driver: the machine has no GPU"
     googles = DRIVER in labels or installer
     if not preinstalled(labels) and not googles:
         if DRIVER_POD not in pods:
             return (
-                "no NVIDIA driver: GKE installs none on this node, Google's nvidia-driver-installer does not run on it, "
-                "and the GPU Operator's driver does not either (driver.enabled)"
+                "no NVIDIA driver: GKE installs none on this node, and neither Google's nvidia-driver-installer nor "
+                "the GPU Operator's driver runs on it (driver.enabled)"
             )
         if on_cos(labels):
             return "no NVIDIA driver: the operator has no driver image for Container-Optimized OS (driver.enabled=true)"
@@ -79,12 +80,9 @@ def _driver_problem(labels: Labels, pods: Pods, *, installer: bool) -> str:
 
 
 def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
-    """Return holds on pods that wait for the driver, the container toolkit or the validator, by DaemonSet.
+    """Return holds on pods that wait for driver, container toolkit or validator, by DaemonSet.
 
-    Args:
-        labels: the node's.
-        pods: the operands' pods on the node.
-        installer: whether a driver installer of Google's runs on the node.
+    The driver may come from a driver installer of Google's that runs on the node.
     """
     holds: dict[str, Hold] = {}
     if DRIVER_POD in pods and on_cos(labels):
@@ -118,12 +116,7 @@ def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
 
 
 def validation(resources: Mapping[str, Any], pod: Object) -> Hold | None:
-    """Return a hold on the operator's validator while the node does not show GPUs.
-
-    Args:
-        resources: resources that the node shows.
-        pod: the validator's pod.
-    """
+    """Return a hold on the validator's pod while the node's resources have no GPUs."""
     waits = {container["name"] for container in pod["spec"].get("initContainers") or []}
     shown = any(
         name.startswith((GPU_RESOURCE, "nvidia.com/mig-")) and str(count) != "0" for name, count in resources.items()
@@ -135,17 +128,11 @@ def validation(resources: Mapping[str, Any], pod: Object) -> Hold | None:
 
 @dataclass(frozen=True)
 class Served:
-    """Devices that the device plugin registers on a node.
-
-    Attributes:
-        resources: devices by the name of the extended resource.
-        single: resources of which the plugin gives a container one device at most.
-        problem: why the plugin ended; empty where it runs.
-    """
+    """Devices that the device plugin registers on a node."""
 
     resources: Mapping[str, int]
-    single: frozenset[str] = field(default_factory=frozenset)
-    problem: str = ""
+    single: frozenset[str] = frozenset()  # resources of which the plugin gives a container one device at most
+    problem: str = ""  # why the plugin ended; empty where it runs
 
 
 def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], *, mps: bool = True) -> Served:
@@ -222,7 +209,6 @@ def features(
     if strategy != "none":
         shown["nvidia.com/mig.strategy"] = strategy
     if driver:
-        # Only where the operator installs it: GKE's choice of a driver cannot be known without one.
         version = "nvidia.com/cuda.driver-version"
         parts = zip(("major", "minor", "revision"), driver.split("."), strict=False)
         shown |= {f"{version}.full": driver} | {f"{version}.{name}": part for name, part in parts}

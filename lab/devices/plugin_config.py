@@ -1,7 +1,7 @@
-"""Configuration of NVIDIA's device plugin: what it reads from one entry of its ConfigMap, and what it refuses.
+"""Configuration of NVIDIA's device plugin, read from one entry of its ConfigMap or refused.
 
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules and words; README, "Configuration
-    file" and "Shared access to GPUs")
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules
+    and words; README, "Configuration file" and "Shared access to GPUs")
 """
 
 from __future__ import annotations
@@ -28,21 +28,15 @@ class PluginConfigError(Exception):
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """Sharing of devices by the plugin.
+    """Sharing of devices by the plugin."""
 
-    Attributes:
-        mig_strategy: the file's MIG strategy; a ClusterPolicy's goes before it.
-        strategy: `none`, `time-slicing` or `mps`.
-        replicas: number of pods that may have one device of a resource, by the resource's name.
-        renamed: whether shared resources are advertised with `.shared` behind their name.
-        single: whether a container that asks for more than one shared device is refused.
-    """
-
-    mig_strategy: str = ""
+    mig_strategy: str = ""  # a ClusterPolicy's goes before it
     strategy: str = NONE
-    replicas: Mapping[str, int] = field(default_factory=dict)
-    renamed: bool = False
-    single: bool = False
+    replicas: Mapping[str, int] = field(
+        default_factory=dict
+    )  # pods that may have one device of a resource, by resource
+    renamed: bool = False  # whether shared resources are advertised with `.shared` behind their name
+    single: bool = False  # whether a container that asks for more than one shared device is refused
 
 
 def parse(text: str) -> PluginConfig:
@@ -61,7 +55,7 @@ def parse(text: str) -> PluginConfig:
         raise PluginConfigError(f"unknown version: {version}")
     strategy = str(_mapping(document.get("flags") or {}, "flags").get("migStrategy") or "")
     sharing = _mapping(document.get("sharing") or {}, "sharing")
-    # MPS goes before time-slicing where a file has both. By default it lets a container have one device.
+    # MPS goes before time-slicing. By default it lets a container have one device.
     if sharing.get("mps") is not None:
         return _shared(_mapping(sharing["mps"], "sharing.mps"), MPS, strategy, single=True)
     if "timeSlicing" in sharing:

@@ -1,11 +1,13 @@
-"""Ray's autoscaler of a simulated Ray cluster: workers for replicas of Ray Serve that wait, none for those that are gone.
+"""Ray's autoscaler of simulated Ray clusters: workers for the replicas of Ray Serve that wait.
 
-It writes what Ray's does: `replicas` of a worker group, and the names of workers to delete. Tasks and
-actors are not simulated, so that nothing else asks for workers here.
+It writes what Ray's does: `replicas` of a worker group, and the names of workers to delete. Tasks
+and actors are not simulated, so that nothing else asks for workers here.
 
-Answers to (read): Ray 2.60.0, python/ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py and
+Answers to (read): Ray 2.60.0,
+    python/ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py and
     python/ray/autoscaler/_private/kuberay/node_provider.py: the patches;
-    python/ray/autoscaler/v2/scheduler.py: idle workers go after the timeout, and never below the minimum
+    python/ray/autoscaler/v2/scheduler.py: idle workers go after the timeout, and never below the
+    minimum
 """
 
 from __future__ import annotations
@@ -41,16 +43,7 @@ class RayAutoscaler:
         self._idle: defaultdict[tuple[str, str], IdleClock] = defaultdict(IdleClock)
 
     def step(self, cluster: tuple[str, str], nodes: Sequence[RayNode], load: Load) -> None:
-        """Look at one cluster once, and write what it needs.
-
-        Args:
-            cluster: namespace and name of its RayCluster.
-            nodes: its nodes.
-            load: demand of replicas for the nodes.
-
-        Raises:
-            ClusterError: the API server refuses, or does not answer.
-        """
+        """Look at the RayCluster of a namespace and name once, and write the workers that it needs."""
         namespace, name = cluster
         path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
         found = self._api.get(path)
@@ -72,11 +65,7 @@ class RayAutoscaler:
 def operations(group: Object, workers: Sequence[RayNode], load: Load, idle: set[str]) -> list[Object]:
     """Return the JSON patch of a RayCluster's first group of workers; berth's clusters have one.
 
-    Args:
-        group: the group.
-        workers: its pods that have an address.
-        load: demand of replicas.
-        idle: names of nodes that have been idle for long enough.
+    Workers are its pods with an address, `idle` the names of nodes that have been idle long enough.
     """
     replicas, least = int(group.get("replicas", 0)), int(group.get("minReplicas", 0))
     ready = [worker for worker in workers if worker.ready]
@@ -104,7 +93,7 @@ def _replace(key: str, value: Any) -> Object:
 
 
 def _of_a_worker(group: Mapping[str, Any]) -> dict[str, float]:
-    """Resources that Ray counts on a group's worker, as KubeRay derives them from parameters and limits."""
+    """Resources that Ray counts on a worker, as KubeRay derives them from flags and limits."""
     limits = amounts((group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits"))
     gpus = sum(float(amount) for name, amount in limits.items() if name.endswith("gpu"))
     flags = " ".join(f"--{name}={value}" for name, value in (group.get("rayStartParams") or {}).items())

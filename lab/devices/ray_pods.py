@@ -1,6 +1,7 @@
 """Nodes of Ray, read from their simulated pods: the resources that `ray start` counts on each.
 
-Answers to (real): KubeRay, which writes the command into each pod; only the command's flags are read here.
+Answers to (real): KubeRay, which writes the command into each pod; only the command's flags are
+    read here.
 """
 
 from __future__ import annotations
@@ -20,25 +21,15 @@ _COUNTED = {"num-cpus": "CPU", "num-gpus": "GPU"}
 
 @dataclass(frozen=True)
 class RayNode:
-    """A node of Ray.
-
-    Attributes:
-        uid: uid of its pod.
-        name: name of its pod.
-        cluster: namespace and name of its RayCluster.
-        address: IP address of its pod.
-        head: whether it is the head.
-        ready: whether its pod is ready.
-        resources: resources that Ray counts on it.
-    """
+    """A node of Ray; uid, name, address and readiness are those of its pod."""
 
     uid: str
     name: str
-    cluster: tuple[str, str]
+    cluster: tuple[str, str]  # namespace and name of its RayCluster
     address: str
     head: bool
     ready: bool
-    resources: Mapping[str, float] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)  # counted by Ray
 
 
 def ray_node(pod: Mapping[str, Any]) -> RayNode | None:

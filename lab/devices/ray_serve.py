@@ -1,4 +1,4 @@
-"""Ray Serve of a simulated Ray cluster: answers of its dashboard (port 8265) and of its proxy (port 8000).
+"""Ray Serve of a simulated Ray cluster: answers of its dashboard and of its proxy.
 
 No container runs, and no code: an application whose configuration Ray accepts, and whose replicas
 find room, counts as running, and its message says that its code was not run. Deployments, and the
@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from aiohttp import web
+
 from berth.lab.devices.ray_pods import RayNode
 
 DASHBOARD_PORT, PROXY_PORT = 8265, 8000
@@ -30,31 +32,15 @@ NOT_RUN = "simulated: its code was not run, so that nobody knows whether it work
 _DOWNSCALE_SECONDS = 600.0
 
 _API_TYPES = ("imperative", "declarative")
-_JSON = "application/json"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP response."""
-
-    status: int
-    text: str = ""
-    content_type: str = "text/plain"
 
 
 @dataclass
 class Room:
-    """Capacity of a node.
-
-    Attributes:
-        uid: uid of the node.
-        free: resources that no replica has.
-        used: whether a replica is there that needs something.
-    """
+    """Capacity of a node, by its uid."""
 
     uid: str
-    free: Counter[str]
-    used: bool = False
+    free: Counter[str]  # resources that no replica has
+    used: bool = False  # whether a replica is there that needs resources
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Reserve the resources that a replica needs; return whether all of them are free."""
@@ -67,15 +53,10 @@ class Room:
 
 @dataclass
 class Load:
-    """Demand of replicas for the resources of nodes.
-
-    Attributes:
-        rooms: capacity of the nodes.
-        waiting: resources of each replica that no node has room for.
-    """
+    """Demand of replicas for the resources of nodes."""
 
     rooms: list[Room]
-    waiting: list[Mapping[str, float]] = field(default_factory=list)
+    waiting: list[Mapping[str, float]] = field(default_factory=list)  # resources of replicas that no node has room for
 
     def place(self, needs: Mapping[str, float]) -> bool:
         """Put a replica on the first node with room; return whether there is one."""
@@ -98,56 +79,51 @@ class RayServe:
         """Whether Serve was started, by the first configuration, and its proxy listens."""
         return self._config is not None
 
-    def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
-        """Return the dashboard's answer.
-
-        Args:
-            method: method of the request.
-            target: path and query.
-            body: body of the request.
-            nodes: nodes of the Ray cluster.
-        """
+    def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> web.Response:
+        """Return the dashboard's answer to a request for a path with a query."""
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
-            return Answer(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
+            return _response(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
         if method == "PUT":
             return self._put(body)
         kind = parse_qs(url.query).get("api_type", ["declarative"])[0]
         if kind.lower() not in _API_TYPES:
-            return Answer(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
-        return Answer(200, json.dumps(self._details(nodes)[0]), _JSON)
+            return _response(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
+        return _response(200, json.dumps(self._details(nodes)[0]), "application/json")
 
     def load(self, nodes: Sequence[RayNode]) -> Load:
         """Return the demand of replicas for the nodes, for Ray's autoscaler."""
         return self._details(nodes)[1]
 
-    def proxy(self, target: str) -> Answer:
+    def proxy(self, target: str) -> web.Response:
         """Return the answer of Serve's proxy to a path with a query."""
         path = urlsplit(target).path
         served = [application for application in self._applications() if not _failure(application)]
         routes = {route: _name(application) for application in served if (route := _route(application))}
         if path == "/-/healthz":
-            return Answer(200, "success") if self._had_routes else Answer(503, "Route table is not populated yet.")
+            return (
+                _response(200, "success") if self._had_routes else _response(503, "Route table is not populated yet.")
+            )
         if path == "/-/routes":
-            return Answer(200, json.dumps(routes, separators=(",", ":")), _JSON)
+            return _response(200, json.dumps(routes, separators=(",", ":")), "application/json")
         fitting = [route for route in routes if f"{path}/".startswith(f"{route.rstrip('/')}/")]
         if not fitting:
-            return Answer(404, f"Path '{path}' not found.")
+            return _response(404, f"Path '{path}' not found.")
         name = routes[max(fitting, key=len)]
         self._asked[name] = time.monotonic()
-        return Answer(501, f"application {name} would answer this; in the lab no container runs")
+        return _response(501, f"application {name} would answer this; in the lab no container runs")
 
-    def _put(self, body: bytes) -> Answer:
+    def _put(self, body: bytes) -> web.Response:
         try:
             config = json.loads(body)
         except ValueError as error:
-            return Answer(500, f"json.decoder.JSONDecodeError: {error}")
+            return _response(500, f"json.decoder.JSONDecodeError: {error}")
         refused = list(refusals(config))
         if refused:
-            return Answer(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
+            return _response(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
         self._config = config
         self._had_routes |= any(_route(entry) and not _failure(entry) for entry in config["applications"])
-        return Answer(200)
+        return _response(200)
 
     def _applications(self) -> Sequence[Mapping[str, Any]]:
         return (self._config or {}).get("applications") or []
@@ -181,7 +157,7 @@ class RayServe:
         }
 
     def _replicas(self, config: Mapping[str, Any], application: str) -> tuple[int, int]:
-        """Return the replicas that a deployment starts with, and its target: at least one for a while after a request."""
+        """Return a deployment's first replicas and its target, at least 1 after a request."""
         first = _first_replicas(config)
         delay = float((config.get("autoscaling_config") or {}).get("downscale_delay_s", _DOWNSCALE_SECONDS))
         asked = self._asked.get(application)
@@ -190,7 +166,7 @@ class RayServe:
 
 
 def refusals(config: Any) -> Iterator[str]:
-    """Yield errors for which Ray refuses a configuration; Ray accepts keys that it does not know."""
+    """Yield errors for which Ray refuses a configuration; it accepts unknown keys."""
     applications = config.get("applications") if isinstance(config, dict) else None
     if not isinstance(applications, list):
         yield "applications\n  Field required"
@@ -224,7 +200,7 @@ def _refused(deployment: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _failure(application: Mapping[str, Any]) -> str:
-    """Return why an application that Ray accepted fails, as far as its configuration tells; empty where it does not."""
+    """Return why an accepted application fails, as far as its configuration shows."""
     for deployment in application.get("deployments") or []:
         scaling = deployment.get("autoscaling_config") or {}
         least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
@@ -267,12 +243,16 @@ def _first_replicas(config: Mapping[str, Any]) -> int:
 
 
 def _needs(config: Mapping[str, Any]) -> dict[str, float]:
-    """Return the resources of one replica; empty where the configuration leaves them to the code, which is unknown."""
+    """Return the resources of one replica; empty where only the code names them."""
     options = config.get("ray_actor_options")
     if options is None:
         return {}
     needs = {"CPU": options.get("num_cpus", 1), "GPU": options.get("num_gpus"), **(options.get("resources") or {})}
     return {name: amount for name, amount in needs.items() if amount is not None and (amount or name == "CPU")}
+
+
+def _response(status: int, text: str = "", content_type: str = "text/plain") -> web.Response:
+    return web.Response(status=status, text=text, content_type=content_type)
 
 
 def _name(application: Mapping[str, Any]) -> str:

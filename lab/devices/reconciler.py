@@ -1,11 +1,12 @@
-"""The GPU Operator's controller at work in the lab's API server: node labels, DaemonSets, runtime classes and status.
+"""The GPU Operator's controller at work: node labels, DaemonSets, runtime classes and status.
 
-The rules are in `gpu_operator.py` and `operand_objects.py`; this module applies them, and has the
-memory that they need.
+The rules are in `gpu_operator.py` and `operand_objects.py`.
 
-Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (E1: without a GPU node no DaemonSet is made and
-    none deleted; H1: one that is turned off is deleted, a runtime class that is no longer named stays; I1: only another hash of its own
-    makes the operator write a DaemonSet again; K2, K3: labels are looked at when a node changes in certain ways, and at the start)
+Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (E1: without
+    a GPU node no DaemonSet is made and none deleted; H1: one that is turned off is deleted, a
+    runtime class that is no longer named stays; I1: only another hash of its own makes the operator
+    write a DaemonSet again; K2, K3: labels are looked at when a node changes in certain ways, and
+    at the start)
 """
 
 from __future__ import annotations
@@ -13,15 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from berth.components.cluster.api import NODES
-from berth.lab.devices import gpu_operator, operand_objects
-from berth.lab.devices.api import Api, now
-from berth.lab.devices.gpu_operator import Findings, Policy
-from berth.lab.devices.operand_objects import HASH, OPERANDS
-
-Object = dict[str, Any]
+from berth.components.cluster.api import NODES, Object, within
+from berth.lab.devices import gpu_operator
+from berth.lab.devices.api import DAEMONSETS, Api, now
+from berth.lab.devices.gpu_operator import Policy
+from berth.lab.devices.operand_objects import HASH, OPERANDS, daemonset, runtime_class
 
 POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -31,25 +29,15 @@ _log = logging.getLogger("berth.lab.devices.gpu")
 
 @dataclass
 class Plan:
-    """Changes that one reconcile of the controller makes.
+    """Changes that one reconcile of the controller makes."""
 
-    Attributes:
-        labels: labels of nodes to set, or to remove (None), by node.
-        create: DaemonSets to create.
-        replace: DaemonSets to write again.
-        delete: names of DaemonSets to delete.
-        classes: names of runtime classes to create where they are missing.
-        drop: names of runtime classes to delete.
-        status: status of the ClusterPolicy, without times.
-    """
-
-    labels: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    create: list[Object] = field(default_factory=list)
+    labels: dict[str, dict[str, str | None]] = field(default_factory=dict)  # to set, or (None) to remove, by node
+    create: list[Object] = field(default_factory=list)  # DaemonSets
     replace: list[Object] = field(default_factory=list)
     delete: list[str] = field(default_factory=list)
-    classes: set[str] = field(default_factory=set)
-    drop: set[str] = field(default_factory=set)
-    status: Object = field(default_factory=dict)
+    classes: set[str] = field(default_factory=set)  # runtime classes to create where they are missing
+    drop: set[str] = field(default_factory=set)  # runtime classes to delete
+    status: Object = field(default_factory=dict)  # status of the ClusterPolicy, without times
 
 
 class Controller:
@@ -91,7 +79,24 @@ class Controller:
         self._labels, self._policy = dict(nodes), key
         found, states = gpu_operator.findings(nodes), []
         if not found.failure:
-            states = _plan_operands(plan, settings, policy, namespace, daemonsets, held, found)
+            plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
+        for operand in OPERANDS if not found.failure else ():
+            present, ready = daemonsets.get(operand.name), True
+            if not operand.on(settings):
+                plan.delete += [operand.name] if present is not None else []
+                continue
+            if not found.gpu_nodes:
+                continue
+            target = daemonset(operand, settings, policy, namespace, found.system)
+            if present is None:
+                plan.create.append(target)
+            elif _hash(present) != _hash(target):
+                plan.replace.append(target)
+                ready = False
+            else:
+                ready = gpu_operator.rolled_out(present)
+            if not ready or operand.name in held:
+                states.append(operand.step)
         plan.status = gpu_operator.status(namespace, found, states)
         return plan
 
@@ -104,18 +109,13 @@ class Controller:
         daemonsets: Mapping[str, Object],
         held: Collection[str],
     ) -> None:
-        """Reconcile the cluster.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Reconcile the cluster, with arguments as of `plan`."""
         unknown = Policy(policy.get("spec") or {}).unknown()
         if unknown and unknown != self._unknown:
             _log.warning("ClusterPolicy %s: unknown to the lab: %s", policy["metadata"]["name"], ", ".join(unknown))
         self._unknown = unknown
         labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
-        plan = self.plan(labels, policy, namespace, daemonsets, held)
-        done = False
+        plan, done = self.plan(labels, policy, namespace, daemonsets, held), False
         try:
             done = _apply(api, plan, policy, namespace)
         finally:
@@ -124,54 +124,18 @@ class Controller:
                 self.stop()
 
 
-def _plan_operands(
-    plan: Plan,
-    settings: Policy,
-    policy: Object,
-    namespace: str,
-    daemonsets: Mapping[str, Object],
-    held: Collection[str],
-    found: Findings,
-) -> list[str]:
-    """Plan DaemonSets and runtime classes; return the states that are not ready."""
-    plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
-    states = []
-    for operand in OPERANDS:
-        present = daemonsets.get(operand.name)
-        if not operand.on(settings):
-            plan.delete += [operand.name] if present is not None else []
-        elif found.gpu_nodes:
-            target = operand_objects.daemonset(operand, settings, policy, namespace, found.system)
-            ready = True
-            if present is None:
-                plan.create.append(target)
-            elif _hash(present) != _hash(target):
-                plan.replace.append(target)
-                ready = False
-            else:
-                ready = gpu_operator.rolled_out(present)
-            if not ready or operand.name in held:
-                states.append(operand.step)
-    return states
-
-
 def _apply(api: Api, plan: Plan, policy: Object, namespace: str) -> bool:
-    """Apply a plan; False where something that was to be created or replaced has changed meanwhile."""
+    """Apply a plan; return False where an object to create or to replace has changed meanwhile."""
     for name, change in plan.labels.items():
         api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
     present = {entry["metadata"]["name"] for entry in api.list(_CLASSES)}
-    done = [
-        api.create(_CLASSES, operand_objects.runtime_class(name, policy)) for name in sorted(plan.classes - present)
-    ]
-    for name in sorted(plan.drop & present):
-        api.delete(f"{_CLASSES}/{name}")
-    folder = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
-    done += [api.create(folder, daemonset) for daemonset in plan.create]
-    done += [api.replace(f"{folder}/{daemonset['metadata']['name']}", daemonset) for daemonset in plan.replace]
-    for name in plan.delete:
-        api.delete(f"{folder}/{name}")
-    status = gpu_operator.dated(policy.get("status") or {}, plan.status, now())
-    if status:
+    done = [api.create(_CLASSES, runtime_class(name, policy)) for name in sorted(plan.classes - present)]
+    folder = within(namespace, DAEMONSETS)
+    done += [api.create(folder, entry) for entry in plan.create]
+    done += [api.replace(f"{folder}/{entry['metadata']['name']}", entry) for entry in plan.replace]
+    for path in [f"{_CLASSES}/{name}" for name in plan.drop & present] + [f"{folder}/{name}" for name in plan.delete]:
+        api.delete(path)
+    if status := gpu_operator.dated(policy.get("status") or {}, plan.status, now()):
         api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
     return all(done)
 
@@ -180,5 +144,5 @@ def _patched(labels: Mapping[str, str], change: Mapping[str, str | None]) -> dic
     return {name: value for name, value in {**labels, **change}.items() if value is not None}
 
 
-def _hash(daemonset: Mapping[str, Any]) -> str:
+def _hash(daemonset: Object) -> str:
     return str((daemonset["metadata"].get("annotations") or {}).get(HASH) or "")

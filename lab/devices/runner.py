@@ -1,7 +1,7 @@
 """KubeRay's operator as a local process: started again when it ends, and ended with its controller.
 
-Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), as a process of this machine in
-    place of its Deployment's pod.
+Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), as a process of
+    this machine in place of its Deployment's pod.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import ctypes
 import logging
 import os
 import signal
-import socket
 from dataclasses import dataclass
 
 from berth.lab.home import Home
@@ -33,39 +32,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Launch:
-    """Start of the operator as a process.
-
-    Attributes:
-        arguments: flags of the container that make sense outside of it.
-        environment: variables of the container, sorted by name.
-    """
+    """Flags and variables of the operator's container that make sense outside of it."""
 
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
 
 
 def _die_with_parent() -> None:
-    """Have the kernel end this process when the controller is gone; runs in the child, before the operator starts."""
+    """Have the kernel end this process, the operator's, when the controller is gone."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on right now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in sockets:
-            listener.bind(("127.0.0.1", 0))
-        return [int(listener.getsockname()[1]) for listener in sockets]
-
-
 class OperatorRunner:
-    """Runs one operator until it is closed.
-
-    Args:
-        home: the lab.
-        owner: who asks for the operator, for the log.
-        launch: how the operator is started.
-    """
+    """Runs one operator until it is closed; the log names its owner."""
 
     def __init__(self, home: Home, owner: str, launch: Launch) -> None:
         self.launch = launch
@@ -104,16 +83,9 @@ class OperatorRunner:
                 await self._stop(process)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        metrics, probe = _free_ports(2)
-        arguments = [
-            *self.launch.arguments,
-            f"-kubeconfig={self._home.kubeconfig}",
-            f"-metrics-addr=127.0.0.1:{metrics}",
-            f"-health-probe-bind-address=127.0.0.1:{probe}",
-            "-enable-leader-election=false",
-            # Services and pods can be reached from here through the API server only.
-            "-use-kubernetes-proxy",
-        ]
+        # Any free ports; services and pods can be reached from here through the API server only.
+        ours = ["-metrics-addr=127.0.0.1:0", "-health-probe-bind-address=127.0.0.1:0", "-use-kubernetes-proxy"]
+        arguments = [*self.launch.arguments, f"-kubeconfig={self._home.kubeconfig}", *ours]
         mark = f"{self._home.root.resolve()}:{_PROCESS}"
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TZ", "LANG") if name in os.environ}
         log = self._log_file
@@ -123,6 +95,7 @@ class OperatorRunner:
             return await asyncio.create_subprocess_exec(
                 str(self._home.bin / _PROCESS),
                 *arguments,
+                "-enable-leader-election=false",
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -1,17 +1,19 @@
-"""The cluster autoscaler at work: looks at pods and nodes, and resizes pools of the simulated cloud.
+"""The cluster autoscaler at work: it looks at pods and nodes, and resizes simulated pools.
 
 The texts of its events are those of the cluster autoscaler, and GKE's own for failed scale-ups.
 
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go (RunOnce: what stops it, growth
-    before shrinking), pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go
+    (RunOnce: what stops it, growth before shrinking),
+    pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
     pkg/core/scaleup/orchestrator/skippedreasons.go:
     https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/core/static_autoscaler.go
-Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it goes, of which the lab makes
-    one: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
-Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order follows an expander and
-    estimates, and berth does not depend on it.
-Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in public; no source or
-    page of Google's has it. A GKE pool without machines would settle it.
+Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
+    goes, of which the lab makes one:
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
+Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order
+    follows an expander and estimates, and berth does not depend on it.
+Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in
+    public; no source or page of Google's has it. A GKE pool without machines would settle it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from berth.components.cluster.api import NODES, PODS
@@ -33,7 +34,7 @@ from berth.lab.devices.node_templates import Published, Templates, with_claims
 from berth.lab.plugins.gcp.conditions import of_cloud
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of, taints
-from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.pools import Bounds, Pool
 from berth.lab.plugins.gcp.store import Record, Store
 from berth.lab.plugins.gcp.supply import missing_of, room
 
@@ -53,20 +54,14 @@ def short(store: Store) -> list[Record]:
     return [record for record in store.list("nodePools") if missing_of(record)]
 
 
-def autoscaled(store: Store) -> list[Record]:
-    """Pools that the autoscaler resizes; queued pools grow for provisioning requests only."""
+def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
+    """Pools that the autoscaler resizes, with their bounds; it leaves queued pools alone."""
     pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
-    return [record for record, pool in pools if pool.bounds is not None and not pool.queued]
+    return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None and not pool.queued]
 
 
 class Scaler:
-    """Grows and shrinks the pools of one lab.
-
-    Args:
-        store: the simulated cloud's records.
-        fleet: nodes of the simulated cloud.
-        api: the lab's API server.
-    """
+    """Grows and shrinks the pools of one lab."""
 
     def __init__(self, store: Store, fleet: Fleet, api: Api) -> None:
         self._store = store
@@ -79,21 +74,17 @@ class Scaler:
         self._events: dict[str, tuple[str, str, float]] = {}
 
     def step(self) -> None:
-        """Look once, and act.
-
-        Raises:
-            ClusterError: the API server does not answer.
-        """
+        """Look once, and act."""
         for pool in short(self._store):
             self._fill(pool.id)
         pools = autoscaled(self._store)
         if not pools:
             return
         pending = [pod for pod in self._api.list(PODS, fieldSelector="status.phase=Pending") if unschedulable(pod)]
-        above = [pool for pool in pools if sum(sizes_of(pool).values()) > _least(pool)]
+        spare = {pool.id: sum(sizes_of(pool).values()) - _least(pool, bounds) for pool, bounds in pools}
         waiting = {str(pod["metadata"]["uid"]) for pod in pending}
         self._events = {uid: event for uid, event in self._events.items() if uid in waiting}
-        if not pending and not above:
+        if not pending and not any(count > 0 for count in spare.values()):
             self._idle.update(())
             return
         pods, nodes = self._api.list(PODS, fieldSelector="spec.nodeName!="), self._api.list(NODES)
@@ -107,7 +98,7 @@ class Scaler:
         if self._stops(nodes):
             return
         nodes = [self._templates.expected(node, by_name.get(_pool_name(node)), devices) for node in nodes]
-        further, dry = self._further_and_dry(pools)
+        further, dry = self._further(pools)
         needed = growth(pending, places(nodes, pods), further)
         for (path, zone), count in needed.added.items():
             message = self._grow(path, zone, count)
@@ -116,53 +107,47 @@ class Scaler:
         for pod in needed.unplaced:
             self._explain(pod, further, dry)
         self._idle.update(idle((node["metadata"]["name"] for node in nodes), pods) - needed.awaited)
-        self._shrink(above)
+        ripe = self._idle.longer_than(self._idle_seconds)
+        for pool, _ in pools:
+            # The newest first, as when a pool is made smaller by hand.
+            names = [name for name in reversed(list(expected(pool))) if name in ripe]
+            self._remove(pool.id, names[: max(spare[pool.id], 0)])
 
-    def _further_and_dry(self, pools: list[Record]) -> tuple[list[Place], list[tuple[Place, str]]]:
-        """Return one more node of each pool and zone that has machines, and of those without, with the shortage."""
+    def _further(self, pools: list[tuple[Record, Bounds]]) -> tuple[list[Place], list[tuple[Place, str]]]:
+        """Return a further node of each pool and zone with machines, and of those without."""
         conditions, records = of_cloud(self._store.folder), self._store.list("nodePools")
-        further: list[Place] = []
-        dry = []
-        for pool in pools:
-            for place in self._further(pool):
-                machines = room(conditions, records, pool, place.zone)
+        further, dry = [], []
+        for pool, bounds in pools:
+            sizes = sizes_of(pool)
+            together = Room(bounds.most - sum(sizes.values()))
+            # The emptiest zone first.
+            for zone in sorted(sizes, key=sizes.__getitem__):
+                template, machines = self._templates.of(pool, zone), room(conditions, records, pool, zone)
+                limits = [Room(bounds.most - sizes[zone]) if bounds.per_zone else together]
+                limits += [] if machines.left is None else [Room(machines.left)]
+                place = Place(pool.id, template.labels, taints(pool), amounts(template.allocatable), zone, limits)
                 if machines.left == 0:
                     dry.append((place, machines.short_of))
-                    continue
-                if machines.left is not None:
-                    place.rooms.append(Room(machines.left))
-                further.append(place)
+                else:
+                    further.append(place)
         return further, dry
 
-    def _further(self, pool: Record) -> list[Place]:
-        """Return one more node of a pool in each zone; the emptiest zone first."""
-        bounds, sizes = Pool(pool.inputs).bounds, sizes_of(pool)
-        if bounds is None:
-            return []
-        together = Room(bounds.most - sum(sizes.values()))
-        found = []
-        for zone in sorted(sizes, key=lambda zone: sizes[zone]):
-            template = self._templates.of(pool, zone)
-            limit = Room(bounds.most - sizes[zone]) if bounds.per_zone else together
-            found.append(Place(pool.id, template.labels, taints(pool), amounts(template.allocatable), zone, [limit]))
-        return found
-
-    def _available(self, pool: Record, zone: str, count: int) -> int:
-        """Return how many of `count` machines the cloud has for a pool in a zone."""
+    def _add(self, pool: Record, zone: str, count: int) -> int:
+        """Add nodes to the record of a pool, as far as there are machines; return how many."""
         left = room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone).left
-        return count if left is None else min(count, left)
+        added, sizes = count if left is None else min(count, left), sizes_of(pool)
+        resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
+        self._store.put(pool)
+        return added
 
     def _fill(self, path: str) -> None:
         """Give a pool the machines that it waits for, as far as there are any by now."""
         with self._store.locked():
-            pool = self._store.get(path)
+            pool, total = self._store.get(path), 0
             if pool is None:
                 return
-            total = 0
             for zone, count in missing_of(pool).items():
-                added = self._available(pool, zone, count)
-                sizes = sizes_of(pool)
-                resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
+                added = self._add(pool, zone, count)
                 pool.state["missing"][zone] = count - added
                 self._store.put(pool)
                 total += added
@@ -174,55 +159,51 @@ class Scaler:
         """Add nodes to a pool; return the text of the event, empty where there was no machine."""
         with self._store.locked():
             pool = self._store.get(path)
-            added = self._available(pool, zone, count) if pool is not None else 0
+            added = self._add(pool, zone, count) if pool is not None else 0
             if pool is None or not added:
                 return ""
-            sizes = sizes_of(pool)
-            before = sizes.get(zone, 0)
-            resize(pool, {**sizes, zone: before + added})
-            self._store.put(pool)
             self._fleet.reconcile(pool)
         _log.info("pool %s: %d more in %s, for pods that fit no node", pool.name, added, zone)
-        return scale_up(pool, zone, before, before + added)
+        after, bounds = sizes_of(pool)[zone], Pool(pool.inputs).bounds
+        zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
+        group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {after - added}->{after}"
+        return f"pod triggered scale-up: [{{{group} (max: {bounds.most if bounds else after})}}]"
 
     def _stops(self, nodes: list[Object]) -> bool:
-        """Whether too many nodes are unready for the autoscaler to do anything; the log says so once."""
+        """Whether too many nodes are unready for the autoscaler; the log says so once."""
         before, self._stopped = self._stopped, node_templates.stopped(nodes, datetime.now(UTC))
         if self._stopped and not before:
             _log.warning("not ready for autoscaling: too many nodes have an accelerator and no nvidia.com/gpu")
         return self._stopped
 
-    def _shrink(self, pools: list[Record]) -> None:
-        ripe = self._idle.longer_than(self._idle_seconds)
-        for pool in pools:
-            spare = sum(sizes_of(pool).values()) - _least(pool)
-            # The newest first, as when a pool is made smaller by hand.
-            for name in [name for name in reversed(list(expected(pool))) if name in ripe][:spare]:
-                self._remove(pool.id, name)
-
-    def _remove(self, path: str, name: str) -> None:
-        with self._store.locked():
-            pool = self._store.get(path)
-            place = expected(pool).get(name) if pool is not None else None
-            bounds = Pool(pool.inputs).bounds if pool is not None else None
-            if pool is None or place is None or bounds is None:
-                return
-            zone, number = place
-            if bounds.per_zone and sizes_of(pool)[zone] <= bounds.least:
-                return
-            pool.state["instances"][zone].remove(number)
-            self._store.put(pool)
-            self._fleet.remove([name])
-        _log.info("pool %s: node %s was idle and is gone", pool.name, name)
+    def _remove(self, path: str, names: list[str]) -> None:
+        """Remove idle nodes of a pool."""
+        for name in names:
+            with self._store.locked():
+                pool = self._store.get(path)
+                bounds = Pool(pool.inputs).bounds if pool is not None else None
+                zone, number = expected(pool).get(name, ("", 0)) if pool is not None else ("", 0)
+                if pool is None or bounds is None or not zone:
+                    continue
+                if bounds.per_zone and sizes_of(pool)[zone] <= bounds.least:
+                    continue
+                pool.state["instances"][zone].remove(number)
+                self._store.put(pool)
+                self._fleet.remove([name])
+            _log.info("pool %s: node %s was idle and is gone", pool.name, name)
 
     def _explain(self, pod: Object, further: list[Place], dry: list[tuple[Place, str]]) -> None:
         """Write an event that says why no node comes for a pod."""
         failed = [(place.zone, shortage) for place, shortage in dry if fits(pod, place)]
         if failed:
-            self._event(pod, "Warning", "FailedScaleUp", failure(failed))
+            zones, reasons = (", ".join(dict.fromkeys(words)) for words in zip(*failed, strict=True))
+            message = f"Node scale up in zones {zones} associated with this pod failed: {reasons}."
+            self._event(pod, "Warning", "FailedScaleUp", f"{message} Pod is at risk of not being scheduled.")
             return
-        reasons = [why_not(pod, place) for place in [*further, *(place for place, _ in dry)]]
-        self._event(pod, "Normal", "NotTriggerScaleUp", no_scale_up(filter(None, reasons)))
+        reasons_of = Counter(why_not(pod, place) for place in [*further, *(place for place, _ in dry)])
+        counted = [f"{count} {reason}" for reason, count in reasons_of.items() if reason]
+        message = f"pod didn't trigger scale-up: {', '.join(counted)}".rstrip(": ")
+        self._event(pod, "Normal", "NotTriggerScaleUp", message)
 
     def _event(self, pod: Object, kind: str, reason: str, message: str) -> None:
         """Write an event, unless it is the pod's last one and still new."""
@@ -233,37 +214,9 @@ class Scaler:
             self._api.event(pod, _SOURCE, kind, reason, message)
 
 
-def failure(failed: Iterable[tuple[str, str]]) -> str:
-    """Return the text about zones without machines, from pairs of a zone and what is short."""
-    zones, reasons = (list(dict.fromkeys(words)) for words in zip(*failed, strict=True))
-    return (
-        f"Node scale up in zones {', '.join(zones)} associated with this pod failed: {', '.join(reasons)}. Pod is at "
-        "risk of not being scheduled."
-    )
-
-
-def no_scale_up(reasons: Iterable[str]) -> str:
-    """Return the text about pools whose further nodes would not help, from the reasons."""
-    counted = [f"{count} {reason}" for reason, count in Counter(reasons).items()]
-    return f"pod didn't trigger scale-up: {', '.join(counted)}".rstrip(": ")
-
-
-def scale_up(pool: Record, zone: str, before: int, after: int) -> str:
-    """Return the text about a pool that grows in a zone."""
-    bounds = Pool(pool.inputs).bounds
-    group = (
-        f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}/instanceGroups/"
-        f"{group_name(pool, zone)}-grp"
-    )
-    return f"pod triggered scale-up: [{{{group} {before}->{after} (max: {bounds.most if bounds else after})}}]"
-
-
 def _pool_name(node: Object) -> str:
     return str((node["metadata"].get("labels") or {}).get(POOL_LABEL, ""))
 
 
-def _least(pool: Record) -> int:
-    bounds = Pool(pool.inputs).bounds
-    if bounds is None:
-        return 0
+def _least(pool: Record, bounds: Bounds) -> int:
     return bounds.least * len(sizes_of(pool)) if bounds.per_zone else bounds.least

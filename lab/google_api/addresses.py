@@ -27,7 +27,8 @@ PATHS = {
     "GOOGLE_STORAGE_CUSTOM_ENDPOINT": "storage/v1/",
     "GOOGLE_KMS_CUSTOM_ENDPOINT": "cloudkms/v1/",
 }
-"""The variables that name an API's address to Google's provider and to berth, and the path of each API on the server."""
+"""The variables that name an API's address to Google's provider and to berth, and the path of each
+API on the server."""
 
 
 def credential_file(home: Home) -> Path:
@@ -43,8 +44,9 @@ def subject_file(home: Home) -> Path:
 def credential(home: Home, port: int) -> dict[str, Any]:
     """Credentials of someone outside Google Cloud, which go to the lab's own token service and to no other.
 
-    See https://google.aip.dev/auth/4117 for the format. The audience is a pool of people and names no project: of a project's
-    pool Google's client would ask Google for the project's id, by the lab's token.
+    See https://google.aip.dev/auth/4117 for the format. The audience is a pool of people and names
+    no project: of a project's pool Google's client would ask Google for the project's id, by the
+    lab's token.
     """
     return {
         "type": "external_account",

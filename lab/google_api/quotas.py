@@ -1,7 +1,8 @@
 """Quotas as Google tells them: the older ones with Compute Engine's regions, all of them by the Cloud Quotas API.
 
-In the conditions each is one metric, such as `NVIDIA_B200_GPUS`; Google has one quota for the newer GPUs, with a limit for
-each family (https://docs.cloud.google.com/docs/quotas/implement-common-use-cases).
+In the conditions each is one metric, such as `NVIDIA_B200_GPUS`; Google has one quota for the newer
+GPUs, with a limit for each family
+(https://docs.cloud.google.com/docs/quotas/implement-common-use-cases).
 
 Answers to (read):
     https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos

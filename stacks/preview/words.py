@@ -1,4 +1,4 @@
-"""Resources in the field's words, and what they belong to. Pure."""
+"""Words for resources, and the components that they belong to. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from berth.components.operators import OPERATORS
 from berth.components.plan.fleet import occupant_of
 from berth.components.plan.plan import Plan, Step
 
@@ -22,32 +21,32 @@ _TYPES = {
     "kubernetes:helm.sh/v3:Release": "Helm release",
 }
 
-# Components in the order in which they are shown.
+# Components in the order in which they are shown; those with a name come as `node pool train`.
 _COMPONENTS = {
     "berth:gke:Network": "network",
     "berth:gke:Cluster": "GKE cluster",
     "berth:gke:NodePool": "node pool",
-    **{operator.pulumi_type: operator.title for operator in OPERATORS},
+    "berth:operators:KubeRay": "KubeRay operator",
+    "berth:operators:DriverInstaller": "GPU driver installer",
+    "berth:operators:GpuOperator": "GPU Operator",
+    "berth:operators:GpuDra": "GPU DRA driver",
+    "berth:operators:DraNet": "DraNet",
+    "berth:operators:Gib": "gIB",
     "berth:index:Berth": "berth",
 }
-_NAMELESS = {"network", "GKE cluster", *(operator.title for operator in OPERATORS)}
+_NAMED = ("berth:gke:NodePool", "berth:index:Berth")
 
 
 @dataclass(frozen=True)
 class Group:
-    """A component with those of its resources that change.
-
-    Attributes:
-        title: what it is, in the field's words: `node pool train`, `berth alice`.
-        steps: its changes.
-    """
+    """Component, such as `node pool train`, with the steps of its resources that change."""
 
     title: str
     steps: Sequence[Step]
 
 
 def word_of(resource_type: str) -> str:
-    """A resource's type in the field's words: `node pool`, `RayCluster`, `Helm release`."""
+    """Return the word for a resource's type: `node pool`, `RayCluster`, `Helm release`."""
     if resource_type in _TYPES:
         return _TYPES[resource_type]
     kind = resource_type.rsplit(":", 1)[-1]
@@ -60,7 +59,7 @@ def _spaced(kind: str) -> str:
 
 
 def groups_of(plan: Plan) -> list[Group]:
-    """A plan's changes by the component that they belong to."""
+    """Return a plan's changes by component."""
     components = {step.urn: step for step in plan.steps if not step.custom}
     by_component: dict[str, list[Step]] = {}
     for step in plan.changes:
@@ -68,8 +67,8 @@ def groups_of(plan: Plan) -> list[Group]:
     order = list(_COMPONENTS)
 
     def rank(urn: str) -> tuple[int, str]:
-        its_type = components[urn].type if urn in components else ""
-        return order.index(its_type) if its_type in order else len(order), urn
+        component = components[urn].type if urn in components else ""
+        return order.index(component) if component in order else len(order), urn
 
     return [
         Group(_title(components.get(urn), by_component[urn], plan), sorted(by_component[urn], key=_place))
@@ -78,19 +77,19 @@ def groups_of(plan: Plan) -> list[Group]:
 
 
 def _place(step: Step) -> tuple[int, str, list[int | str]]:
-    """Where a change stands in its component: by type, then by name, as people count. The engine's order is chance."""
+    """Return the place of a change in its component: by type, then by name with its numbers."""
     types = list(_TYPES)
     parts: list[int | str] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)]
     return types.index(step.type) if step.type in types else len(types), step.type, parts
 
 
 def titles_of(plan: Plan) -> Mapping[str, str]:
-    """For each change, by URN, the title of its component."""
+    """Return the title of the component of each change, by URN."""
     return {step.urn: group.title for group in groups_of(plan) for step in group.steps}
 
 
 def _component(step: Step, components: Mapping[str, Step]) -> str:
-    """The outermost component that a resource is in, "" where it is in none."""
+    """Return the outermost component of a resource; empty for none."""
     found, state = "", step.new or step.old
     while state and state.parent in components and components[state.parent].type != "pulumi:pulumi:Stack":
         found = state.parent
@@ -102,15 +101,13 @@ def _title(component: Step | None, steps: Sequence[Step], plan: Plan) -> str:
     if component is None:
         return "on its own"
     word = _COMPONENTS.get(component.type, _spaced(component.type.rsplit(":", 1)[-1]))
-    if word in _NAMELESS:
+    if component.type in _COMPONENTS and component.type not in _NAMED:
         return word
-    if word == "berth":
-        word = _kind(component, steps, plan)
-    return f"{word} {component.name}"
+    return f"{_kind(component, steps, plan) if word == 'berth' else word} {component.name}"
 
 
 def _kind(component: Step, steps: Sequence[Step], plan: Plan) -> str:
-    """An engineer's berth, or a named cluster: its RayCluster's labels tell."""
+    """Return `cluster` for a named cluster, else `berth`, by the labels of its RayCluster."""
     for step in (*steps, *plan.steps):
         state = step.new or step.old
         if state and state.parent == component.urn and step.type.endswith(":RayCluster"):

@@ -7,14 +7,14 @@ from berth.components.ray.settings import RayShape
 
 
 class EngineerSettings(RayShape):
-    """One berth, on an environment. What is left out comes from the environment's `defaults`."""
+    """Berth on an environment, whose `defaults` have the settings that are left out."""
 
     environment: NonEmpty
-    """Stack of the environment: `lab`, or `organization/project/stack` for one of another project."""
+    """Stack of the environment: `lab`, or `organization/project/stack` of another project."""
     name: Name | None = None
-    """The engineer's id. Default: the stack's name."""
+    """Id of the engineer. Default: the stack's name."""
 
     @property
     def shape(self) -> RayShape:
-        """The RayCluster's part of these settings."""
+        """Settings of the RayCluster."""
         return RayShape.model_validate(self.model_dump(exclude={"environment", "name"}, exclude_unset=True))

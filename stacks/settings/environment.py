@@ -1,4 +1,4 @@
-"""An environment: a GKE cluster with its network, pools and operators, and the RayClusters on it."""
+"""Environment: a GKE cluster with its network, pools and operators, and its RayClusters."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from berth.stacks.settings.policy import PolicySettings
 
 
 class EnvironmentSettings(OperatedSettings):
-    """One environment: `pulumi up` on its stack makes all of it.
+    """Environment, which `pulumi up` on its stack brings up as a whole.
 
-    What refers to something else is checked in resolve.py, so that everything that is wrong is said at once.
+    References between settings are checked in resolve.py, so that all problems come at once.
     """
 
     production: bool | None = None
-    """It is a production environment, for which more policies hold. Default: the stack is `prod` or `production`, or its
-    name begins with one of them and `-`."""
+    """Whether this is a production environment, for which more policies hold. Default: true if the
+    stack's name is `prod` or `production`, or begins with one of them and `-`."""
     isolation: IsolationSettings = IsolationSettings()
     keeper: KeeperSettings | None = None
-    """What suspends and wakes berths by their `lifecycle`. Default: it is there where a berth, or `defaults`, has one."""
+    """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
+    `defaults`, has a lifecycle."""
     policies: PolicySettings = PolicySettings()
     defaults: RayShape = RayShape()
-    """What berths and clusters have where they don't say otherwise."""
+    """Settings of berths and clusters that do not have their own."""
     engineers: dict[Name, RayShape] = {}
-    """One berth for each engineer, by the engineer's id. `alice: {}` takes all defaults."""
+    """Berths by the engineer's id. `alice: {}` takes all defaults."""
     clusters: dict[Name, RayShape] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
     jobs: dict[Name, JobShape] = {}
-    """RayJobs by name: programs that run once. On a RayCluster of its own a job is sized as a named cluster is."""
+    """RayJobs by name: programs that run once. A job's own RayCluster is sized as a named one."""
     services: dict[Name, ServiceShape] = {}
-    """RayServices by name: applications of Ray Serve, each on a RayCluster of its own, sized as a named cluster is."""
+    """RayServices by name: applications of Ray Serve, each on a RayCluster sized as a named one."""
 
     @field_validator("engineers", "clusters", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Names that come from the stack's own, where its settings give none: they have to be names there too."""
+"""Names that default to the stack's name, which must then be valid there too."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER_NAME_LIMIT = 40
-"""Characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
+"""Most characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
 
 
 def name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
-    """What is wrong with the cluster's or the berth's name; a stack may be called `Dev_1`, which neither can be.
-
-    Args:
-        stack: the stack's name.
-        settings: its settings.
-    """
+    """Return the problems with the cluster's or the berth's name, which `Dev_1` cannot be."""
     if isinstance(settings, EngineerSettings):
         return _problems(stack, settings.name, ("engineer", "name"), None)
     if settings.cluster.existing:

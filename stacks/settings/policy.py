@@ -1,4 +1,4 @@
-"""Policies: what every environment keeps to, unless it says by name and with a reason that it does not."""
+"""Settings of the policies."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from berth.components.core.types import NonEmpty
 
 
 class PolicySettings(Settings):
-    """What the environment's policies ask, and which of them are switched off."""
+    """Settings of the policies, and the policies that are switched off."""
 
     required_labels: list[NonEmpty] = ["owner", "cost-center"]
-    """Labels that a production environment has in `labels`."""
+    """Labels that a production environment must have in `labels`."""
     waived: dict[NonEmpty, NonEmpty] = {}
     """Policies that are switched off here, each with the reason."""

@@ -125,7 +125,7 @@ def test_a_worker_that_waits_for_its_claim_has_the_schedulers_message(fleet: Pro
         ),
         (["-s", "reduced", "--cluster", "bob"], "pool 'shared' shares its GPUs"),
         (["-s", "dave", "--cluster", "train"], "berth verify fabric -s reduced --cluster train"),
-        (["-s", "reduced", "--timeout", "5"], "--timeout: '5' is no duration"),
+        (["-s", "reduced", "--timeout", "5"], "--timeout: '5' is not a duration"),
         (["-s", "reduced", "--max-size", "1"], "--max-size: the smallest tensor has 1Ki"),
         (["-s", "reduced", "--max-size", "much"], "--max-size: "),
         (["-s", "reduced", "--output", "Pulumi.yaml"], "--output: "),

@@ -245,7 +245,7 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
             ["-s", "proved", "--pool", "cpu"],
             "pool 'cpu' (n2-standard-16) has no GPUs; those that have are burst, dev, sliced, train",
         ),
-        (["-s", "proved", "--timeout", "5"], "--timeout: '5' is no duration; write for example 90s, 10m, 2h or 7d"),
+        (["-s", "proved", "--timeout", "5"], "--timeout: '5' is not a duration; write for example 90s, 10m, 2h or 7d"),
         (["-s", "never-up"], "stack never-up has not been brought up"),
     ],
 )

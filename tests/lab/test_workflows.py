@@ -156,9 +156,9 @@ def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Sett
     assert done.code == 2
     noted = [line for line in done.text.splitlines() if line.startswith("::error ")]
     assert [line.split(",")[0] for line in noted] == ["::error file=stacks/Pulumi.ci.yaml"] * 2
-    assert any("environment.zone: 'nowhere' is no zone" in line for line in noted)
+    assert any("environment.zone: 'nowhere' is not a zone" in line for line in noted)
     assert any("policy ray-auth: Ray of ines does not ask for a token" in line for line in noted)
-    assert "environment.zone: 'nowhere' is no zone" in done.summary
+    assert "environment.zone: 'nowhere' is not a zone" in done.summary
 
 
 def test_a_policy_violation_fails_a_pull_request_and_no_label_helps(runner: Runner, settings: Settings) -> None:

@@ -1,6 +1,7 @@
 """What a change of a GKE cluster does.
 
-Which changes recreate nodes is a fact about each field of Google's provider (components/gke/provider_fields).
+Which changes recreate nodes is a fact about each field of Google's provider
+(components/gke/provider_fields).
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
             return Effect(Level.DISTURBS, text)
     fact = resources()[CLUSTER].at(path)
     if fact is not None and fact.nodes == "no" and not fact.replaces:
-        return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know what that does to what runs")
+        return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs")
     known = fact is not None and fact.nodes == "yes"
     word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
     guess = "" if known else " (whether it does is not known; berth says the worst)"

@@ -1,8 +1,8 @@
 """Effects of a change of a node pool. Many changes look like edits, and recreate every node.
 
 Which changes recreate nodes is a fact about each field of Google's provider
-(components/gke/provider_fields); the engine says which ones replace the pool. How GKE recreates nodes:
-https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
+(components/gke/provider_fields); the engine says which ones replace the pool. How GKE recreates
+nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property
     sitting = sitting_on(fleet, [before.name])
     gpus = gpus_away(before, (max(0, before.nodes[0] - after.nodes[1]), fewer), back=False)
     if after.autoscaled and not left:
-        # GKE's autoscaler does not enforce its bounds: kubernetes/autoscaler, cluster-autoscaler/FAQ.md, "My cluster is
-        # below minimum / above maximum number of nodes, but CA did not fix that! Why?"
+        # GKE's autoscaler does not enforce its bounds: kubernetes/autoscaler,
+        # cluster-autoscaler/FAQ.md, "My cluster is below minimum / above maximum number of nodes,
+        # but CA did not fix that! Why?"
         text = f"pool {before.name}: {change}; nodes beyond that stay until they are idle"
         return [Effect(Level.DISTURBS, text, sitting, gpus)]
     which = f"the nodes in {', '.join(left)}" if left else f"{counted(fewer, 'node')} of its own choice"

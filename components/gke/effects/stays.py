@@ -1,7 +1,7 @@
 """Values of Google's resources that stay, though the settings no longer ask for them.
 
-The provider takes a field that is left out for one whose value may stay (components/gke/provider_fields).
-The engine then shows no change at all.
+The provider takes a field that is left out for one whose value may stay
+(components/gke/provider_fields). The engine then shows no change at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ WAYS: Mapping[tuple[str, str], str] = {
     (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
     (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
 }
-"""Advice about a value that stays, by type and path, for each field that berth does not always send."""
+"""Advice about a value that stays, by type and path, for each field that berth does not always
+send."""
 
 QUIET: Mapping[tuple[str, str], str] = {
     (NODE_POOL, "nodeCount"): "the autoscaler's business from then on",

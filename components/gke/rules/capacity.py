@@ -1,8 +1,10 @@
-"""Where machines come from: reservations, flex-start, spot, and what goes with each of them.
+"""Rules of capacity: reservations, flex-start, spot, and the settings that each excludes.
 
-Sources: "Consume reserved zonal resources" (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations),
-"About GPU, TPU, and H4D consumption with flex-start" (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws), and
-the preconditions of GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf.
+Sources: "Consume reserved zonal resources"
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations), "About GPU,
+TPU, and H4D consumption with flex-start"
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws), and the preconditions of
+GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf.
 """
 
 from __future__ import annotations
@@ -13,8 +15,7 @@ from collections.abc import Iterable
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_duration
-from berth.components.gke.capacity_settings import Capacity
-from berth.components.gke.pool_settings import PoolSettings
+from berth.components.gke.pool_settings import Capacity, PoolSettings
 from berth.components.gke.settings import GkeSettings
 
 _LONGEST = 7 * 24 * 3600
@@ -22,7 +23,7 @@ _RESERVATION_NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """What a pool's capacity does not go with."""
+    """Return settings of pools that their capacity excludes."""
     if settings.cluster.existing:
         return
     for name, pool in settings.pools.items():
@@ -48,7 +49,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def warnings(settings: GkeSettings) -> Iterable[Problem]:
-    """Capacity that likely cannot be had."""
+    """Return capacity that Google likely does not give."""
     if settings.cluster.existing:
         return
     for name, pool in settings.pools.items():
@@ -92,7 +93,7 @@ def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iter
         if value and not _RESERVATION_NAME.fullmatch(value):
             yield Problem(
                 (*path, "capacity", key),
-                f"{value!r} is no name; write the bare name, a block of the reservation as `block`, and the project that owns it"
+                f"{value!r} is not a name; write the bare name, a block of the reservation as `block`, and the project that owns it"
                 " as `project`",
             )
     if capacity.block and len(zones) > 1:

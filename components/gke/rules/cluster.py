@@ -1,4 +1,4 @@
-"""The cluster as a whole: its version, its control plane, one that exists already, its operators, bills."""
+"""Rules of the cluster: version, control plane, an existing cluster, logs and metrics, labels, currency."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _TOP: Path = ("environment",)
 _CLUSTER: Path = (*_TOP, "cluster")
 _EVERYWHERE = "0.0.0.0/0"
 
-# "Label requirements" (https://docs.cloud.google.com/compute/docs/labeling-resources#requirements); goog- is Google's own.
+# "Label requirements" (https://docs.cloud.google.com/compute/docs/labeling-resources#requirements);
+# goog- is Google's own.
 _LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 _LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 _LABELS_MOST = 64
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """What cannot be of a cluster."""
+    """Return what a cluster cannot have."""
     yield from _existing(settings)
     yield from _money(settings)
     yield from _labels(settings)
@@ -35,7 +36,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def warnings(settings: GkeSettings) -> Iterable[Problem]:
-    """What works, but likely not as it is meant."""
+    """Return settings that work, but likely not as intended."""
     for name, network in settings.cluster.authorized_networks.items():
         if network == _EVERYWHERE:
             yield Problem(
@@ -93,7 +94,7 @@ def _labels(settings: GkeSettings) -> Iterable[Problem]:
         if not _LABEL_KEY.fullmatch(key):
             yield Problem(
                 (*path, key),
-                f"{key!r} is no label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning with a letter,"
+                f"{key!r} is not a label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning with a letter,"
                 " for example cost-center",
                 of_key=True,
             )
@@ -102,12 +103,12 @@ def _labels(settings: GkeSettings) -> Iterable[Problem]:
         if not _LABEL_VALUE.fullmatch(value):
             yield Problem(
                 (*path, key),
-                f"{value!r} is no label's value in Google Cloud: up to 63 lowercase letters, digits, '-' and '_'",
+                f"{value!r} is not a label's value in Google Cloud: up to 63 lowercase letters, digits, '-' and '_'",
             )
 
 
 def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
-    """Who reaches the control plane, and which logs it writes."""
+    """Refuse contradictions about who reaches the control plane."""
     cluster = settings.cluster
     if cluster.private_endpoint and not cluster.private_nodes:
         yield Problem(
@@ -127,11 +128,13 @@ def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _observed(settings: GkeSettings) -> Iterable[Problem]:
-    """Logs and metrics.
+    """Refuse contradictions about logs and metrics.
 
-    Sources: "About GKE logs" (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs: workload logs need
+    Sources: "About GKE logs"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs: workload logs need
     system logs) and "Collect and view DCGM metrics"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics: they need managed collection).
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics: they need managed
+    collection).
     """
     cluster = settings.cluster
     if cluster.logging and "SYSTEM" not in cluster.logging:

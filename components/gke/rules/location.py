@@ -1,4 +1,4 @@
-"""Project, zone and region: where an environment is."""
+"""Rules of an environment's place: project, zone, region and zones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"), _EXISTING)
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """A project and one place are given, and every zone is in that place."""
+    """Refuse a missing project, no place or two, and zones that are elsewhere."""
     if settings.cluster.existing:
         return
     if settings.project is None:
@@ -58,7 +58,7 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _zones(settings: GkeSettings) -> Iterable[Problem]:
-    """Zones that are not in the environment's region, and such that are named twice."""
+    """Refuse zones outside of the environment's region, and zones that are named twice."""
     lists: list[tuple[Path, list[str]]] = [((*_TOP, "zones"), settings.zones if settings.region else [])]
     lists += [((*_TOP, "pools", name, "zones"), pool.zones or []) for name, pool in settings.pools.items()]
     for path, zones in lists:

@@ -1,4 +1,4 @@
-"""The VPC networks: address ranges that overlap or are too small, and existing networks."""
+"""Rules of VPC networks: address ranges that overlap or are too small, and existing networks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _RESERVED = 4
 _SMALLEST_SUBNETWORK = 29
 _SMALLEST_SERVICES = 28
 
-# A node gets at least twice as many addresses as it can have pods, as one block ("Configure maximum Pods per node",
-# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr).
+# A node gets at least twice as many addresses as it can have pods, as one block ("Configure maximum
+# Pods per node", https://docs.cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr).
 _DEFAULT_PODS = 110
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """Networks that cannot be."""
+    """Return what networks cannot have."""
     if settings.cluster.existing:
         return
     if settings.network.existing:
@@ -68,7 +68,7 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
     existing = network.existing
     if existing is None:
         return
-    pools = _with_rdma_networks(settings)
+    pools = settings.pools_with_rdma("networks")
     lacking = [key for key, value in (("gvnic", existing.gvnic), ("rdma", existing.rdma)) if value is None]
     if pools and lacking:
         yield Problem(
@@ -85,16 +85,16 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def used_ranges(settings: GkeSettings) -> dict[str, str]:
-    """The ranges that the environment uses, by the key of each."""
+    """Return the ranges that the environment uses, by key."""
     ranges = ranges_of(settings.network)
     used = {"nodeRange": ranges.nodes, "podRange": ranges.pods, "serviceRange": ranges.services}
-    if _with_rdma_networks(settings):
+    if settings.pools_with_rdma("networks"):
         used |= {"gvnicRange": ranges.gvnic, "rdmaRange": ranges.rdma}
     return used
 
 
 def addresses_per_node(max_pods: int | None) -> int:
-    """How many pod addresses GKE gives a node that may have so many pods: 256 for the default of 110."""
+    """Return the pod addresses that GKE gives a node with at most so many pods: 256 for the default of 110."""
     return 1 << (2 * (max_pods or _DEFAULT_PODS) - 1).bit_length()
 
 
@@ -113,7 +113,7 @@ def _overlaps(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _too_small(settings: GkeSettings) -> Iterable[Problem]:
-    """Ranges that Google Cloud refuses by their size alone."""
+    """Refuse ranges whose size Google Cloud refuses."""
     for key, text in used_ranges(settings).items():
         prefix = ipaddress.IPv4Network(text).prefixlen
         if key == "serviceRange" and not WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES:
@@ -123,55 +123,50 @@ def _too_small(settings: GkeSettings) -> Iterable[Problem]:
             )
         most = _SMALLEST_SUBNETWORK - (RDMA_NICS - 1).bit_length() if key == "rdmaRange" else _SMALLEST_SUBNETWORK
         if prefix > most:
-            made_of = f", cut into {RDMA_NICS}," if key == "rdmaRange" else ""
+            parts = f", cut into {RDMA_NICS}," if key == "rdmaRange" else ""
             yield Problem(
                 (*_NETWORK, key),
-                f"{text} is a /{prefix}{made_of} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least a"
+                f"{text} is a /{prefix}{parts} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least a"
                 f" /{most}",
             )
 
 
 def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
-    """Ranges in which the pools' nodes find no room when all are there."""
+    """Refuse ranges without room for all nodes that the pools can have."""
     used = used_ranges(settings)
-    pools, with_rdma = settings.pools, _with_rdma_networks(settings)
-    nodes = sum(pool.nodes_at_most + pool.max_surge for pool in pools.values())
-    rdma_nodes = sum(pools[name].nodes_at_most + pools[name].max_surge for name in with_rdma)
-    pods = sum(
-        (pool.nodes_at_most + pool.max_surge) * addresses_per_node(pool.max_pods_per_node) for pool in pools.values()
-    )
-    wanted = {
+    most = {name: pool.nodes_at_most + pool.max_surge for name, pool in settings.pools.items()}
+    nodes = sum(most.values())
+    rdma_nodes = sum(most[name] for name in settings.pools_with_rdma("networks"))
+    pods = sum(most[name] * addresses_per_node(pool.max_pods_per_node) for name, pool in settings.pools.items())
+    needs = {
         "nodeRange": (nodes, 1, nodes, _RESERVED),
         "podRange": (pods, 1, nodes, 0),
         "gvnicRange": (rdma_nodes, 1, rdma_nodes, _RESERVED),
         "rdmaRange": (rdma_nodes, RDMA_NICS, rdma_nodes, _RESERVED),
     }
-    for key, (addresses, parts, its_nodes, reserved) in wanted.items():
+    for key, (addresses, parts, pool_nodes, reserved) in needs.items():
         if key not in used:
             continue
         has = ipaddress.IPv4Network(used[key]).num_addresses // parts - reserved
         if addresses <= has:
             continue
         prefix = 32 - ((addresses + reserved) * parts - 1).bit_length()
-        each = f" in each of its {parts} subnetworks" if parts > 1 else ""
+        where = f" in each of its {parts} subnetworks" if parts > 1 else ""
+        or_pods = " or maxPodsPerNode" if key == "podRange" else ""
         given = getattr(settings.network, _GIVEN[key])
         enough = f"make it at least a /{prefix}" if given else f"widen cidr, or set {key} to at least a /{prefix}"
         yield Problem(
             (*_NETWORK, key if given else "cidr"),
-            f"{key} {used[key]} has room for {has:,} addresses{each}, but the pools can have {its_nodes:,} nodes, those of an"
-            f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{_or_pods(key)}",
+            f"{key} {used[key]} has room for {has:,} addresses{where}, but the pools can have {pool_nodes:,} nodes, those of an"
+            f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{or_pods}",
             rests_on=_all_ranges(used),
         )
 
 
-def _or_pods(key: str) -> str:
-    return " or maxPodsPerNode" if key == "podRange" else ""
-
-
 def _unused(settings: GkeSettings) -> Iterable[Problem]:
-    """What would be ignored."""
+    """Refuse settings that nothing would use."""
     network = settings.network
-    if not _with_rdma_networks(settings):
+    if not settings.pools_with_rdma("networks"):
         for key in ("gvnicRange", "rdmaRange"):
             if getattr(network, _GIVEN[key]):
                 yield Problem(
@@ -184,10 +179,6 @@ def _unused(settings: GkeSettings) -> Iterable[Problem]:
             (*_NETWORK, "nat"),
             "nodes have public addresses (cluster.privateNodes: false) and don't use Cloud NAT; take this line out",
         )
-
-
-def _with_rdma_networks(settings: GkeSettings) -> list[str]:
-    return [name for name, pool in settings.pools.items() if pool.rdma == "networks"]
 
 
 def _all_ranges(used: Iterable[str]) -> tuple[Path, ...]:

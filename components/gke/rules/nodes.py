@@ -1,4 +1,4 @@
-"""What a node is made of and how it is kept: disks, Local SSDs, kernel settings, labels, taints, upgrades."""
+"""Rules of nodes: disks, Local SSDs, kernel settings, labels, taints, upgrades."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.sysctls import SYSCTLS
 from berth.components.gke.settings import GkeSettings
 
-# Kubernetes: "Labels and selectors", syntax (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
+# Kubernetes: "Labels and selectors", syntax
+# (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
-# Kubernetes keeps kubernetes.io and k8s.io for itself (same page), and GKE its own ("Create and manage cluster and node pool
-# labels", https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools).
+# Kubernetes keeps kubernetes.io and k8s.io for itself (same page), and GKE its own ("Create and
+# manage cluster and node pool labels",
+# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools).
 _RESERVED = ("kubernetes.io", "k8s.io", "cloud.google.com", "gke.io")
 
-# "Node pool upgrade strategies", surge: at most 20 nodes at once, and at least one of the two above 0
-# (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies).
+# "Node pool upgrade strategies", surge: at most 20 nodes at once, and at least one of the two above
+# 0 (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies).
 _MOST_AT_ONCE = 20
 
 _POOL_NAME_LIMIT = 40
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """What GKE refuses of nodes."""
+    """Return what GKE refuses of nodes."""
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
         if len(name) > _POOL_NAME_LIMIT:
@@ -47,13 +49,13 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
-    """Taints on every pool that could take the operators' own pods, and GKE's.
+    """Refuse taints on every pool that could take the operators' own pods, and GKE's.
 
-    Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS tolerates a taint of a pool's own, and
-    GKE taints nodes with GPUs itself.
+    Neither the charts' Deployments (KubeRay 1.6.2; GPU Operator v26.7.0) nor GKE's cluster DNS
+    tolerates a taint of a pool's own, and GKE taints nodes with GPUs itself.
     """
     plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
-    tainted = [name for name, pool in plain.items() if any(each.effect != "PreferNoSchedule" for each in pool.taints)]
+    tainted = [name for name, pool in plain.items() if any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
     if len(tainted) == len(plain):
         yield Problem(
             ("environment", "pools", tainted[0], "taints"),
@@ -64,32 +66,32 @@ def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    machine, asked = pool.machine, pool.local_ssds
+    machine, given = pool.machine, pool.local_ssds
     if pool.disk_type and pool.disk_type not in machine.series.boot_disks:
         yield Problem(
             (*path, "diskType"),
             f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.series.boot_disks)}",
         )
-    if asked is None:
+    if given is None:
         return
     where = (*path, "localSsds", "count")
     if machine.local_ssds:
-        if asked.count not in (None, machine.local_ssds):
+        if given.count not in (None, machine.local_ssds):
             yield Problem(
                 where,
                 f"{machine.name} comes with {machine.local_ssds} Local SSDs, all of them or none of the machine; take `count` out",
             )
     elif not machine.local_ssd_choices:
-        if asked.count != 0:
+        if given.count != 0:
             yield Problem((*path, "localSsds"), f"{machine.name} has no Local SSDs; take this line out")
-    elif asked.count is None:
+    elif given.count is None:
         yield Problem(
             where,
             f"is required: {machine.name} has as many Local SSDs as are asked for, {_choices(machine.local_ssd_choices)}",
         )
-    elif asked.count and asked.count not in machine.local_ssd_choices:
+    elif given.count and given.count not in machine.local_ssd_choices:
         yield Problem(
-            where, f"{machine.name} has {_choices(machine.local_ssd_choices)} Local SSDs or none, not {asked.count}"
+            where, f"{machine.name} has {_choices(machine.local_ssd_choices)} Local SSDs or none, not {given.count}"
         )
 
 
@@ -110,7 +112,7 @@ def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
 
 
 def _labels_and_taints(pool: PoolSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
-    """Labels and taints that GKE would refuse; on an existing cluster taints only say what is there, GKE's own among them."""
+    """Refuse labels and taints; on an existing cluster taints describe the nodes, GKE's own taints among them."""
     for key, value in pool.labels.items():
         yield from _key_and_value(key, value, (*path, "labels", key), "label")
     seen: set[tuple[str, str]] = set()
@@ -130,7 +132,7 @@ def _key_and_value(
     if not _LABEL_NAME.fullmatch(name) or ("/" in key and not _LABEL_PREFIX.fullmatch(prefix)):
         yield Problem(
             path,
-            f"{key!r} is no key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with a domain and"
+            f"{key!r} is not a key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with a domain and"
             " '/' before it or none, for example example.com/team",
             of_key=True,
         )
@@ -144,7 +146,7 @@ def _key_and_value(
     if value and not _LABEL_NAME.fullmatch(value):
         yield Problem(
             path,
-            f"{value!r} is no value that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.'",
+            f"{value!r} is not a value that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.'",
         )
 
 

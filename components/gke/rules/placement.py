@@ -1,4 +1,4 @@
-"""In which zones nodes are, how close together, and the RDMA networks that are there."""
+"""Rules of placement: zones of nodes, compact placement, RDMA networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POOLS: Path = ("environment", "pools")
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """Zones, placement and RDMA networks that don't go together."""
+    """Return zones, placement and RDMA networks that contradict each other."""
     yield from _one_way(settings)
     if settings.cluster.existing:
         return
@@ -59,7 +59,7 @@ def _compact(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable
 
 
 def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
-    """GKE puts the same fixed number of nodes in each zone."""
+    """Refuse a fixed number of nodes that is not the same in each zone."""
     if isinstance(pool.nodes, Bounds) or len(zones) < 2 or pool.nodes % len(zones) == 0:  # noqa: PLR2004 (one zone takes all)
         return
     below = pool.nodes // len(zones) * len(zones)
@@ -72,13 +72,9 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
     )
 
 
-def _with_rdma(settings: GkeSettings, way: str) -> list[str]:
-    return [name for name, pool in settings.pools.items() if pool.rdma == way]
-
-
 def _one_way(settings: GkeSettings) -> Iterable[Problem]:
-    """One cluster has one way to RDMA."""
-    managed, networks = _with_rdma(settings, "managed"), _with_rdma(settings, "networks")
+    """Refuse two ways to RDMA on one cluster."""
+    managed, networks = settings.pools_with_rdma("managed"), settings.pools_with_rdma("networks")
     if managed and networks:
         yield Problem(
             (*_POOLS, networks[0], "rdma"),
@@ -88,8 +84,8 @@ def _one_way(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
-    """What RDMA asks of the cluster as a whole."""
-    networks = _with_rdma(settings, "networks")
+    """Refuse settings of the cluster that RDMA networks exclude."""
+    networks = settings.pools_with_rdma("networks")
     if not networks:
         return
     if settings.cluster.multi_networking is False:

@@ -1,67 +1,33 @@
-"""The kernel settings that GKE sets on nodes."""
+"""Kernel settings that GKE sets on nodes."""
 
 from __future__ import annotations
 
-SYSCTLS = frozenset(
-    [
-        "net.core.busy_poll",
-        "net.core.busy_read",
-        "net.core.netdev_max_backlog",
-        "net.core.rmem_max",
-        "net.core.rmem_default",
-        "net.core.wmem_default",
-        "net.core.wmem_max",
-        "net.core.optmem_max",
-        "net.core.somaxconn",
-        "net.ipv4.neigh.default.gc_thresh1",
-        "net.ipv4.neigh.default.gc_thresh2",
-        "net.ipv4.neigh.default.gc_thresh3",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_wmem",
-        "net.ipv4.tcp_tw_reuse",
-        "net.ipv4.tcp_mtu_probing",
-        "net.ipv4.tcp_max_orphans",
-        "net.ipv4.tcp_max_tw_buckets",
-        "net.ipv4.tcp_syn_retries",
-        "net.ipv4.tcp_ecn",
-        "net.ipv4.tcp_congestion_control",
-        "net.netfilter.nf_conntrack_max",
-        "net.netfilter.nf_conntrack_buckets",
-        "net.netfilter.nf_conntrack_tcp_timeout_close_wait",
-        "net.netfilter.nf_conntrack_tcp_timeout_time_wait",
-        "net.netfilter.nf_conntrack_tcp_timeout_established",
-        "net.netfilter.nf_conntrack_acct",
-        "kernel.keys.maxkeys",
-        "kernel.keys.maxbytes",
-        "kernel.shmmni",
-        "kernel.shmmax",
-        "kernel.shmall",
-        "kernel.perf_event_paranoid",
-        "kernel.sched_rt_runtime_us",
-        "kernel.softlockup_panic",
-        "kernel.yama.ptrace_scope",
-        "kernel.kptr_restrict",
-        "kernel.dmesg_restrict",
-        "kernel.sysrq",
-        "fs.aio-max-nr",
-        "fs.file-max",
-        "fs.inotify.max_user_instances",
-        "fs.inotify.max_user_watches",
-        "fs.nr_open",
-        "vm.dirty_background_ratio",
-        "vm.dirty_background_bytes",
-        "vm.dirty_expire_centisecs",
-        "vm.dirty_ratio",
-        "vm.dirty_bytes",
-        "vm.dirty_writeback_centisecs",
-        "vm.max_map_count",
-        "vm.overcommit_memory",
-        "vm.overcommit_ratio",
-        "vm.vfs_cache_pressure",
-        "vm.swappiness",
-        "vm.watermark_scale_factor",
-        "vm.min_free_kbytes",
-    ]
-)
-"""Those that GKE's API takes: LinuxNodeConfig.sysctls of google/container/v1/cluster_service.proto in googleapis/googleapis
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/node-system-config says the values of each)."""
+_NAMES = {
+    "net.core": (
+        "busy_poll busy_read netdev_max_backlog optmem_max rmem_default rmem_max somaxconn wmem_default wmem_max"
+    ),
+    "net.ipv4": (
+        "neigh.default.gc_thresh1 neigh.default.gc_thresh2 neigh.default.gc_thresh3 tcp_congestion_control "
+        "tcp_ecn tcp_max_orphans tcp_max_tw_buckets tcp_mtu_probing tcp_rmem tcp_syn_retries tcp_tw_reuse "
+        "tcp_wmem"
+    ),
+    "net.netfilter": (
+        "nf_conntrack_acct nf_conntrack_buckets nf_conntrack_max nf_conntrack_tcp_timeout_close_wait "
+        "nf_conntrack_tcp_timeout_established nf_conntrack_tcp_timeout_time_wait"
+    ),
+    "kernel": (
+        "dmesg_restrict keys.maxbytes keys.maxkeys kptr_restrict perf_event_paranoid sched_rt_runtime_us "
+        "shmall shmmax shmmni softlockup_panic sysrq yama.ptrace_scope"
+    ),
+    "fs": "aio-max-nr file-max inotify.max_user_instances inotify.max_user_watches nr_open",
+    "vm": (
+        "dirty_background_bytes dirty_background_ratio dirty_bytes dirty_expire_centisecs dirty_ratio "
+        "dirty_writeback_centisecs max_map_count min_free_kbytes overcommit_memory overcommit_ratio "
+        "swappiness vfs_cache_pressure watermark_scale_factor"
+    ),
+}
+
+SYSCTLS = frozenset(f"{group}.{name}" for group, names in _NAMES.items() for name in names.split())
+"""Names that GKE's API takes: LinuxNodeConfig.sysctls of google/container/v1/cluster_service.proto
+in googleapis/googleapis. The values of each are on
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/node-system-config."""

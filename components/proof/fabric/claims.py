@@ -1,4 +1,4 @@
-"""Verdicts on the objects behind a fabric: claims of the workers' pods, their devices, and the pods' nodes. Pure."""
+"""Verdicts on the workers' claims, the devices behind them, and the pods' nodes. Pure."""
 
 from __future__ import annotations
 
@@ -17,15 +17,9 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Expected:
-    """RayCluster as its settings describe it.
+    """RayCluster as its settings describe it, with GPUs and NICs of each worker.
 
     Attributes:
-        cluster: name of the RayCluster.
-        pool: pool of the workers.
-        machine: the pool's machine type.
-        workers: number of worker pods.
-        gpus: GPUs of each worker.
-        nics: NICs of each worker.
         claimed_gpus: whether the GPUs come by claims too.
         device_class: class of the NICs.
         why_no_nics: why workers have no NICs; "" where they have.
@@ -58,7 +52,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Device:
-    """Device that a claim got: its driver, the class of its request, and its PCIe root ("" where none is published)."""
+    """Device that a claim got, the class of its request, and its PCIe root ("" if unknown)."""
 
     driver: str
     device_class: str
@@ -66,12 +60,7 @@ class Device:
 
 
 def devices_of(worker: Worker, slices: Iterable[Object]) -> list[Device]:
-    """Return the devices of a worker's claims.
-
-    Args:
-        worker: the worker.
-        slices: all ResourceSlices.
-    """
+    """Return the devices of a worker's claims, with attributes from the ResourceSlices."""
     attributes = published(slices)
     found = []
     for claim in worker.claims:

@@ -18,14 +18,7 @@ class NoEvidenceError(Exception):
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that an interface or RDMA device moved between two readings.
-
-    Attributes:
-        name: name of the interface or device.
-        sent: bytes sent.
-        received: bytes received.
-        interface: the network interface of an RDMA device; "" where the pod has none.
-    """
+    """Bytes that an interface moved, or an RDMA device with its network interface."""
 
     name: str
     sent: int
@@ -43,10 +36,8 @@ class Traffic:
     """Traffic of one pod while tensors were summed.
 
     Attributes:
-        pod: the pod.
         main: name of the interface on the pods' network.
         claimed: names of the interfaces that a claim brought.
-        interfaces: all interfaces.
         rdma: RDMA devices; no interface counts their traffic.
     """
 
@@ -63,7 +54,7 @@ class Traffic:
 
     @property
     def nics(self) -> tuple[Moved, ...]:
-        """Traffic of each claimed NIC, with its RDMA device's; devices of other pods, which sysfs may show, do not count."""
+        """Traffic of each claimed NIC, with its RDMA device's; other pods' devices do not count."""
         by_rdma = {moved.interface: moved for moved in self.rdma if moved.interface}
         none = Moved("", 0, 0)
         return tuple(
@@ -81,15 +72,14 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Point:
-    """One size of the sweep.
+    """Measurement of one size of the sweep.
 
     Attributes:
         size: bytes of each process's tensor.
         seconds: time of one all-reduce, by the slowest process.
         algorithm: algorithm bandwidth in GB/s (10**9 bytes).
         bus: bus bandwidth in GB/s.
-        iterations: number of timed all-reduces.
-        operations: number of all-reduces, those for checking and warming up included.
+        operations: all-reduces in all; `iterations` counts only the timed ones.
         wrong: ranks with a wrong element.
     """
 
@@ -104,20 +94,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Rank:
-    """One process of the collective; a text is "" where the process has no such thing.
+    """Process of the collective; a text is "" where the process has no such thing.
 
     Attributes:
-        rank: number of the process.
-        pod: its pod.
-        device: product name of its GPU.
-        torch: version of torch.
+        device: product name of the GPU.
         cuda: version of CUDA that torch was built for.
-        driver: version of NVIDIA's kernel driver.
-        nccl_built: version of NCCL that torch was built with.
-        nccl_loaded: version of NCCL that is loaded.
         nccl_file: file of the loaded NCCL; "" where it is part of torch.
         log: NCCL's log.
-        lockable: bytes of memory that the process may lock, -1 without a limit; None where it did not report them.
+        lockable: bytes that the process may lock, -1 without a limit; None if not reported.
     """
 
     rank: int
@@ -135,13 +119,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Problem:
-    """Reason why the program did not finish.
-
-    Attributes:
-        stage: the stage in which it ended.
-        kind: `busy`, `missing`, `no-torch`, `died`, `timeout` or `error`.
-        text: explanation for people.
-    """
+    """Reason why the program did not finish; causes.yaml has the kinds."""
 
     stage: str
     kind: str
@@ -155,14 +133,9 @@ class Evidence:
     Attributes:
         backend: `nccl` or `gloo`; "" before it was known.
         world: number of processes; 0 before they were placed.
-        ray: version of Ray.
-        ranks: the processes.
         seed_want: expected elements of the first sum; None without a sum.
         seed_got: elements of each process.
-        sweep: sizes in the order of measurement.
         stopped: where the sweep ended early; "" where it did not.
-        traffic: traffic by pod.
-        problem: why the program did not finish.
     """
 
     backend: str

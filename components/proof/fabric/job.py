@@ -10,10 +10,10 @@ from typing import Any
 from berth.components import programs
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
-from berth.components.ray import submitter
+from berth.components.ray import submitter_pod
 
-PROGRAM = Path(programs.__file__).with_name("all_reduce.py")
-"""What runs in the cluster."""
+PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
+"""Files of the program, in the order in which they run in one module."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
 # Longer than berth waits, so that it still finds the job and can say why that did not end.
@@ -24,14 +24,7 @@ _OVERHEAD_SECONDS = 60
 
 @dataclass(frozen=True)
 class Work:
-    """Arguments of the program.
-
-    Attributes:
-        workers: worker pods of the RayCluster.
-        gpus: GPUs of each worker; 0 for one process a pod, on its CPUs.
-        max_bytes: size of the largest tensor; 0 for the program's own choice.
-        seconds: how long berth waits for the job.
-    """
+    """Arguments of the program; 0 GPUs mean one process a pod, 0 bytes its own choice."""
 
     workers: int
     gpus: int
@@ -50,20 +43,16 @@ def job_name(run: str) -> str:
 
 
 def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
-    """A RayJob that runs the program on a RayCluster, as the driver on its head.
+    """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
-    The program comes in the job's own environment, so that nothing is written to any file system; `kubectl get rayjob NAME -o
-    jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter is a pod: its log is the driver's output, which whoever may
-    read pods' logs can read, without Ray's token.
-
-    Args:
-        cluster: the RayCluster, as the API server has it.
-        work: what the program is to do.
-        run: the run's id.
+    The program comes in the job's own environment, so that nothing is written to any file system;
+    `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
+    is a pod: its log is the driver's output, which everybody who may read pods' logs can read,
+    without Ray's token.
     """
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
-    program = base64.b64encode(PROGRAM.read_bytes()).decode()
+    program = base64.b64encode(program_text().encode()).decode()
     options = (
         f"--workers {work.workers} --gpus {work.gpus} --seconds {work.program_seconds} --max-bytes {work.max_bytes}"
     )
@@ -75,16 +64,22 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
             "submissionMode": "K8sJobMode",
             "clusterSelector": {"ray.io/cluster": metadata["name"]},
             "activeDeadlineSeconds": work.seconds + _GRACE_SECONDS,
-            # It passes through two shells: no dollar sign, no backtick, and quotes of one kind within those of the other.
+            # The entrypoint passes through two shells: no dollar sign, no backtick, and quotes of
+            # one kind inside the other.
             "entrypoint": f'python -c "{_start()}" {options}',
             "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
             # A second submitter would only follow the same job's log.
             "submitterConfig": {"backoffLimit": 0},
-            "submitterPodTemplate": submitter(head, labels),
+            "submitterPodTemplate": submitter_pod(head, labels),
         },
     }
 
 
+def program_text() -> str:
+    """Return a program that runs the files in its main module, which Ray sends to its workers."""
+    return "".join(f"exec(compile({path.read_text()!r}, {path.name!r}, 'exec'))\n" for path in PROGRAMS)
+
+
 def _start() -> str:
     decoded = f"base64.b64decode(os.environ['{_VARIABLE}'])"
-    return f"import base64, os; exec(compile({decoded}, '{PROGRAM.name}', 'exec'))"
+    return f"import base64, os; exec(compile({decoded}, '{PROGRAMS[-1].name}', 'exec'))"

@@ -1,10 +1,11 @@
 """Transport of a collective, read from NCCL's own log. Pure.
 
-The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc, src/transport/net.cc,
-src/transport/p2p.cc, src/transport/shm.cc, src/plugin/net.cc, src/plugin/plugin_open.cc, src/graph/topo.cc,
-src/enqueue.cc) and those of Google's plugin gIB in the DraNet documentation
-(https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). A missing log, or one that breaks off,
-never counts as a good one.
+The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc,
+src/transport/net.cc, src/transport/p2p.cc, src/transport/shm.cc, src/plugin/net.cc,
+src/plugin/plugin_open.cc, src/graph/topo.cc, src/enqueue.cc) and those of Google's plugin gIB in
+the DraNet documentation (https://github.com/kubernetes-sigs/dranet,
+site/content/docs/user/kuberay.md). A missing log, or one that breaks off, never counts as a good
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SOCKET = "Socket"
 """Name of NCCL's network over TCP."""
 
 Way = Literal["fabric", "staged", "other plugin", "tcp", "none", "unknown"]
-"""Way of data between pods: by gIB straight between NIC and GPU (`fabric`), by gIB over the node's memory (`staged`), by
+"""Way of data between pods: by gIB between NIC and GPU (`fabric`) or over memory (`staged`), by
 another plugin, over TCP, not at all, or unknown."""
 
 _PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
@@ -44,7 +45,8 @@ _TUNER = re.compile(r"tuner", re.IGNORECASE)
 _FAILED = re.compile(r"\b(?:no|not|fail\w*|error|invalid|unable|cannot)\b", re.IGNORECASE)
 # Every log of an image without a tuner of its own has it; it is not a failure.
 _NO_TUNER = re.compile(
-    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported|NCCL_TUNER_\w+ set by"
+    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported"
+    r"|NCCL_TUNER_\w+ set by"
 )
 _MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old version of NCCL|NCCL version)")
 _COMPLETE = "Init COMPLETE"
@@ -57,13 +59,10 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 @dataclass(frozen=True)
 class Channel:
-    """Connection of a process.
+    """Connection between two ranks, over the network or within a pod.
 
     Attributes:
-        sender: rank of the sender.
-        receiver: rank of the receiver.
-        kind: over the network, or within the pod by peer-to-peer access or shared memory.
-        network: NCCL's name of the network, "" within the pod.
+        network: NCCL's name of the network; "" within the pod.
         device: NCCL's number of the NIC; None within the pod.
         direct: whether NIC and GPU exchange data without the node's memory (GPUDirect RDMA).
     """
@@ -82,17 +81,13 @@ class ProcessLog:
 
     Attributes:
         version: version of NCCL, such as `2.28.3+cuda12.8`.
-        network: the chosen network.
-        plugins: loaded network plugins.
         gib: gIB's version.
         nics: names of NICs by number.
         not_direct: names of NICs for which GPUDirect RDMA is off.
-        channels: all connections.
         choices: algorithm and protocol of all-reduces by their size in bytes.
         no_plugin: lines about plugins that were not found.
         tuner_problems: lines about failures of the tuner's configuration.
         mismatches: lines about versions that do not match.
-        warnings: all warnings.
         complete: whether set-up and connections were finished, so that no connection is missing.
     """
 
@@ -117,8 +112,8 @@ class Transport:
 
     Attributes:
         way: the worst way of any connection.
-        networks: number of connections between pods by NCCL's name of the network, `gIB/GDRDMA` for direct ones.
-        within: number of connections within pods by kind.
+        networks: connections between pods by network, `gIB/GDRDMA` for direct ones.
+        within: connections within pods by kind.
         nics: names or numbers of the used NICs, by pod.
     """
 
@@ -129,11 +124,7 @@ class Transport:
 
 
 def parse(log: str) -> ProcessLog:
-    """Parse one process's log.
-
-    Args:
-        log: log that NCCL wrote with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV.
-    """
+    """Parse a process's log, written with NCCL_DEBUG=INFO for at least INIT, NET and ENV."""
     lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
     texts = [text for text, _ in lines]
     hcas = [match for text in texts if (match := _HCA.search(text))]
@@ -162,11 +153,7 @@ def parse(log: str) -> ProcessLog:
 
 
 def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
-    """Return the transport between pods.
-
-    Args:
-        logs: the logs of all processes, by pod.
-    """
+    """Return the transport between pods, from the logs of all processes by pod."""
     networks: Counter[str] = Counter()
     within: Counter[str] = Counter()
     nics: dict[str, tuple[str, ...]] = {}
@@ -178,7 +165,8 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
                     within[channel.kind] += 1
                     continue
                 networks[f"{channel.network}/GDRDMA" if channel.direct else channel.network] += 1
-                # NCCL joins the ports of one NIC, or several NICs, under one number as `mlx5_0+mlx5_1`.
+                # NCCL joins the ports of one NIC, or several NICs, under one number as
+                # `mlx5_0+mlx5_1`.
                 used.update(log.nics.get(channel.device, str(channel.device)).split("+"))
         nics[pod] = tuple(sorted(used))
     return Transport(_way(logs, networks, nics), dict(networks), dict(within), nics)

@@ -1,4 +1,4 @@
-"""Report of a fabric proof as an HTML page: verdicts, causes, the plot, traffic and versions. Pure."""
+"""Report of a fabric proof as HTML: verdicts, causes, the plot, traffic and versions. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ svg { max-width: 100%; height: auto }
 
 
 def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
-    """Return the page; it loads nothing from elsewhere.
-
-    Args:
-        title: title of the page.
-        run: the run's id.
-        found: result of the run.
-        threshold: the expected bandwidth.
-    """
+    """Return the page of a run; it loads nothing from elsewhere."""
     parts = [f"<h1>{escape(title)}</h1>", f"<p>run {escape(run)}</p>", "<h2>Verdicts</h2>", _verdicts(found)]
     if found.causes:
         items = "".join(

@@ -1,4 +1,4 @@
-"""Run of the fabric proof: the RayCluster is looked at, the RayJob is created, judged and removed."""
+"""Run of the fabric proof: its RayJob is created, waited for, judged and removed."""
 
 from __future__ import annotations
 
@@ -33,15 +33,7 @@ _TAIL = "20"
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a run.
-
-    Attributes:
-        checks: the checks.
-        causes: likely causes of what failed, the likeliest first.
-        evidence: evidence of the program; None where it did not run or left none.
-        raw: the same as the program sent it.
-        findings: verdicts on the evidence.
-    """
+    """Result of a run; `evidence` and `raw` are None where the program did not run or left none."""
 
     checks: list[Check]
     causes: list[Cause] = field(default_factory=list)
@@ -69,7 +61,7 @@ class _Seen:
 
     @property
     def ended(self) -> bool:
-        """Whether the submitter has ended, and with it the log that it relays; or there will be none."""
+        """Whether the submitter, and the log that it relays, has ended, or will never begin."""
         if self.pod is not None:
             return self.phase in _ENDED
         return self.status.get("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed")
@@ -80,11 +72,7 @@ class FabricRun:
     """Run on one RayCluster.
 
     Attributes:
-        api: the cluster.
-        namespace: namespace of the RayCluster.
-        expected: the RayCluster as its settings describe it.
-        threshold: the expected bandwidth.
-        resource_api: version of resource.k8s.io of its claims.
+        resource_api: version of resource.k8s.io of the RayCluster's claims.
         run: a unique id.
         timeout: how long to wait for the job, for people: `10m`.
         seconds: the same in seconds.

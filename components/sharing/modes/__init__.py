@@ -11,7 +11,7 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from berth.components.sharing.modes.mig import Mig
-from berth.components.sharing.modes.mode import Mode, Offer
+from berth.components.sharing.modes.mode import Facts, Mode, Offer
 from berth.components.sharing.modes.mps import Mps
 from berth.components.sharing.modes.time_slicing import TimeSlicing
 from berth.components.sharing.modes.whole import Whole
@@ -29,4 +29,16 @@ Profiles = Mapping[str, AnyMode]
 WHOLE = Whole()
 """GPUs are not shared."""
 
-__all__ = ["MODES", "WHOLE", "AnyMode", "Mig", "Mode", "Mps", "Offer", "Profiles", "SharingProfile", "TimeSlicing"]
+__all__ = [
+    "MODES",
+    "WHOLE",
+    "AnyMode",
+    "Facts",
+    "Mig",
+    "Mode",
+    "Mps",
+    "Offer",
+    "Profiles",
+    "SharingProfile",
+    "TimeSlicing",
+]

@@ -1,4 +1,4 @@
-"""Base of the sharing modes: the facts that berth asks of each, with the answers for whole GPUs."""
+"""Base of the sharing modes, and the facts that berth asks of each."""
 
 from __future__ import annotations
 
@@ -12,6 +12,46 @@ from pydantic import model_validator
 from berth.components.core.settings import Settings
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.names import GPU, GPU_RESOURCE
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about GPUs in a sharing mode; the defaults are those of whole GPUs.
+
+    Attributes:
+        unit: noun for one advertised device.
+        words: short description for tables, with the most important property.
+        divided: verb for the devices of one GPU: "8 GPUs, each shared by 4"; empty for whole GPUs.
+        resource: resource under which the devices are advertised.
+        counted_with: edit of the profile with which nodes advertise nvidia.com/gpu, where they do not.
+        one_each: reason why a pod gets one device at most.
+        memory_note: isolation of GPU memory, as the end of a warning about too little of it.
+        scaling_risk: reason why pods may find no GPU on a node that the autoscaler has just added.
+        mig_strategy: MIG strategy, of which a cluster has one.
+        plugin: section `sharing` of the device plugin's config.
+        labels: labels of nodes beside that of the device plugin's config.
+        device: name, device class and CEL selector of a claim's request.
+        claimable: whether NVIDIA's DRA driver serves the mode on nodes that berth does not create.
+    """
+
+    unit: str = "GPU"
+    words: str = ""
+    divided: str = ""
+    resource: str = GPU_RESOURCE
+    counted_with: str = ""
+    one_each: str = ""
+    memory_note: str = ""
+    scaling_risk: str = ""
+    mig_strategy: Literal["single", "mixed"] | None = None
+    plugin: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    device: tuple[str, str, str] = ("gpu", GPU, "")
+    claimable: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether one GPU serves several pods."""
+        return bool(self.divided)
 
 
 @dataclass(frozen=True)
@@ -36,26 +76,12 @@ class Mode(Settings):
 
     kind: str
 
-    shared: ClassVar[bool] = True
-    """Whether one GPU serves several pods."""
-    divided: ClassVar[str] = "shared by"
-    """Verb for the number of devices of one GPU: "8 GPUs, each shared by 4"."""
     label: ClassVar[str] = ""
-    """Label of nodes, beside that of the device plugin's config, by which a node takes the mode."""
-    label_chooses: ClassVar[str] = ""
-    """Noun for the choice that `label` makes."""
-    label_effect: ClassVar[str] = ""
-    """Effect of another value of `label` on nodes in use."""
-    memory_note: ClassVar[str] = ""
-    """Isolation of GPU memory, as the end of a warning about too little of it."""
-    scaling_risk: ClassVar[str] = ""
-    """Reason why pods may find no GPU on a node that the autoscaler has just added."""
-    claimable: ClassVar[bool] = False
-    """Whether NVIDIA's DRA driver serves it on nodes that berth does not create."""
-    claim_name: ClassVar[str] = "gpu"
-    """Name of a claim's request for devices."""
-    device_class: ClassVar[str] = GPU
-    """Device class of the devices in a claim."""
+    """Label of nodes whose change restarts more than the device plugin."""
+    label_change: ClassVar[tuple[str, str]] = ("", "")
+    """Noun for the choice that `label` makes, and effect of another choice on nodes in use."""
+    strategy_label: ClassVar[str] = "none"
+    """Value of the label that GPU feature discovery gives a node for the mode."""
     foreign: ClassVar[Mapping[str, str]] = {}
     """Reasons why keys of other modes do not belong here."""
 
@@ -71,57 +97,17 @@ class Mode(Settings):
         return {key: given for key, given in value.items() if key not in cls.foreign}
 
     @property
-    def unit(self) -> str:
-        """Noun for one advertised device."""
-        return "share"
-
-    @property
-    def words(self) -> str:
-        """Short description for tables, with the most important property; empty for whole GPUs."""
-        return ""
-
-    @property
-    def resource(self) -> str:
-        """Resource under which the devices are advertised."""
-        return GPU_RESOURCE
-
-    @property
-    def counted_with(self) -> str:
-        """Edit of the profile with which nodes advertise nvidia.com/gpu, where they do not."""
-        return ""
-
-    @property
-    def one_each(self) -> str:
-        """Reason why a pod gets one device at most; empty where it may ask for more."""
-        return ""
-
-    @property
-    def mig_strategy(self) -> Literal["single", "mixed"] | None:
-        """MIG strategy, of which a cluster has one; None for modes without MIG."""
-        return None
-
-    @property
-    def selector(self) -> str:
-        """CEL expression that selects the devices among those of `device_class`."""
-        return ""
-
-    @property
-    def node_labels(self) -> dict[str, str]:
-        """Labels of nodes beside that of the device plugin's config."""
-        return {}
+    def facts(self) -> Facts:
+        """Facts about the GPUs."""
+        return Facts()
 
     def problem(self, machine: Machine) -> str:
         """Return the reason why GPUs of this machine type cannot have the mode; empty if they can."""
         del machine
         return ""
 
-    def conflict(self, pool: str, others: Mapping[str, Mode]) -> str:
-        """Return the reason why a pool cannot have the mode beside the modes of other pools.
-
-        Args:
-            pool: name of the pool.
-            others: modes of all pools that the GPU Operator serves, by the pool's name.
-        """
+    def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
+        """Return the reason why a pool cannot have the mode beside those of all pools of the GPU Operator."""
         del pool, others
         return ""
 
@@ -137,23 +123,14 @@ class Mode(Settings):
     def feature_labels(self, machine: Machine) -> dict[str, str]:
         """Return the labels that GPU feature discovery gives a node."""
         return {
-            "nvidia.com/gpu.count": str(machine.gpus),
-            "nvidia.com/gpu.replicas": str(self.per_gpu(machine)),
-            "nvidia.com/gpu.sharing-strategy": self.kind,
+            f"{GPU_RESOURCE}.count": str(machine.gpus),
+            f"{GPU_RESOURCE}.replicas": str(self.per_gpu(machine)),
+            f"{GPU_RESOURCE}.sharing-strategy": self.strategy_label,
         }
 
-    def plugin_sharing(self) -> dict[str, Any]:
-        """Return the section `sharing` of the device plugin's config; empty for none."""
-        return {}
-
     def offer(self, machine: Machine, *, by_operator: bool) -> Offer | None:
-        """Return the devices that a node advertises; None for a machine type without GPUs.
-
-        Args:
-            machine: a machine type that can have the mode.
-            by_operator: whether the GPU Operator serves the node, and sets feature labels.
-        """
+        """Return the devices of a node, with feature labels by the GPU Operator; None without GPUs."""
         if not machine.gpus:
             return None
         labels = self.feature_labels(machine) if by_operator else {}
-        return Offer(self.resource, machine.gpus * self.per_gpu(machine), self.memory_gib(machine), labels)
+        return Offer(self.facts.resource, machine.gpus * self.per_gpu(machine), self.memory_gib(machine), labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from berth.components.sharing.modes.mode import Mode
+from berth.components.sharing.modes.mode import Facts
 from berth.components.sharing.modes.shares import Shares
 
 
@@ -16,6 +16,7 @@ class Mps(Shares):
     """`mps`: pods run at once, each with a share of memory."""
 
     section: ClassVar[str] = "mps"
+    strategy_label: ClassVar[str] = "mps"
     memory_note: ClassVar[str] = "; MPS refuses allocations beyond the share"
     foreign: ClassVar[Mapping[str, str]] = {
         "failRequestsGreaterThanOne": "failRequestsGreaterThanOne belongs to time-slicing;"
@@ -27,16 +28,11 @@ class Mps(Shares):
     }
 
     @property
-    def words(self) -> str:
-        """Short description for tables."""
-        return f"MPS × {self.replicas}"
+    def facts(self) -> Facts:
+        """Facts about the GPUs."""
+        return self.facts_of_shares(f"MPS × {self.replicas}", one_each="MPS gives a pod one share")
 
-    @property
-    def one_each(self) -> str:
-        """Reason why a pod gets one share at most."""
-        return "MPS gives a pod one share"
-
-    def conflict(self, pool: str, others: Mapping[str, Mode]) -> str:
+    def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
         """Return the reason why a pool cannot have MPS beside the modes of other pools.
 
         The operator passes the cluster's MIG strategy to every device plugin as a variable, which
@@ -44,7 +40,7 @@ class Mps(Shares):
         (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
         """
         del pool
-        mixed = next((name for name, mode in others.items() if mode.mig_strategy == "mixed"), None)
+        mixed = next((name for name, facts in others.items() if facts.mig_strategy == "mixed"), None)
         if mixed is None:
             return ""
         return (

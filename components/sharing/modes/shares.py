@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.names import GPU_RESOURCE
-from berth.components.sharing.modes.mode import Mode
+from berth.components.sharing.modes.mode import Facts, Mode
 
 
 class Shares(Mode):
@@ -22,33 +22,28 @@ class Shares(Mode):
 
     section: ClassVar[str]
     """Key of the mode in the device plugin's config."""
+    memory_note: ClassVar[str] = ""
+    """Isolation of GPU memory, as the end of a warning about too little of it."""
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("strategy", "profile"), "strategy and profile belong to MIG; a profile of shares has neither"
     )
 
-    @property
-    def resource(self) -> str:
-        """Resource under which the shares are advertised."""
-        return f"{GPU_RESOURCE}.shared" if self.rename_by_default else GPU_RESOURCE
-
-    @property
-    def counted_with(self) -> str:
-        """Edit of the profile with which nodes advertise nvidia.com/gpu, where they do not."""
-        return "take `renameByDefault` out of profile" if self.rename_by_default else ""
+    def facts_of_shares(self, words: str, *, one_each: str = "", **plugin: bool) -> Facts:
+        """Return the facts about shares: their words, why a pod gets one, flags of the plugin."""
+        renamed = {"renameByDefault": True} if self.rename_by_default else {}
+        resources = [{"name": GPU_RESOURCE, "replicas": self.replicas}]
+        return Facts(
+            unit="share",
+            words=words,
+            divided="shared by",
+            resource=f"{GPU_RESOURCE}.shared" if self.rename_by_default else GPU_RESOURCE,
+            counted_with="take `renameByDefault` out of profile",
+            one_each=one_each,
+            memory_note=self.memory_note,
+            plugin={self.section: {**renamed, **plugin, "resources": resources}},
+        )
 
     def per_gpu(self, machine: Machine) -> int:
         """Return the number of shares of one GPU."""
         del machine
         return self.replicas
-
-    def plugin_sharing(self) -> dict[str, Any]:
-        """Return the section `sharing` of the device plugin's config."""
-        renamed = {"renameByDefault": True} if self.rename_by_default else {}
-        limited = {"failRequestsGreaterThanOne": True} if self.limited else {}
-        resources = [{"name": GPU_RESOURCE, "replicas": self.replicas}]
-        return {self.section: {**renamed, **limited, "resources": resources}}
-
-    @property
-    def limited(self) -> bool:
-        """Whether the config tells the plugin to refuse pods that ask for more than one share."""
-        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from berth.components.sharing.modes.mode import Facts
 from berth.components.sharing.modes.shares import Shares
 
 
@@ -16,21 +17,15 @@ class TimeSlicing(Shares):
     """Refuse pods that ask for more than one share, since two shares are no more compute."""
 
     section: ClassVar[str] = "timeSlicing"
+    strategy_label: ClassVar[str] = "time-slicing"
     memory_note: ClassVar[str] = (
         "; time-slicing does not isolate memory, so one pod can make its neighbours fail with out-of-memory errors"
     )
 
     @property
-    def words(self) -> str:
-        """Short description for tables."""
-        return f"time-slicing × {self.replicas}, memory not isolated"
-
-    @property
-    def one_each(self) -> str:
-        """Reason why a pod gets one share at most; empty where it may ask for more."""
-        return "failRequestsGreaterThanOne" if self.limited else ""
-
-    @property
-    def limited(self) -> bool:
-        """Whether the config tells the plugin to refuse pods that ask for more than one share."""
-        return self.fail_requests_greater_than_one
+    def facts(self) -> Facts:
+        """Facts about the GPUs."""
+        words, key = f"time-slicing × {self.replicas}, memory not isolated", "failRequestsGreaterThanOne"
+        if not self.fail_requests_greater_than_one:
+            return self.facts_of_shares(words)
+        return self.facts_of_shares(words, one_each=key, **{key: True})

@@ -14,13 +14,7 @@ class Whole(Mode):
     kind: Literal["none"] = "none"
     """`none`: whole GPUs."""
 
-    shared: ClassVar[bool] = False
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("replicas", "renameByDefault", "failRequestsGreaterThanOne", "strategy", "profile"),
         "whole GPUs have no other keys than `kind`",
     )
-
-    @property
-    def unit(self) -> str:
-        """Noun for one advertised device."""
-        return "GPU"

@@ -1,6 +1,7 @@
 """Whether a call may be made at all: the project is there, the API is enabled, and the caller has the permission.
 
-Texts are those that public reports quote, such as hashicorp/terraform-provider-google#9380 (disabled APIs).
+Texts are those that public reports quote, such as hashicorp/terraform-provider-google#9380
+(disabled APIs).
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google/issues/9380 (text for an
     API that is off).

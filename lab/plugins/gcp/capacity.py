@@ -1,9 +1,9 @@
 """How much of a machine Kubernetes sees, and how much of that pods may ask for.
 
-The reservations are those of the GKE page "Plan GKE Standard node sizes". What the kernel keeps for itself, and what
-the file system of a disk costs, follow the estimates that the cluster autoscaler's GCE provider makes for
-Container-Optimized OS (kubernetes/autoscaler, `cloudprovider/gce/gce_reserved.go`): GKE's own autoscaler has to know
-a node before there is one.
+The reservations are those of the GKE page "Plan GKE Standard node sizes". What the kernel keeps for
+itself, and what the file system of a disk costs, follow the estimates that the cluster autoscaler's
+GCE provider makes for Container-Optimized OS (kubernetes/autoscaler,
+`cloudprovider/gce/gce_reserved.go`): GKE's own autoscaler has to know a node before there is one.
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
     (reservations), and cluster-autoscaler/cloudprovider/gce/gce_reserved.go of
@@ -28,7 +28,8 @@ _SMALL_MEMORY_RESERVED = 255 * MIB
 _MEMORY_EVICTION = 100 * MIB
 _DISK_EVICTION = 0.1
 
-# File system overhead of Local SSDs as one volume, in KiB, by number of disks; measured figures of the autoscaler.
+# File system overhead of Local SSDs as one volume, in KiB, by number of disks; measured figures of
+# the autoscaler.
 _LOCAL_SSD_OVERHEAD_KIB = {
     1: 7289472,
     2: 13725224,

@@ -1,7 +1,7 @@
 """GKE clusters that GKE refuses.
 
-Texts that public reports quote are used as they are; the others keep the API's shape and say what the
-page on the feature says.
+Texts that public reports quote are used as they are; the others keep the API's shape and say what
+the page on the feature says.
 
 Answers to (read):
     https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/1012 and

@@ -1,14 +1,16 @@
 """Networks, subnetworks, firewalls, routers and Cloud NAT of the simulated cloud.
 
-In the API a NAT is a part of its router; here each has a record, and a router stays while it has one.
+In the API a NAT is a part of its router; here each has a record, and a router stays while it has
+one.
 
 Answers to (read): google-beta/services/compute/resource_compute_network.go,
     resource_compute_subnetwork.go, resource_compute_firewall.go, resource_compute_router.go and
     resource_compute_router_nat.go of https://github.com/hashicorp/terraform-provider-google-beta
     (fields, CustomizeDiff).
-Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks have no
-    firewall rules and no routers), and https://docs.cloud.google.com/nat/docs/ports-and-addresses
-    (dynamic port allocation excludes endpoint-independent mapping).
+Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (RDMA networks have
+    no firewall rules and no routers), and
+    https://docs.cloud.google.com/nat/docs/ports-and-addresses (dynamic port allocation excludes
+    endpoint-independent mapping).
 Answers to (believed): a router with a NAT cannot be deleted, and the texts of refusals. Such calls
     would settle them.
 """

@@ -1,8 +1,9 @@
 """What the simulated projects may do and have: enabled APIs, permissions, quotas, reservations, and machines in stock.
 
-They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file, a person or a test,
-sees at once what berth does when a quota is too small or a zone has run out. The file is made from the one beside this
-module when it is first needed, and is never written again.
+They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file,
+a person or a test, sees at once what berth does when a quota is too small or a zone has run out.
+The file is made from the one beside this module when it is first needed, and is never written
+again.
 
 Simulates nothing: it reads what people write about the simulated projects.
 """
@@ -46,9 +47,11 @@ class Project(_Part):
     """One project.
 
     Attributes:
-        services: the APIs that are enabled, such as `container.googleapis.com`; left out, those that berth needs.
+        services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
+            that berth needs.
         permissions: what the caller may do, such as `container.clusters.create`; or `all`.
-        quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given there is none.
+        quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given
+            there is none.
     """
 
     services: list[str] = list(SERVICES)
@@ -87,7 +90,8 @@ class Stock(_Part):
         zone: the zone.
         machine_type: the machine type.
         capacity: how they are asked for; each kind has a stock of its own.
-        available: how many can be had at the same time, those in use included. Who has more keeps them.
+        available: how many can be had at the same time, those in use included. Who has more keeps
+            them.
     """
 
     zone: str
@@ -100,7 +104,8 @@ class Conditions(_Part):
     """All of it.
 
     Attributes:
-        projects: by the project's id; `*` is any project that has no entry of its own. Left out, every project is there.
+        projects: by the project's id; `*` is any project that has no entry of its own. Left out,
+            every project is there.
         reservations: of all projects.
         stock: what there is an end of; everything else there is without end.
     """

@@ -1,8 +1,8 @@
 """Differences between a resource's state and the inputs that are asked for, as Google's provider finds them.
 
-The provider compares the state, which holds what is there, with the inputs. A field that is left out
-keeps its value where it is optional and computed; else it goes back to its default. What a difference
-does is a fact about the field (`berth.components.gke.provider_fields`).
+The provider compares the state, which holds what is there, with the inputs. A field that is left
+out keeps its value where it is optional and computed; else it goes back to its default. What a
+difference does is a fact about the field (`berth.components.gke.provider_fields`).
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
     components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
@@ -163,7 +163,8 @@ def _same(fact: Field, old: Any, new: Any) -> bool:
         if fact.caseless:
             return old.lower() == new.lower()
         return (old or fact.empty) == (new or fact.empty)
-    # Nothing, empty and false are the same to the API; zero is not (a pool of no nodes), and neither is an empty block.
+    # Nothing, empty and false are the same to the API; zero is not (a pool of no nodes), and
+    # neither is an empty block.
     return bool(old == new) or (_nothing(old) and _nothing(new))
 
 

@@ -36,7 +36,8 @@ def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) 
     for name in given:
         if name not in known and not name.startswith("__"):
             inner, near = f"{path}.{name}" if path else name, difflib.get_close_matches(name, known, n=1)
-            # The engine looks a path's value up in what the provider knows, so that an unknown name stands in the reason.
+            # The engine looks a path's value up in what the provider knows, so that an unknown name
+            # stands in the reason.
             yield "", f"{inner}: the provider has no such input{f'; did you mean {near[0]}?' if near else ''}"
     for name in facts.blocks.get(plain, ()):
         inner, fact = f"{plain}.{name}" if plain else name, facts.fields[f"{plain}.{name}" if plain else name]

@@ -1,8 +1,9 @@
 """Write `components/gke/provider_fields.json` from facts that were read from the source of Google's provider.
 
-`python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
-resources under its Terraform name (the folder google-provider of the reference data). Pulumi's names are those of
-the installed pulumi_gcp; its sources are parsed, since an import takes seconds.
+`python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of
+the provider's resources under its Terraform name (the folder google-provider of the reference
+data). Pulumi's names are those of the installed pulumi_gcp; its sources are parsed, since an import
+takes seconds.
 
 Simulates nothing: it writes a table of facts.
 """

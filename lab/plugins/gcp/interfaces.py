@@ -44,8 +44,9 @@ class Interface:
 def interfaces(store: Store, pool: Record) -> list[Interface]:
     """The further cards of each node of a pool, in the order of its networks.
 
-    With an accelerator network profile GKE makes the networks itself: one for a second gVNIC and one with a card for each
-    GPU, as in Google's recipe for explicit networks. What it calls them no page says; the names are the lab's.
+    With an accelerator network profile GKE makes the networks itself: one for a second gVNIC and
+    one with a card for each GPU, as in Google's recipe for explicit networks. What it calls them no
+    page says; the names are the lab's.
     """
     read = Pool(pool.inputs)
     if read.network_profile:

@@ -1,7 +1,7 @@
 """Google Cloud's regions and their zones.
 
-From "Regions and zones" (docs.cloud.google.com/compute/docs/regions-zones), without the zones for AI only. Nothing here
-says which machine types a zone offers: the lab has them all everywhere.
+From "Regions and zones" (docs.cloud.google.com/compute/docs/regions-zones), without the zones for
+AI only. Nothing here says which machine types a zone offers: the lab has them all everywhere.
 
 Answers to (read): https://docs.cloud.google.com/compute/docs/regions-zones.
 Answers to (believed): every zone has every machine type, which no zone has; `gcloud compute

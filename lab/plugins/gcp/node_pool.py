@@ -78,7 +78,8 @@ class NodePool(ResourceType):
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
         if pool.bounds is not None:
-            # The autoscaler's business from now on: the number that was asked for before does not come back.
+            # The autoscaler's business from now on: the number that was asked for before does not
+            # come back.
             record.inputs.pop("nodeCount", None)
         check_pool(cloud, cluster, record, pool)
         anew = self._recreates_nodes(cloud, old, record)
@@ -132,9 +133,9 @@ class NodePool(ResourceType):
     def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
         """Machines that a zone has run out of.
 
-        The real provider (resource_container_node_pool.go) records a new pool whose machines do not all come, and then
-        says no more than its status; why, only GKE tells. It retries by itself. What the autoscaler adds is not waited
-        for.
+        The real provider (resource_container_node_pool.go) records a new pool whose machines do not
+        all come, and then says no more than its status; why, only GKE tells. It retries by itself.
+        What the autoscaler adds is not waited for.
         """
         missing = supply.missing_of(record)
         count = record.inputs.get("nodeCount")

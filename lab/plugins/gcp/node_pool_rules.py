@@ -1,8 +1,8 @@
 """Node pools that GKE refuses.
 
-Texts that public bug reports quote are used as they are; the others keep the API's shape and say what the page on the
-feature says: docs.cloud.google.com/kubernetes-engine/docs/how-to and /concepts, and Google's
-A4 recipes in GoogleCloudPlatform/cluster-toolkit (examples/gke-a4).
+Texts that public bug reports quote are used as they are; the others keep the API's shape and say
+what the page on the feature says: docs.cloud.google.com/kubernetes-engine/docs/how-to and
+/concepts, and Google's A4 recipes in GoogleCloudPlatform/cluster-toolkit (examples/gke-a4).
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws (flex-start,
     queued provisioning),

@@ -1,7 +1,8 @@
 """The nodes of a node pool: names and manifests, from the records of the pool and its cluster alone.
 
-Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start", "Spot VMs") and
-that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left out.
+Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start",
+"Spot VMs") and that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left
+out.
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus (taint and
     labels of GPU nodes), https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms and
@@ -125,8 +126,8 @@ def _provisioning_labels(read: Pool) -> dict[str, str]:
 def taints(pool: Record) -> list[dict[str, str]]:
     """The taints of the pool's nodes: its own, and GKE's.
 
-    GKE taints GPU nodes where the cluster has a pool without GPUs; here they are always tainted. A pool that brings
-    the same taint keeps its own.
+    GKE taints GPU nodes where the cluster has a pool without GPUs; here they are always tainted. A
+    pool that brings the same taint keeps its own.
     """
     read = Pool(pool.inputs)
     result = [

@@ -47,8 +47,8 @@ class Bounds:
 def cluster_zones(inputs: dict[str, Any]) -> list[str]:
     """The zones of a cluster's nodes.
 
-    A zonal cluster's own zone always is one of them, and `nodeLocations` are the others; a regional cluster has the
-    zones that it names, else three.
+    A zonal cluster's own zone always is one of them, and `nodeLocations` are the others; a regional
+    cluster has the zones that it names, else three.
     """
     location = str(inputs["location"])
     others = [str(zone) for zone in inputs.get("nodeLocations") or []]
@@ -116,8 +116,8 @@ class Pool:
     def ephemeral_ssds(self) -> int:
         """Local SSDs that hold ephemeral storage.
 
-        Bundled ones do, unless they are asked for as raw block devices (GKE's page "Provision ephemeral storage with
-        Local SSDs").
+        Bundled ones do, unless they are asked for as raw block devices (GKE's page "Provision
+        ephemeral storage with Local SSDs").
         """
         ephemeral = self.config.get("ephemeralStorageLocalSsdConfig") or {}
         if ephemeral.get("localSsdCount"):
@@ -177,7 +177,8 @@ class Pool:
     def start_sizes(self, zones: list[str]) -> dict[str, int]:
         """How many nodes each zone of a new pool has: `nodeCount` and `initialNodeCount` are for each zone.
 
-        An autoscaler's bounds say how far it goes once a pod needs a node, or a node is idle; they are not enforced.
+        An autoscaler's bounds say how far it goes once a pod needs a node, or a node is idle; they
+        are not enforced.
         """
         count = self.inputs.get("nodeCount")
         if count is None:

@@ -122,8 +122,9 @@ class SimulatedGoogleCloud(Provider):
         kind = _type(request.type)
         state, news = reveal(request.olds), reveal(request.news)
         detailed = differences(state, news, kind.facts, request.ignore_changes) | kind.also_replaces(state, news)
-        # A name is taken until its resource is gone. Said of every difference, and of none: the engine asks too when it
-        # goes on with a replacement that failed half way, and would else delete the new resource by the old one's id.
+        # A name is taken until its resource is gone. Said of every difference, and of none: the
+        # engine asks too when it goes on with a replacement that failed half way, and would else
+        # delete the new resource by the old one's id.
         taken = request.old_inputs.get("name") == request.news.get("name")
         return DiffResult(detailed, delete_before_replace=taken, input_diff=True)
 
@@ -240,7 +241,8 @@ class SimulatedGoogleCloud(Provider):
         """Take as long as an operation of the real cloud would, where that is asked for.
 
         Raises:
-            ProviderError: when the user interrupts, or the timeout, the resource's own or the provider's, is shorter.
+            ProviderError: when the user interrupts, or the timeout, the resource's own or the
+                provider's, is shorter.
         """
         seconds = _latency()
         if self.cancelled.wait(min(seconds, timeout)):

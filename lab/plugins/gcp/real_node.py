@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LABEL = ("lab-node", "real")
-"""Label of the pool whose first node is real while the lab has a real node; else it is simulated like all others."""
+"""Label of the pool whose first node is real while the lab has a real node; else it is simulated
+like all others."""
 
 KUBELET_LABEL = ("lab-kubelet", "real")
-"""Label of the node that is real now, for what cannot run on it: no image but those that the lab makes can be had there."""
+"""Label of the node that is real now, for what cannot run on it: no image but those that the lab
+makes can be had there."""
 
 PLAYED = "kwok.x-k8s.io/node"
 """KWOK's annotation of the nodes that it plays."""

@@ -1,7 +1,7 @@
 """Resource types of the simulated cloud: how each is named, checked, created, changed and removed.
 
-Which changes replace a resource, which values stay, and which values are refused are facts about the
-fields of Google's provider.
+Which changes replace a resource, which values stay, and which values are refused are facts about
+the fields of Google's provider.
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
     components/gke/provider_fields.json names (facts about fields), and RFC 1035,
@@ -68,7 +68,8 @@ class ResourceType:
         token: the engine's type token.
         title: what error messages call it.
         computed: outputs that are known only once the resource is there.
-        located: the input that says where it is (`region`, `location`), or nothing for global resources.
+        located: the input that says where it is (`region`, `location`), or nothing for global
+            resources.
         permission: what IAM calls it, such as `compute.networks`.
         part: it is a part of what IAM calls that: whoever makes or removes it changes the whole.
         path: template of the resource's path.

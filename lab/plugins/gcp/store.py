@@ -1,6 +1,7 @@
 """The simulated cloud's memory: one JSON file for each resource, under `cloud/<project>/<collection>/` of the lab.
 
-The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what its file says.
+The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what
+its file says.
 
 Simulates nothing: it keeps the records of the simulated cloud.
 """
@@ -105,7 +106,8 @@ class Store:
 
     def _path(self, resource: str) -> Path:
         parts = resource.split("/")
-        # projects/P/<kind>/<name>/…: the names between the project and the collection keep files apart.
+        # projects/P/<kind>/<name>/…: the names between the project and the collection keep files
+        # apart.
         collection = parts[-2]
         names = [part for part in parts[3:-2:2] if part] + [parts[-1]] if "global" not in parts else [parts[-1]]
         return self._folder / parts[1] / collection / f"{'.'.join(names)}.json"

@@ -1,11 +1,13 @@
 """Where a pool's machines come from, and when there are no more: quotas, reservations, and what a zone has in stock.
 
-Pure functions of records and conditions. Quotas and reservations are looked at before anything is made, and GKE says at
-once what is short; whether a zone has machines shows only when they are asked for. Nodes from a specific reservation
-take no quota: it was taken when the machines were reserved ("Reservations of Compute Engine zonal resources").
+Pure functions of records and conditions. Quotas and reservations are looked at before anything is
+made, and GKE says at once what is short; whether a zone has machines shows only when they are asked
+for. Nodes from a specific reservation take no quota: it was taken when the machines were reserved
+("Reservations of Compute Engine zonal resources").
 
-Texts are those that public reports quote: kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training-
-inference#48 (quota), GoogleCloudPlatform/gsutil#1000 and cluster-toolkit#5043 (reservations),
+Texts are those that public reports quote:
+kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training- inference#48
+(quota), GoogleCloudPlatform/gsutil#1000 and cluster-toolkit#5043 (reservations),
 hashicorp/terraform-provider-google#10121 (stock).
 
 Answers to (read): https://docs.cloud.google.com/compute/resource-usage (quotas),
@@ -39,7 +41,8 @@ _RESERVATION = re.compile(
     r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"
 )
 
-# How GKE's autoscaler words it on the pods that wait (k8s.io/gke-autoscaling, events of failed scale-ups).
+# How GKE's autoscaler words it on the pods that wait (k8s.io/gke-autoscaling, events of failed
+# scale-ups).
 QUOTA = "GCE quota exceeded"
 STOCK = "GCE out of resources"
 RESERVATION_FULL = "Reservation capacity exceeded"

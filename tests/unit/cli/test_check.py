@@ -57,7 +57,7 @@ def test_problems_go_to_stderr_with_exit_code_2(project: Path) -> None:
     done = check("env")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "stacks/Pulumi.env.yaml:" in done.stderr
-    assert "environment.zone: 'nowhere' is no zone" in done.stderr
+    assert "environment.zone: 'nowhere' is not a zone" in done.stderr
 
 
 def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
@@ -92,7 +92,7 @@ def test_json(project: Path) -> None:
     assert done.exit_code == 2
     (told,) = json.loads(done.stdout)
     assert (told["stack"], told["kind"], told["warnings"]) == ("env", "environment", [])
-    assert told["problems"][0].endswith("environment.zone: 5 is no text; put it in quotes")
+    assert told["problems"][0].endswith("environment.zone: 5 is not text; put it in quotes")
 
 
 def test_nothing_to_check(project: Path) -> None:

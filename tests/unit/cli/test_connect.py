@@ -101,7 +101,7 @@ def test_a_wrong_name_is_bad_input(verb: str) -> None:
 @pytest.mark.parametrize("verb", ["suspend", "wake"])
 def test_a_timeout_that_is_none_is_bad_input(verb: str) -> None:
     done = CliRunner().invoke(app, [verb, "carol", "--timeout", "soon"])
-    assert (done.exit_code, "--timeout: 'soon' is no duration" in done.stderr) == (2, True)
+    assert (done.exit_code, "--timeout: 'soon' is not a duration" in done.stderr) == (2, True)
 
 
 def test_the_line_that_submits_a_job() -> None:

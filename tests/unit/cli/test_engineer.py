@@ -66,13 +66,13 @@ def test_cores_and_memory_are_written_as_people_write_them(project: Path) -> Non
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("--cpu", "many", "worker.cpu: 'many' is no Kubernetes quantity; write for example 8, 500m or 64Gi"),
+        ("--cpu", "many", "worker.cpu: 'many' is not a Kubernetes quantity; write for example 8, 500m or 64Gi"),
         ("--cpu", "0", "worker.cpu: must be more than 0"),
-        ("--cpu", "٣", "worker.cpu: '٣' is no Kubernetes quantity"),
-        ("--memory", "32GB", "worker.memory: '32GB' is no Kubernetes quantity"),
+        ("--cpu", "٣", "worker.cpu: '٣' is not a Kubernetes quantity"),
+        ("--memory", "32GB", "worker.memory: '32GB' is not a Kubernetes quantity"),
         ("--memory", "9000Gi", "worker.memory"),
-        ("--head-cpu", "-1", "head.cpu: '-1' is no Kubernetes quantity"),
-        ("--head-memory", "", "head.memory: '' is no Kubernetes quantity"),
+        ("--head-cpu", "-1", "head.cpu: '-1' is not a Kubernetes quantity"),
+        ("--head-memory", "", "head.memory: '' is not a Kubernetes quantity"),
     ],
 )
 def test_sizes_are_held_to_the_settings(project: Path, option: str, value: str, problem: str) -> None:
@@ -117,7 +117,7 @@ def test_an_engineer_is_removed_and_it_is_said_what_goes(project: Path) -> None:
     done = engineer("remove", "bob", "-s", "env")
     assert done.exit_code == 0, done.stderr
     assert text(project) == ENVIRONMENT.replace("      bob:\n        workers: 2 # two\n", "")
-    assert "removes namespace berth-bob with all that is in it" in done.stdout
+    assert "removes namespace berth-bob with everything in it" in done.stdout
     assert "could not be asked: pulumi is not on PATH" in done.stdout
     unknown = engineer("remove", "bobb", "-s", "env")
     assert unknown.exit_code == 2

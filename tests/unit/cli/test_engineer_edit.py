@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from berth.cli.stack_edit import EditError, with_entry, without_entry
+from berth.cli.stack_edit import with_entry, without_entry
+from berth.components.core.errors import BadInputError
 from berth.stacks import stack_file
 
 KEYS = ("config", "berth:environment", "engineers")
@@ -91,12 +92,12 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (FILE, "config.berth:environment.engineers.bob is there already"),
+        (FILE, "config.berth:environment.engineers.bob exists already"),
         ("config:\n  other: 1\n", "there is no config.berth:environment"),
-        ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is no mapping"),
+        ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is not a mapping"),
         ("config:\n  berth:environment: {zone: a}\n", "is written in braces"),
     ],
 )
 def test_what_cannot_be_edited(text: str, message: str) -> None:
-    with pytest.raises(EditError, match=message):
+    with pytest.raises(BadInputError, match=message):
         with_entry(text, KEYS, "bob", {})

@@ -151,7 +151,7 @@ def test_a_berth_that_no_stack_has(project: Path, command: str) -> None:
 )
 def test_what_is_no_duration(project: Path, command: str) -> None:
     assert project
-    assert "--timeout: 'soon' is no duration" in error_of(berth(command, "soon"), BAD_INPUT)
+    assert "--timeout: 'soon' is not a duration" in error_of(berth(command, "soon"), BAD_INPUT)
 
 
 class Empty:

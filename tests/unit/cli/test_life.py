@@ -72,7 +72,9 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
         ),
         (
             cluster({"berth/idle": "often"}),
-            ["bob has a lifecycle that cannot be read: 'often' is no duration; write for example 90s, 10m, 2h or 7d"],
+            [
+                "bob has a lifecycle that cannot be read: 'often' is not a duration; write for example 90s, 10m, 2h or 7d"
+            ],
         ),
     ],
 )

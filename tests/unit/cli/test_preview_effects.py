@@ -232,7 +232,7 @@ def test_a_setting_that_berth_says_nothing_of_may_disturb() -> None:
     ((level, text),) = told(cluster_changes(deletionPolicy="ABANDON"))
     assert (level, text) == (
         "disturbs",
-        "deletionPolicy changes in place; berth does not know what that does to what runs",
+        "deletionPolicy changes in place; berth does not know the effect on what runs",
     )
 
 

@@ -44,7 +44,7 @@ def unknown_arguments(value: Any, module: str, of: str, path: str = "") -> Itera
             if match and isinstance(part, dict):
                 yield from unknown_arguments(part, module, match[1], here)
             elif isinstance(part, dict) and "Mapping" not in str(parameters[key].annotation):
-                yield f"{here} is no mapping"
+                yield f"{here} is not a mapping"
 
 
 def _class(module: str, name: str) -> Any:

@@ -11,12 +11,12 @@ import yaml
 
 from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from berth.components.operators import DraNetInputs, GibInputs, GpuDraInputs, GpuDraSettings
+from berth.components.operators import DraNet, Gib, GpuDra, GpuDraSettings, Site
 from berth.components.operators.gib import installer
 from berth.components.sharing import Pools, node_labels, offered
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.rules import warnings_of
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"
@@ -37,13 +37,13 @@ def fleet(pools: dict[str, Any] = POOLS, **values: Any) -> tuple[EnvironmentSett
 
 def of_dranet(**given: Any) -> dict[str, Any]:
     settings, pools = fleet(operators={"dranet": given})
-    return DraNetInputs(settings.operators.dranet, pools).values()
+    return DraNet(settings.operators.dranet, Site(pools)).values()
 
 
 VALUES: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "dranet": ("dranet", of_dranet),
     "dranet-on-chosen-nodes": ("dranet", lambda: of_dranet(nodeSelector={"tier": "fast"}, version="1.4.1")),
-    "gpu-dra": ("dra-driver-nvidia-gpu", lambda: GpuDraInputs(GpuDraSettings(), fleet()[1]).values()),
+    "gpu-dra": ("dra-driver-nvidia-gpu", lambda: GpuDra(GpuDraSettings(), Site(fleet()[1])).values()),
 }
 
 
@@ -84,21 +84,21 @@ def exists(real: Any, path: tuple[str, ...]) -> bool:
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     settings, pools = fleet()
-    golden("fabric/gib-installer", installer(settings.operators.gib, GibInputs.served(pools)))
+    golden("fabric/gib-installer", installer(settings.operators.gib, Gib.served(pools)))
     golden("fabric/device-class", dranet_class("v1"))
     assert dranet_class("v1beta1") == dranet_class("v1") | {"apiVersion": "resource.k8s.io/v1beta1"}
 
 
 def test_each_is_for_its_own_pools_only() -> None:
     _, pools = fleet()
-    assert set(DraNetInputs.served(pools)) == {"train", "small"}
-    assert set(GpuDraInputs.served(pools)) == {"train", "small", "solo"}
-    assert set(GibInputs.served(pools)) == {"small", "train"}
+    assert set(DraNet.served(pools)) == {"train", "small"}
+    assert set(GpuDra.served(pools)) == {"train", "small", "solo"}
+    assert set(Gib.served(pools)) == {"small", "train"}
     counted = fleet({"train": A4 | {"rdma": "networks"}, "dev": A4})[1]
-    assert (set(DraNetInputs.served(counted)), set(GpuDraInputs.served(counted))) == ({"train"}, set())
+    assert (set(DraNet.served(counted)), set(GpuDra.served(counted))) == ({"train"}, set())
     managed = fleet({"train": A4 | {"rdma": "managed"}})[1]
-    assert DraNetInputs.served(managed) == {}, "GKE brings the driver"
-    assert set(GibInputs.served(managed)) == {"train"}
+    assert DraNet.served(managed) == {}, "GKE brings the driver"
+    assert set(Gib.served(managed)) == {"train"}
 
 
 def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golden: Callable[[str, Any], None]) -> None:
@@ -130,9 +130,9 @@ def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
     settings = load("some", {"environment": {"pools": {"cpu": cpu, "dev": pool}, **on}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     pools = offered(settings.pools, settings.sharing)
-    assert set(GpuDraInputs.served(pools)) == {"dev"}
+    assert set(GpuDra.served(pools)) == {"dev"}
     assert not pools["dev"].settings.by_operator
-    (warning,) = warnings_of(settings)
+    (warning,) = resolve_environment(settings).warnings
     assert "a device plugin hands out the same GPUs as claims do" in warning.message
 
 
@@ -148,7 +148,7 @@ def daemon_set(**pod: Any) -> dict[str, Any]:
 def test_daemons_of_a_manifest_run_where_the_pools_and_the_settings_say() -> None:
     settings, pools = fleet(operators={"dranet": {"source": "manifest", "manifest": "x", "nodeSelector": {"a": "b"}}})
     written = daemon_set(nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True)
-    inputs = DraNetInputs(settings.operators.dranet, pools)
+    inputs = DraNet(settings.operators.dranet, Site(pools))
     placed = inputs.placed(written)
     assert placed["spec"]["template"]["spec"] == {
         "hostNetwork": True,

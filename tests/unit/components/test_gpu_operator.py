@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.components.operators import DriverInstallerInputs, GpuOperatorInputs
+from berth.components.operators import DriverInstaller, GpuOperator, Site
 from berth.components.operators.driver_installer import driver_installer
 from berth.components.operators.gpu_operator import quota
 from berth.components.ray.manifest import ray_cluster
@@ -24,9 +24,7 @@ TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 GPU_POOL: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 1}
 
 
-def fleet(
-    pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: Any
-) -> tuple[Resolved, GpuOperatorInputs]:
+def fleet(pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: Any) -> tuple[Resolved, GpuOperator]:
     environment = {
         "project": "berth-lab",
         "zone": "us-central1-b",
@@ -36,7 +34,7 @@ def fleet(
     settings = load("test", {"environment": environment}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
-    return resolved, GpuOperatorInputs(settings.operators.gpu, resolved.pools)
+    return resolved, GpuOperator(settings.operators.gpu, Site(resolved.pools))
 
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -124,19 +122,17 @@ def test_the_pools_own_config_carries_the_labels() -> None:
 
 def test_a_pool_that_is_left_to_gke_needs_no_operator_and_keeps_one_off() -> None:
     resolved, _ = fleet({})
-    assert GpuOperatorInputs.served(resolved.pools) == {}
+    assert GpuOperator.served(resolved.pools) == {}
     assert node_labels(resolved.pools["dev"]) == {"nvidia.com/gpu.deploy.operands": "false"}
 
 
 def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
-    assert DriverInstallerInputs.served(fleet({"sharing": "any"})[0].pools)
-    assert not DriverInstallerInputs.served(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
-    assert not DriverInstallerInputs.served(
-        fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools
-    )
-    assert DriverInstallerInputs.served(fleet({"gpuAllocation": "dra"})[0].pools)
-    assert not DriverInstallerInputs.served(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
-    assert not DriverInstallerInputs.served(fleet({})[0].pools)
+    assert DriverInstaller.served(fleet({"sharing": "any"})[0].pools)
+    assert not DriverInstaller.served(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
+    assert not DriverInstaller.served(fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools)
+    assert DriverInstaller.served(fleet({"gpuAllocation": "dra"})[0].pools)
+    assert not DriverInstaller.served(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
+    assert not DriverInstaller.served(fleet({})[0].pools)
 
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:

@@ -45,11 +45,11 @@ CASES = {
     ),
     "missing": ({"zone": "us-central1-b", "pools": GOOD["pools"]}, "environment.project: is required"),
     "no pools": (GOOD | {"pools": {}}, "environment.pools: needs at least one entry"),
-    "bad project": (GOOD | {"project": "Lab"}, "environment.project: 'Lab' is no Google Cloud project id"),
-    "bad zone": (GOOD | {"zone": "us-central1"}, "environment.zone: 'us-central1' is no zone"),
+    "bad project": (GOOD | {"project": "Lab"}, "environment.project: 'Lab' is not a Google Cloud project id"),
+    "bad zone": (GOOD | {"zone": "us-central1"}, "environment.zone: 'us-central1' is not a zone"),
     "bad machine type": (
         GOOD | {"pools": {"dev": {"machineType": "a4-highgpu-8", "nodes": 1}}},
-        "'a4-highgpu-8' is no machine type that berth knows; did you mean 'a4-highgpu-8g'?",
+        "'a4-highgpu-8' is not a machine type that berth knows; did you mean 'a4-highgpu-8g'?",
     ),
     "negative nodes": (
         GOOD | {"pools": {"dev": {"machineType": "a4-highgpu-8g", "nodes": -1}}},
@@ -110,12 +110,12 @@ CASES = {
     ),
     "text for a number": (
         with_engineer(workers="two"),
-        "environment.engineers.alice.workers: 'two' is no whole number",
+        "environment.engineers.alice.workers: 'two' is not a whole number",
     ),
-    "bad quantity": (with_engineer(head={"memory": "8GB"}), "'8GB' is no Kubernetes quantity; write for example"),
+    "bad quantity": (with_engineer(head={"memory": "8GB"}), "'8GB' is not a Kubernetes quantity; write for example"),
     "bad duration": (
         with_engineer(wait={"timeout": "soon"}),
-        "'soon' is no duration; write for example 90s, 10m, 2h or 7d",
+        "'soon' is not a duration; write for example 90s, 10m, 2h or 7d",
     ),
     "bad choice": (with_engineer(wait={"until": "done"}), "'done' is not one of 'ready' or 'submitted'"),
     "Ray without tokens": (
@@ -131,7 +131,7 @@ CASES = {
         "environment.network.podRange: 10.0.0.0/14 overlaps nodeRange 10.0.0.0/20",
     ),
     "public range": (GOOD | {"network": {"podRange": "8.8.0.0/16"}}, "'8.8.0.0/16' is not a private range"),
-    "no mapping": (GOOD | {"pools": ["dev"]}, "environment.pools: ['dev'] is no mapping"),
+    "no mapping": (GOOD | {"pools": ["dev"]}, "environment.pools: ['dev'] is not a mapping"),
     "nothing at all": (None, "environment.pools: is required"),
 }
 

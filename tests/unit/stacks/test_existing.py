@@ -67,9 +67,9 @@ def test_a_context_can_be_named(tmp_path: Path) -> None:
         ({}, "gpus-mee", "context", "has no context 'gpus-mee'; did you mean 'gpus-me'?; it has: gpus-me, other-you"),
         ({"current-context": "gone"}, None, "kubeconfig", "has no context 'gone'"),
         ({"current-context": ""}, None, "context", "has no current context; name one of its contexts with `context`"),
-        ({"clusters": []}, None, "kubeconfig", "context 'gpus-me' is of cluster 'gpus', whose address is not there"),
-        ({"users": []}, None, "kubeconfig", "context 'gpus-me' is of user 'me', who is not there"),
-        ({"clusters": "no"}, None, "kubeconfig", "is no kubeconfig: it has no list of clusters"),
+        ({"clusters": []}, None, "kubeconfig", "context 'gpus-me' names cluster 'gpus', which has no address there"),
+        ({"users": []}, None, "kubeconfig", "context 'gpus-me' names user 'me', who is not there"),
+        ({"clusters": "no"}, None, "kubeconfig", "is not a kubeconfig: it has no list of clusters"),
     ],
 )
 def test_what_is_wrong_with_a_kubeconfig_is_said(
@@ -89,7 +89,7 @@ def test_a_file_that_is_named_and_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "it is no YAML (line 1)"), ("- 1", "it has no list of clusters")]
+    ("content", "message"), [("{", "it is not YAML (line 1)"), ("- 1", "it has no list of clusters")]
 )
 def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "kubeconfig"

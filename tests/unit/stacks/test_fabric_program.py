@@ -182,7 +182,7 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
 
     assert run(program, "some").registrations == []
     assert recorded[0].startswith("environment.operators.dranet.manifest: ")
-    assert "install.yaml:2: this is no YAML" in recorded[0]
+    assert "install.yaml:2: this is not YAML" in recorded[0]
 
 
 def told(settings: Environment) -> tuple[Recorder, list[str]]:
@@ -217,10 +217,7 @@ def test_a_cluster_without_claims_is_refused_where_a_pool_needs_them(
     serves(monkeypatch, None)
     recorder, errors = told(settings_of(train=pool))
     assert len(errors) == 1
-    assert (
-        "serves no version of resource.k8s.io, so that nothing could claim the NICs or GPUs of pool 'train'"
-        in errors[0]
-    )
+    assert "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool 'train'" in errors[0]
     assert "upgrade it to Kubernetes 1.34 or newer" in errors[0]
     assert recorder.of_type(RELEASE) == []
 
@@ -232,7 +229,7 @@ def test_a_preview_goes_on_where_the_cluster_cannot_be_reached(
     recorder, errors = told(settings_of(train=NETWORKS))
     assert errors == []
     assert len(recorder.of_type(CLASS)) == 1
-    assert "the API server x does not answer: refused; the preview takes it to be v1" in caplog.text
+    assert "the API server x does not answer: refused; the preview assumes v1" in caplog.text
 
 
 def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

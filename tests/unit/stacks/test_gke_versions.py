@@ -44,7 +44,7 @@ def test_which_version_is_older(version: str, oldest: str, *, fits: bool) -> Non
 
 @pytest.mark.parametrize("text", ["", "1", "latest", "1.34.1.2", "1.34-gke", "1.34.x"])
 def test_what_is_no_version(text: str) -> None:
-    with pytest.raises(ValueError, match="is no GKE version; write for example"):
+    with pytest.raises(ValueError, match="is not a GKE version; write for example"):
         parse(text)
 
 

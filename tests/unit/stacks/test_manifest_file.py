@@ -44,19 +44,19 @@ def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: b: c\n", "install.yaml:1: this is no YAML: mapping values are not allowed here"),
-        (GOOD + "kind: [\n", "install.yaml:17: this is no YAML: "),
+        ("a: b: c\n", "install.yaml:1: this is not YAML: mapping values are not allowed here"),
+        (GOOD + "kind: [\n", "install.yaml:17: this is not YAML: "),
         (
             "just text\n",
-            "install.yaml:1: this document is no Kubernetes object, which is a mapping with apiVersion, kind and",
+            "install.yaml:1: this document is not a Kubernetes object, which is a mapping with apiVersion, kind and",
         ),
         (
             GOOD + "kind: Service\n",
-            "install.yaml:16: this document is no Kubernetes object: it lacks apiVersion, metadata.name",
+            "install.yaml:16: this document is not a Kubernetes object: it lacks apiVersion, metadata.name",
         ),
         (
             "apiVersion: v1\nkind: List\nitems: []\n",
-            "install.yaml:1: this document is no Kubernetes object: it lacks metadata.name",
+            "install.yaml:1: this document is not a Kubernetes object: it lacks metadata.name",
         ),
         (GOOD + GOOD, "install.yaml:19: ServiceAccount dranet is in line 4 already; take one out"),
         (
@@ -64,7 +64,7 @@ def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
             "install.yaml:2: this DaemonSet lacks spec.template.spec",
         ),
         ("---\n# nothing\n", "install.yaml has no object in it"),
-        ("a: \x07\n", "install.yaml: this is no YAML: "),
+        ("a: \x07\n", "install.yaml: this is not YAML: "),
     ],
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:

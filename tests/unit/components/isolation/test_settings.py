@@ -83,7 +83,7 @@ def test_refused(given: dict[str, Any], said: str) -> None:
 def test_an_engineers_own_stack_cannot_go_before_others() -> None:
     (problem,) = of_engineers_stack(settings(), priority="berth-production").problems
     assert f"{problem.where}: {problem.message}" == (
-        "engineer.priority: which berths go first is for environment 'test' to say, not for an engineer's own stack; take it out"
+        "engineer.priority: only environment 'test' decides which berths go first, not an engineer's own stack; take this out"
     )
 
 

@@ -149,7 +149,7 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
     assert told == {
         "without": [
             (
-                "environment 'lab' has no keeper, so nobody would suspend or wake the berth; give it one there (`keeper: {}`; then"
+                "environment 'lab' has no keeper, so nothing would suspend or wake the berth; give it one there (`keeper: {}`; then"
                 " pulumi up -s lab), or take this out"
             )
         ],
@@ -167,9 +167,9 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
                     "expires: '2026-13-31' is neither a day nor a duration; write the last day, 2026-12-31, or how long from when it"
                     " is made, 14d"
                 ),
-                "idle: '2 h' is no duration; write for example 90s, 10m, 2h or 7d, or never",
-                "grace: 'y' is no duration; write for example 90s, 10m, 2h or 7d, or unlimited",
-                "deleteAfter: 'x' is no duration; write for example 90s, 10m, 2h or 7d, or never",
+                "idle: '2 h' is not a duration; write for example 90s, 10m, 2h or 7d, or never",
+                "grace: 'y' is not a duration; write for example 90s, 10m, 2h or 7d, or unlimited",
+                "deleteAfter: 'x' is not a duration; write for example 90s, 10m, 2h or 7d, or never",
             ],
         ),
         (

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import base64
 import io
-import runpy
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 import yaml
 
 from berth.components.hardware.machines import MACHINES
-from berth.components.programs import all_reduce
+from berth.components.programs import all_reduce, all_reduce_rank
 from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, progress_in, raw_from_log
-from berth.components.proof.fabric.job import PROGRAM, Work, job_manifest
+from berth.components.proof.fabric.job import Work, job_manifest, program_text
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import judge, threshold_of
@@ -52,8 +53,9 @@ def test_the_rayjob(golden: Callable[[str, Any], None]) -> None:
 def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> None:
     spec = manifest()["spec"]
     ((name, text),) = yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"].items()
-    assert base64.b64decode(text) == PROGRAM.read_bytes()
-    # Linux takes no longer value (MAX_ARG_STRLEN), and KubeRay puts all of it into one argument of a shell.
+    assert base64.b64decode(text).decode() == program_text()
+    # Linux takes no longer value (MAX_ARG_STRLEN), and KubeRay puts all of it into one argument of
+    # a shell.
     assert len(spec["runtimeEnvYAML"]) < 100_000
     assert not set(spec["entrypoint"]) & set("$`\\!")
     python, option, start, *arguments = shlex.split(spec["entrypoint"])
@@ -68,8 +70,22 @@ def test_a_short_wait_leaves_the_program_half_of_it() -> None:
 
 
 def test_the_program_needs_nothing_but_the_standard_library_to_begin() -> None:
-    with pytest.raises(SystemExit, match="0"):
-        runpy.run_path(str(PROGRAM))["main"](["--help"])
+    spec = manifest()["spec"]
+    variables = yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"]
+    _, option, start, *_ = shlex.split(spec["entrypoint"])
+    # Neither berth nor Ray can be imported there.
+    command = [sys.executable, "-I", "-S", option, start, "--help"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--max-bytes" in done.stdout
+
+
+def test_the_files_of_the_program_see_each_others_names() -> None:
+    names = "driver_version", "lockable_memory", "main_interface", "rdma_bytes", "Rank", "Collective"
+    program = program_text().replace("sys.exit(main(sys.argv[1:]))", "pass")
+    look = f"print(*[name in globals() for name in {names}])"
+    command = [sys.executable, "-I", "-S", "-c", f"{program}\n{look}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True"] * len(names)
 
 
 def test_evidence_survives_a_log_with_other_lines_between() -> None:
@@ -110,14 +126,14 @@ def test_what_was_moved_between_two_readings() -> None:
 
 
 def test_a_log_that_is_too_long_keeps_both_ends() -> None:
-    text = all_reduce.bounded("a" * 600 + "b" * 600, 400)
+    text = all_reduce_rank.bounded("a" * 600 + "b" * 600, 400)
     assert text == "a" * 300 + "\n[800 characters left out]\n" + "b" * 100
-    assert all_reduce.bounded("short", 400) == "short"
+    assert all_reduce_rank.bounded("short", 400) == "short"
 
 
 @pytest.mark.parametrize(("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")])
 def test_versions_of_nccl(number: int, version: str) -> None:
-    assert all_reduce.nccl_version(number) == version
+    assert all_reduce_rank.nccl_version(number) == version
 
 
 class _Texts(HTMLParser):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from berth.components.hardware.machines import MACHINES
+from berth.components.proof.fabric import causes
 from berth.components.proof.fabric.causes import causes_of
 from berth.components.proof.fabric.evidence import evidence_of
 from berth.components.proof.fabric.verdicts import (
@@ -226,3 +229,16 @@ def test_where_nothing_ran_nothing_passes() -> None:
     assert [check.verdict for check in not_run("", simulated=True)][:2] == ["simulated", "skipped"]
     assert [check.verdict for check in failed("gone")][:2] == ["fail", "skipped"]
     assert [check.name for check in not_run("")] == list(AFTER_PROGRAM)
+
+
+def test_every_symptom_has_causes_with_all_names_filled_in() -> None:
+    table = yaml.safe_load(Path(causes.__file__).with_name("causes.yaml").read_text())
+    names = dict.fromkeys(
+        ("cluster", "namespace", "why_no_nics", "libraries", "reason", "tuner", "workers", "environment"), "x"
+    )
+    names |= {"in_worker": "x", "in_head": "x"}
+    for symptom, entries in table.items():
+        assert entries, symptom
+        for entry in entries:
+            assert set(entry) == {"text", "look"}
+            assert "{" not in entry["text"].format(**names) + entry["look"].format(**names)

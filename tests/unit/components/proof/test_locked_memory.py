@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from berth.components.hardware.machines import MACHINES
-from berth.components.programs import all_reduce
+from berth.components.programs import all_reduce_rank
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.causes import causes_of
 from berth.components.proof.fabric.evidence import evidence_of
@@ -20,7 +20,8 @@ from berth.components.proof.fabric.verdicts import judge, threshold_of
 from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
 THRESHOLD = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
-# As NCCL's wrapper prints what libibverbs returns (https://github.com/NVIDIA/nccl, src/misc/ibvwrap.cc).
+# As NCCL's wrapper prints what libibverbs returns (https://github.com/NVIDIA/nccl,
+# src/misc/ibvwrap.cc).
 REFUSED = "NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory\n"
 JOINING = {"stage": "joining", "kind": "error", "text": "ncclSystemError: System call failed"}
 
@@ -73,12 +74,12 @@ def test_without_nics_or_an_answer_nothing_is_said() -> None:
     assert locked_memory(with_limits(None, None, None, None)).verdict == "skipped"
 
 
-READ = "import sys; sys.path.insert(0, sys.argv[1]); import all_reduce; print(all_reduce.lockable_memory())"
+READ = "import sys; sys.path.insert(0, sys.argv[1]); import all_reduce_rank; print(all_reduce_rank.lockable_memory())"
 
 
 @pytest.mark.parametrize("limit", [2**16, 2**20])
 def test_the_program_reads_the_limit_of_its_own_process(limit: int) -> None:
-    folder = str(Path(all_reduce.__file__).parent)
+    folder = str(Path(all_reduce_rank.__file__).parent)
     command = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", sys.executable, "-c", READ, folder]
     done = subprocess.run(
         command,
@@ -98,4 +99,4 @@ def test_a_process_with_the_capability_has_no_limit() -> None:
     )
     if not effective >> 14 & 1:
         pytest.skip("this process has no CAP_IPC_LOCK")
-    assert all_reduce.lockable_memory() == -1
+    assert all_reduce_rank.lockable_memory() == -1

@@ -1,4 +1,4 @@
-"""Starts of the programs that share GPUs, beyond those that tests/lab has with a real API server."""
+"""Starts of the programs that share GPUs, beyond those of tests/lab."""
 
 from __future__ import annotations
 
@@ -46,12 +46,6 @@ class World:
 LABEL = "device-plugin.config"
 
 
-@pytest.mark.parametrize("plugin", [pod(name=""), pod(default="")])
-def test_without_an_entry_nothing_is_shared(plugin: dict[str, Any]) -> None:
-    assert World().start(node(), plugin) == (1, "")
-    assert World().start(node(), None) == (None, "")
-
-
 @pytest.mark.parametrize(
     ("again", "plugin"),
     [
@@ -77,16 +71,6 @@ def test_a_pod_waits_for_its_config_map() -> None:
     assert "no configuration files available" in world.start(node(), pod(name="missing", default=""))[1]
     world.data["missing"] = {"any": entry(3)}
     assert world.start(node(), pod(name="missing")) == (3, "")
-
-
-def test_an_entry_that_cannot_be_read_is_read_again_when_it_is_better() -> None:
-    world, bad = World(), node(**{LABEL: "bad"})
-    config, hold = world.start(bad, pod())
-    assert config is None
-    assert hold.startswith("nvidia-device-plugin: ")
-    assert hold.endswith("number of replicas must be >= 2 (ConfigMap configs, bad)")
-    world.data["configs"]["bad"] = entry(5)
-    assert world.start(bad, pod()) == (5, "")
 
 
 def test_a_plugin_that_runs_outlives_a_label_without_an_entry_and_one_that_starts_does_not() -> None:

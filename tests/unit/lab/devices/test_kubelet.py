@@ -1,4 +1,4 @@
-"""Statuses of pods that are held or turned away; tests/lab has pods of a real API server that are turned away."""
+"""Statuses of pods that are held or turned away."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from berth.components.hardware.machines import GPUS
 from berth.components.hardware.names import GPU_RESOURCE as GPU
 from berth.lab.devices.gpu_cluster import Observed
 from berth.lab.devices.gpu_operator import Policy
-from berth.lab.devices.gpus import MigError, UnknownLayoutError, gke_devices, instances, layouts, status_change
-from berth.lab.devices.node_features import OWNED, found, label_change
+from berth.lab.devices.gpus import MigError, UnknownLayoutError, instances, layouts, status_change
+from berth.lab.devices.node_features import found
 from berth.lab.devices.operand_objects import DRIVER, OPERANDS, PLUGIN, TOOLKIT, VALIDATOR, daemonset
-from berth.lab.devices.operands import blocked, features, serve, validation
+from berth.lab.devices.operands import blocked, features, serve
 from berth.lab.devices.plugin_config import PluginConfig
 
 NODE = {
@@ -78,49 +78,22 @@ def test_the_operators_driver_has_no_image_for_cos() -> None:
     holds = blocked(COS, pods({}), installer=False)
     assert (holds[DRIVER].container, holds[DRIVER].reason) == ("nvidia-driver-ctr", "ImagePullBackOff")
     assert blocked(NODE, pods({}), installer=False) == {}
-
-
-def test_without_the_toolkit_on_the_node_nothing_with_its_runtime_class_starts() -> None:
-    holds = blocked(NODE, pods({}, TOOLKIT), installer=False)
-    assert holds[PLUGIN].reason == "ContainerCreating"
-
-
-def test_without_the_validator_on_the_node_the_others_wait_for_the_file_that_it_writes() -> None:
-    holds = blocked(NODE, pods({}, VALIDATOR), installer=False)
-    assert holds[PLUGIN].container == "toolkit-validation"
-    assert TOOLKIT not in holds
-
-
-def test_the_validator_waits_until_the_node_shows_gpus() -> None:
-    pod = pods({})[VALIDATOR]
-    for resources in ({}, {GPU: "0"}, {"cpu": "8"}):
-        hold = validation(resources, pod)
-        assert hold is not None
-        assert hold.container == "plugin-validation"
-    for resources in ({GPU: "8"}, {f"{GPU}.shared": "16"}, {"nvidia.com/mig-1g.23gb": "56"}):
-        assert validation(resources, pod) is None
-    assert validation({}, pods({"devicePlugin": {"enabled": False}})[VALIDATOR]) is None
-
-
-@pytest.mark.parametrize(
-    ("labels", "mig", "asked"),
-    [
-        (NODE, {"7g.180gb": 1}, False),
-        (NODE | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
-        (NODE | {"nvidia.com/mig.config": "all-1g.23gb"}, {"1g.23gb": 7}, True),
-        (NODE | {"nvidia.com/mig.config": "all-3g.90gb"}, {"3g.90gb": 2}, True),
-        (NODE | {"nvidia.com/mig.config": "all-balanced"}, {"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}, True),
-        (L4 | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
-    ],
-)
-def test_gpus_are_cut_as_the_nodes_label_says(labels: dict[str, str], mig: dict[str, int], *, asked: bool) -> None:
-    assert instances(labels, {"7g.180gb": 1}) == (mig, asked)
+    # Pods wait for a file that the validator writes.
+    assert blocked(NODE, pods({}, VALIDATOR), installer=False)[PLUGIN].container == "toolkit-validation"
 
 
 @pytest.mark.parametrize("layout", ["all-1g.10gb", "1g.23gb", "custom"])
 def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(layout: str) -> None:
     with pytest.raises(MigError, match=rf"{layout}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
         instances(NODE | {"nvidia.com/mig.config": layout}, {})
+
+
+def test_the_layouts_are_mig_parteds() -> None:
+    balanced = {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
+    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == balanced
+    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
+    assert instances(NODE, {"7g.180gb": 1}) == ({"7g.180gb": 1}, False)
+    assert instances(NODE | {"nvidia.com/mig.config": "all-disabled"}, {"7g.180gb": 1}) == ({}, True)
 
 
 @pytest.mark.parametrize("layout", ["all-enabled", "all-1g.23gb.me"])
@@ -182,20 +155,12 @@ def test_the_plugin_refuses_combinations(
     assert found.resources == {}
 
 
-def test_the_plugin_ends_while_the_mps_daemon_does_not_run() -> None:
-    found = serve(NODE, "single", PluginConfig("", "mps", {GPU: 2}), {}, mps=False)
-    assert "MPS daemon" in found.problem
-    assert found.resources == {}
-
-
-def labels_of(
-    config: PluginConfig, cut: dict[str, int] | None = None, node: dict[str, str] = NODE, strategy: str = ""
-) -> dict[str, str]:
-    return features(node, strategy, config, cut or {})
-
-
 def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
-    assert labels_of(WHOLE, node=L4) == {
+    assert features(L4, "", WHOLE, {}, "595.91.07") == {
+        "nvidia.com/cuda.driver-version.full": "595.91.07",
+        "nvidia.com/cuda.driver-version.major": "595",
+        "nvidia.com/cuda.driver-version.minor": "91",
+        "nvidia.com/cuda.driver-version.revision": "07",
         "nvidia.com/gpu.compute.major": "8",
         "nvidia.com/gpu.compute.minor": "9",
         "nvidia.com/gpu.count": "1",
@@ -211,79 +176,9 @@ def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("config", "product", "replicas", "strategy"),
-    [
-        (WHOLE, "NVIDIA-B200", "1", "none"),
-        (SLICED, "NVIDIA-B200-SHARED", "4", "time-slicing"),
-        (PluginConfig("", "time-slicing", {GPU: 4}, renamed=True), "NVIDIA-B200", "4", "time-slicing"),
-        (PluginConfig("", "mps", {GPU: 2}), "NVIDIA-B200-SHARED", "2", "mps"),
-    ],
-)
-def test_labels_say_how_gpus_are_shared(config: PluginConfig, product: str, replicas: str, strategy: str) -> None:
-    found = labels_of(config)
-    assert found[f"{GPU}.product"] == product
-    assert found[f"{GPU}.replicas"] == replicas
-    assert found[f"{GPU}.sharing-strategy"] == strategy
-    assert found[f"{GPU}.count"] == "8"
-
-
-def test_labels_of_instances_stand_under_the_gpus_name_with_the_strategy_single() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 7}, strategy="single")
-    assert found[f"{GPU}.product"] == "NVIDIA-B200-MIG-1g.23gb"
-    assert (found[f"{GPU}.count"], found[f"{GPU}.slices.gi"]) == ("56", "1")
-    assert f"{GPU}.memory" not in found
-    assert found["nvidia.com/mig.strategy"] == "single"
-
-
-def test_labels_of_instances_stand_under_each_profile_with_the_strategy_mixed() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, strategy="mixed")
-    assert found["nvidia.com/mig-1g.23gb.count"] == "16"
-    assert found["nvidia.com/mig-3g.90gb.product"] == "NVIDIA-B200-MIG-3g.90gb"
-    assert (found[f"{GPU}.product"], found[f"{GPU}.count"], found[f"{GPU}.replicas"]) == ("NVIDIA-B200", "8", "0")
-
-
 def test_labels_of_a_layout_that_single_cannot_show_say_so() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, strategy="single")
+    found = features(NODE, "single", WHOLE, {"1g.23gb": 2, "3g.90gb": 1})
     assert (found[f"{GPU}.product"], found[f"{GPU}.count"]) == ("NVIDIA-B200-MIG-INVALID", "0")
-
-
-def test_the_drivers_version_is_known_where_the_operator_installs_it() -> None:
-    found = features(NODE, "", WHOLE, {}, "595.91.07")
-    assert found["nvidia.com/cuda.driver-version.full"] == "595.91.07"
-    assert found["nvidia.com/cuda.driver-version.revision"] == "07"
-    assert "nvidia.com/cuda.driver-version.full" not in labels_of(WHOLE)
-
-
-def test_only_shared_resources_are_given_one_at_a_time() -> None:
-    strict = PluginConfig("", "time-slicing", {GPU: 4}, renamed=True, single=True)
-    assert serve(NODE, "", strict, {}).single == {f"{GPU}.shared"}
-    assert serve(NODE, "", SLICED, {}).single == frozenset()
-
-
-def test_the_balanced_layout_is_mig_parteds() -> None:
-    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
-    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
-
-
-@pytest.mark.parametrize(
-    ("labels", "devices"),
-    [
-        (L4 | {"gke-no-default-nvidia-gpu-device-plugin": "false"} | GKE_DRIVER, {GPU: 1}),
-        (NODE | GKE_DRIVER, {}),
-        ({key: NODE[key] for key in NODE if "default" not in key}, {}),
-        (
-            {key: NODE[key] for key in NODE if "default" not in key}
-            | GKE_DRIVER
-            | {"cloud.google.com/gke-max-shared-clients-per-gpu": "4"},
-            {GPU: 32},
-        ),
-    ],
-)
-def test_gkes_plugin_runs_where_gke_installs_a_driver_and_nobody_opts_out(
-    labels: dict[str, str], devices: dict[str, int]
-) -> None:
-    assert gke_devices(labels) == devices
 
 
 def test_a_resource_that_is_no_longer_advertised_is_shown_as_none_and_then_goes() -> None:
@@ -310,15 +205,6 @@ def test_a_cos_node_has_the_labels_that_the_recordings_give_one() -> None:
     assert FEATURES + "system-os_release.VERSION_ID.minor" not in found(COS)
     assert FEATURES + "pci-10de.present" not in found({})
     assert found({})[FEATURES + "system-os_release.VERSION_ID.minor"] == "04"
-
-
-def test_labels_of_feature_discovery_are_listed_and_taken_back_and_others_stay() -> None:
-    first = label_change({"labels": {"other": "1"}}, {"a": "1", "b": "2"})
-    assert first == {"labels": {"a": "1", "b": "2"}, "annotations": {OWNED: "a,b"}}
-    metadata = {"labels": {"other": "1", "a": "1", "b": "2"}, "annotations": {OWNED: "a,b"}}
-    assert label_change(metadata, {"a": "1", "b": "2"}) == {}
-    assert label_change(metadata, {"a": "9"}) == {"labels": {"a": "9", "b": None}, "annotations": {OWNED: "a"}}
-    assert label_change({"labels": {"a": "1"}}, {"a": "1"}) == {}
 
 
 def test_heartbeats_and_other_objects_change_nothing() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from berth.lab.devices.ray_autoscaler import operations
-from berth.lab.devices.ray_pods import HEAD_RESOURCE, RayNode
-from berth.lab.devices.ray_serve import APPLICATIONS, Load, RayServe, Room
+from berth.lab.devices.ray_pods import RayNode
+from berth.lab.devices.ray_serve import Load, Room
 
 GPU = {"CPU": 4, "GPU": 1}
 
@@ -72,34 +70,3 @@ def test_names_of_workers_that_are_gone_are_taken_out() -> None:
     assert operations(deleting, [worker("w1", ready=False)], waiting(), set()) == []
     (found,) = operations(deleting, [], waiting(), set())
     assert found["value"] == {"workersToDelete": []}
-
-
-def test_a_group_counts_what_its_parameters_say() -> None:
-    shared = group(rayStartParams={"num-gpus": "2", "resources": "'{\"spot\": 1}'"})
-    (found,) = operations(shared, [], waiting({"GPU": 2, "spot": 1}), set())
-    assert found["value"] == 1
-
-
-def test_a_deployment_of_no_replicas_asks_for_one_while_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaling = {"min_replicas": 0, "max_replicas": 1, "downscale_delay_s": 30}
-    painter = {"name": "Painter", "ray_actor_options": {"num_cpus": 4, "num_gpus": 1}, "autoscaling_config": scaling}
-    config = {"applications": [{"name": "a", "import_path": "a:b", "deployments": [painter]}]}
-    head = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True, resources={HEAD_RESOURCE: 1.0})
-    serve = RayServe()
-    serve.dashboard("PUT", APPLICATIONS, json.dumps(config).encode(), [head])
-    assert serve.load([head]).waiting == []
-    assert serve.proxy("/-/healthz").status == 200
-    assert serve.load([head]).waiting == [], "a probe is no request"
-    now = 1000.0
-    monkeypatch.setattr("berth.lab.devices.ray_serve.time.monotonic", lambda: now)
-    assert serve.proxy("/imagine?prompt=x").status == 501
-    assert serve.load([head]).waiting == [GPU]
-    answer = serve.dashboard("GET", APPLICATIONS, b"", [head])
-    application = json.loads(answer.text)["applications"]["a"]
-    states = (application["status"], application["deployments"]["Painter"]["status"])
-    assert states == ("RUNNING", "UPSCALING"), "it runs while it scales, as Ray's does"
-    load = serve.load([head, worker("w1")])
-    assert (load.waiting, [room.used for room in load.rooms]) == ([], [False, True])
-    assert load.rooms[1].free == Counter({"CPU": 2.0, "GPU": 0.0})
-    now += 31
-    assert serve.load([head]).waiting == []

@@ -1,7 +1,8 @@
-"""The lab's GPU Operator against recordings of the real one: every case and step, as far as the lab claims to know it."""
+"""The lab's GPU Operator against recordings of the real one, case by case."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,7 +56,7 @@ UNKNOWN_VOLUMES = {
 CONFIG_PATHS = {"/config", "/available-configs"}
 UNKNOWN_LABELS = {"nvidia.com/gpu-driver-upgrade-state": "of the driver's upgrade controller"}
 UNKNOWN_VARIABLES = {
-    # What the pod says of itself, and constants of programs that do not run: no setting reaches them.
+    # Facts of the pod itself, and constants of programs that do not run: no setting reaches them.
     *("NAMESPACE", "NODE_NAME", "POD_NAME", "POD_NAMESPACE", "NODE_IP", "OPERATOR_NAMESPACE", "KUBECONFIG"),
     *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PASS_DEVICE_SPECS", "DEVICE_ID_STRATEGY"),
     *("GFD_FAIL_ON_INIT_ERROR", "CDI_ANNOTATION_PREFIX", "NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND"),
@@ -80,7 +81,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def core() -> dict[str, Any]:
-    """Cases of the recordings that every run plays; a text that begins with @ stands for a part that comes often."""
+    """Cases that every run plays; a text that begins with @ stands for a shared part."""
     document = json.loads(CORE.read_text())
     parts = document["parts"]
 
@@ -161,9 +162,9 @@ def test_the_workloads_of_the_chart_go_where_the_published_ones_do() -> None:
 
 
 def play(case: Mapping[str, Any]) -> None:
-    """Play a case, and compare what the lab's operator did after each step with what is recorded."""
+    """Play a case, and compare the lab's operator with the recording after each step."""
     player = Player(case)
-    compare(player, case["output"], {name: dict(node["labels"]) for name, node in player.nodes.items()})
+    compare(player, case["output"], copy.deepcopy(player.labels))
     for step in case.get("then") or []:
         where = f"{case['case']}, {step['step']}"
         if case["case"].partition("-")[0] in UNDONE:
@@ -172,7 +173,7 @@ def play(case: Mapping[str, Any]) -> None:
         specs = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
         # The digest of a spec, not the spec: the change of a step is none of the operator's.
         player.change(step["change"])
-        before = {name: dict(node["labels"]) for name, node in player.nodes.items()}
+        before = copy.deepcopy(player.labels)
         compare(player, step["output"], before)
         after = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
         assert changes(specs, after) == expected_changes(step), where
@@ -204,7 +205,7 @@ def compare(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapp
     assert sorted(player.daemonsets) == sorted(each["name"] for each in output["daemonSets"])
     for each in output["daemonSets"]:
         compare_daemonset(player, each)
-    assert sorted(player.classes) == output["runtimeClasses"]
+    assert player.classes == output["runtimeClasses"]
     assert player.status == output["clusterPolicyStatus"]
 
 
@@ -213,8 +214,8 @@ def _pending(nodes: list[str]) -> list[str]:
 
 
 def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
-    for name, node in player.nodes.items():
-        then, now = before[name], node["labels"]
+    for name, now in player.labels.items():
+        then = before[name]
         added = {key: value for key, value in now.items() if key not in then}
         expected = output["nodeLabelsAdded"].get(name, {})
         assert added == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
@@ -254,7 +255,9 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
         assert found["runtimeClassName"] == recorded.get("runtimeClassName")
         ordinary = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         assert found["updateStrategy"] == recorded.get("updateStrategy", ordinary)
-    assert player.pods[metadata["name"]] == sorted(node.removesuffix(" (Pending)") for node in recorded["podsOnNodes"])
+    assert player.nodes_of(metadata["name"]) == sorted(
+        node.removesuffix(" (Pending)") for node in recorded["podsOnNodes"]
+    )
     for part in ("initContainers", "containers"):
         if part in recorded:
             compare_containers(pod[part], recorded[part], all_fields="owner" in recorded)
@@ -264,7 +267,7 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
 
 
 def compare_containers(made: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
-    """Compare containers; variables that bear on no config are recorded with all fields of a DaemonSet only."""
+    """Compare containers; only full recordings have variables that bear on no setting."""
     assert [each["name"] for each in made] == [each["name"] for each in recorded]
     for mine, theirs in zip(made, recorded, strict=True):
         assert theirs.keys() <= {"name", "env", "mounts", *UNKNOWN_OF_CONTAINERS}

@@ -1,4 +1,4 @@
-"""The lab's autoscaler: growth, limits and idle nodes, and its decisions beside those of the real one's source."""
+"""The lab's autoscaler: growth, limits, idle nodes, and decisions as in the real one's source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.node_templates import Templates, from_machine, stopped
-from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
+from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from berth.lab.plugins.gcp.store import Record, Store
@@ -221,20 +221,6 @@ def test_a_pool_without_machines_says_so_once_and_grows_when_there_are_some(tmp_
     assert world.events[1][2].endswith("-grp 0->1 (max: 3)}]")
 
 
-def test_a_quota_counts_all_pools(tmp_path: Path) -> None:
-    world = World(tmp_path, UP_TO_8)
-    world.put(1, 1, name="other", nodeConfig={"machineType": "n2-standard-16"})
-    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 36}}}}")
-    world.pods = [cpus(6)]
-    world.pods[0]["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
-    world.scaler.step()
-    assert world.sizes() == [0, 0]
-    assert "failed: GCE quota exceeded" in world.events[0][2]
-    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 40}}}}")
-    world.scaler.step()
-    assert sum(world.sizes()) == 1
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -250,18 +236,7 @@ def test_a_pod_that_no_pool_would_help_gets_the_reason(tmp_path: Path, change: d
     assert world.events == [("pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reason}")]
 
 
-def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path: Path) -> None:
-    world = World(tmp_path, {})
-    record = Record(PATH, {"nodeCount": 2, "nodeConfig": CPUS}, {"missing": {ZONES[0]: 2, ZONES[1]: 0}})
-    resize(record, dict.fromkeys(ZONES, 0))
-    world.store.put(record)
-    for available, size in ((0, 0), (1, 1), (9, 2)):
-        world.conditions.write_text(STOCK.format(zone=ZONES[0], count=available))
-        world.scaler.step()
-        assert (world.sizes(), bool(short(world.store))) == ([size, 0], size < 2)
-
-
-# Files of kubernetes/autoscaler at 55c37cd5 (gce/) and of kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
+# kubernetes/autoscaler at 55c37cd5 (gce/), kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
 CAPACITY = "gce/templates.go BuildCapacity"
 NO_SLICES = "gce/gce_cloud_provider.go TemplateNodeInfo"
 UNREADY = "pkg/processors/customresources/gpu_processor.go FilterOutNodesWithUnreadyResources"
@@ -377,7 +352,7 @@ def test_the_lab_decides_as_the_real_autoscalers_source(
     [(4, 4, 16, True), (4, 5, 16, False), (3, 0, 16, False), (4, 4, 14, False)],
 )
 def test_many_nodes_without_a_gpu_stop_the_autoscaler(unready: int, ready: int, minutes: int, *, stops: bool) -> None:
-    """pkg/clusterstate/clusterstate.go: IsClusterHealthy and MaxNodeStartupTime, with the flags' defaults of 3 and 45 %."""
+    """clusterstate.go: IsClusterHealthy and MaxNodeStartupTime, with defaults of 3 and 45 %."""
     now = datetime(2026, 11, 22, tzinfo=UTC)
     nodes = []
     for config, count in ((GPUS, unready), (CPUS, ready)):

@@ -1,6 +1,6 @@
-"""berth's labels, values and DaemonSets of shipped stacks, with the lab's GPU programs, in a cluster in memory.
+"""berth's labels, values and DaemonSets of shipped stacks meet the lab's GPU programs.
 
-The programs follow the recordings of the real operator (test_recorded_operator.py); here they meet what berth really sends.
+The programs follow the recordings of the real operator (test_recorded_operator.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.operators import GpuOperatorInputs
+from berth.components.operators import GpuOperator, Site
 from berth.components.operators.driver_installer import driver_installer
 from berth.components.sharing import Pool, node_labels, offered
 from berth.stacks import stack_file
@@ -64,7 +64,7 @@ def lay_out(world: World, settings: EnvironmentSettings) -> dict[str, Pool]:
         namespace=installer["metadata"]["namespace"],
         spec=installer["spec"],
     )
-    sent = GpuOperatorInputs(settings.operators.gpu, pools).values()
+    sent = GpuOperator(settings.operators.gpu, Site(pools)).values()
     config = sent["devicePlugin"]["config"]
     parts = ("driver", "hostPaths", "toolkit", "mig", "cdi", "daemonsets")
     policy: dict[str, Any] = {"daemonsets": {"tolerations": TOLERATED}, "dcgm": {"enabled": False}}

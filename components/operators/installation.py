@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.operators.definitions import definitions_hook
-from berth.components.operators.dranet import DraNetInputs
-from berth.components.operators.driver_installer import DriverInstallerInputs
-from berth.components.operators.gib import GibInputs
-from berth.components.operators.gpu_dra import GpuDraInputs
-from berth.components.operators.gpu_operator import GpuOperatorInputs
-from berth.components.operators.kuberay import KubeRayInputs
 from berth.components.operators.operator import Chart, Operator, Part
 
-InputsType = TypeVar("InputsType", bound=Operator)
 
-
-class Installation(pulumi.ComponentResource, Generic[InputsType]):
+class Installation(pulumi.ComponentResource):
     """An operator on a cluster: its namespace, charts and objects."""
 
-    def __init__(self, name: str, inputs: InputsType, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, operator: Operator[Any], opts: pulumi.ResourceOptions | None = None) -> None:
         """Register the operator's parts, each after the one before it.
 
         Args:
             name: name of the component, and of the Helm release.
-            inputs: settings and other inputs of the operator.
+            operator: the operator with its settings and its cluster.
             opts: options with the kubernetes provider.
         """
-        super().__init__(inputs.pulumi_type, name, None, opts)
+        super().__init__(operator.pulumi_type, name, None, opts)
         last: list[pulumi.Resource] = []
-        for part in inputs.parts(name):
+        for part in operator.parts(name):
             last = [_registered(name, part, self, last)]
         self.register_outputs({})
-
-
-class KubeRay(Installation[KubeRayInputs]):
-    """The KubeRay operator, with its CRDs brought up to date."""
-
-
-class DriverInstaller(Installation[DriverInstallerInputs]):
-    """Google's installer of NVIDIA's driver."""
-
-
-class GpuOperator(Installation[GpuOperatorInputs]):
-    """NVIDIA's GPU Operator."""
-
-
-class GpuDra(Installation[GpuDraInputs]):
-    """NVIDIA's DRA driver for GPUs."""
-
-
-class DraNet(Installation[DraNetInputs]):
-    """DraNet and its device class."""
-
-
-class Gib(Installation[GibInputs]):
-    """The installer of Google's NCCL plugin gIB."""
 
 
 def _registered(name: str, part: Part, parent: pulumi.Resource, last: list[pulumi.Resource]) -> pulumi.Resource:

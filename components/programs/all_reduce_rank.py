@@ -1,0 +1,273 @@
+"""Process of the all-reduce, and the facts that it reports about its pod.
+
+Runs in the same module as all_reduce.py, before it. Python 3.9 and later; torch is imported where
+it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import resource
+import shutil
+import socket
+import struct
+import tempfile
+import time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH,TUNING"}
+
+INTERFACES = Path("/sys/class/net")
+
+_SIOCGIFADDR = 0x8915
+_IFF_UP = 1
+_CAP_IPC_LOCK = 14
+
+
+class Rank:
+    """Process of the collective, with one GPU or none."""
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank = rank
+        self.world = world
+        self.folder = ""
+
+    def about(self) -> dict[str, Any]:
+        """Return facts about this process and its pod."""
+        found: dict[str, Any] = {
+            "rank": self.rank,
+            "pod": socket.gethostname(),
+            "interfaces": fabric_interfaces(),
+            "main": main_interface(),
+            "driver": driver_version(),
+            "lockable": lockable_memory(),
+        }
+        try:
+            import torch  # noqa: PLC0415 - not every image has it
+            import torch.distributed as dist  # noqa: PLC0415
+        except (ImportError, OSError) as error:
+            return {**found, "torch": None, "problem": str(error)}
+        cuda = bool(torch.cuda.is_available())
+        return {
+            **found,
+            "torch": str(torch.__version__),
+            "cuda": str(torch.version.cuda or ""),
+            "backend": "nccl" if cuda and dist.is_nccl_available() else "gloo",
+            "device": str(torch.cuda.get_device_name(0)) if cuda else "",
+        }
+
+    def meeting_point(self) -> tuple[str, int]:
+        """Return an address of this process's pod and a free port."""
+        import ray  # noqa: PLC0415 - only in the cluster
+
+        address = str(ray.util.get_node_ip_address())
+        with socket.socket() as probe:
+            probe.bind((address, 0))
+            return address, int(probe.getsockname()[1])
+
+    def join(self, backend: str, address: str, port: int, seconds: int) -> None:
+        """Enter the process group; return when all processes are in it."""
+        import torch  # noqa: PLC0415
+        import torch.distributed as dist  # noqa: PLC0415
+
+        self.folder = tempfile.mkdtemp(prefix="berth-all-reduce-")
+        os.environ.update(NCCL_LOG, NCCL_DEBUG_FILE=str(Path(self.folder) / "nccl.log"))
+        # Of several names, gloo takes another one for each collective.
+        os.environ["GLOO_SOCKET_IFNAME"] = ",".join(addressed(fabric_interfaces())) or main_interface()
+        self.device = torch.device("cuda:0" if backend == "nccl" else "cpu")
+        dist.init_process_group(
+            backend,
+            init_method=f"tcp://{address}:{port}",
+            rank=self.rank,
+            world_size=self.world,
+            timeout=timedelta(seconds=seconds),
+        )
+        dist.all_reduce(torch.zeros(1, device=self.device))
+        self._finish()
+
+    def seed(self) -> list[float]:
+        """Sum ones of even ranks and twos of odd ranks, four elements each."""
+        import torch  # noqa: PLC0415
+        import torch.distributed as dist  # noqa: PLC0415
+
+        tensor = torch.ones(4, device=self.device) * (1 + self.rank % 2)
+        dist.all_reduce(tensor)
+        return [float(value) for value in tensor.cpu()]
+
+    def measure(self, size: int, iterations: int, warm_up: int) -> tuple[bool, float]:
+        """Return whether an all-reduce is right, and the seconds of `iterations` of them."""
+        import torch  # noqa: PLC0415
+        import torch.distributed as dist  # noqa: PLC0415
+
+        # Small whole numbers: sums of floats are exact then, whatever their order.
+        tensor = torch.full((size // 4,), float(self.rank + 1), device=self.device)
+        tensor[::2] *= 2
+        dist.all_reduce(tensor)
+        total = float(self.world * (self.world + 1) // 2)
+        right = bool((tensor[1::2] == total).all()) and bool((tensor[::2] == 2 * total).all())
+        tensor.zero_()
+        for _ in range(warm_up):
+            dist.all_reduce(tensor)
+        self._finish()
+        dist.barrier()
+        self._finish()
+        begin = time.perf_counter()
+        for _ in range(iterations):
+            dist.all_reduce(tensor)
+        self._finish()
+        return right, time.perf_counter() - begin
+
+    def traffic(self) -> dict[str, Any]:
+        """Return the bytes that the pod's interfaces and RDMA devices have moved so far."""
+        return {"interfaces": interface_bytes(), "rdma": rdma_bytes()}
+
+    def log(self, limit: int) -> dict[str, Any]:
+        """Return NCCL's log of this process and its versions; works while a collective hangs."""
+        text = ""
+        with suppress(OSError):
+            text = bounded((Path(self.folder) / "nccl.log").read_text(errors="replace"), limit) if self.folder else ""
+        return {"rank": self.rank, "log": text, **nccl_versions()}
+
+    def leave(self) -> None:
+        """Remove the log."""
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _finish(self) -> None:
+        """Wait for the GPU: CUDA's calls return before their work is done."""
+        if self.device.type == "cuda":
+            import torch  # noqa: PLC0415
+
+            torch.cuda.synchronize()
+
+
+def bounded(text: str, limit: int) -> str:
+    """Return a text, or the beginning and end of one that is too long."""
+    if len(text) <= limit:
+        return text
+    head = limit * 3 // 4
+    tail = limit - head
+    return f"{text[:head]}\n[{len(text) - limit} characters left out]\n{text[-tail:]}"
+
+
+def main_interface() -> str:
+    """Return the interface of the pods' network: the one with the default route."""
+    with suppress(OSError):
+        for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1] == "00000000":
+                return fields[0]
+    return "eth0"
+
+
+def fabric_interfaces() -> list[str]:
+    """Return the interfaces of claims: those that are up, but the pods' network and loopback."""
+    own = {"lo", main_interface()}
+    return [path.name for path in sorted(INTERFACES.iterdir()) if path.name not in own and is_up(path)]
+
+
+def is_up(interface: Path) -> bool:
+    """Return whether an interface is up; the kernel's own interfaces for tunnels are not."""
+    with suppress(OSError, ValueError):
+        return bool(int((interface / "flags").read_text(), 16) & _IFF_UP)
+    return False
+
+
+def addressed(interfaces: list[str]) -> list[str]:
+    """Return the interfaces with an IPv4 address: gloo fails on one without."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for name in interfaces:
+            with suppress(OSError):
+                fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+                found.append(name)
+    return found
+
+
+def interface_bytes() -> dict[str, dict[str, int]]:
+    """Return bytes sent and received by each interface."""
+    found = {}
+    for path in sorted(INTERFACES.iterdir()):
+        with suppress(OSError, ValueError):
+            found[path.name] = {
+                "sent": int((path / "statistics" / "tx_bytes").read_text()),
+                "received": int((path / "statistics" / "rx_bytes").read_text()),
+            }
+    return found
+
+
+def rdma_bytes() -> dict[str, dict[str, Any]]:
+    """Return bytes of each RDMA device, and its network interface, which does not count them.
+
+    The counters are in words of four bytes (Linux,
+    Documentation/ABI/stable/sysfs-class-infiniband).
+    """
+    found: dict[str, dict[str, Any]] = {}
+    devices = Path("/sys/class/infiniband")
+    for device in sorted(devices.iterdir()) if devices.is_dir() else []:
+        sent = received = 0
+        ports = list((device / "ports").glob("*/counters"))
+        try:
+            for counters in ports:
+                sent += 4 * int((counters / "port_xmit_data").read_text())
+                received += 4 * int((counters / "port_rcv_data").read_text())
+        except (OSError, ValueError):
+            continue
+        names = sorted(path.name for path in (device / "device" / "net").glob("*"))
+        found[device.name] = {"sent": sent, "received": received, "interface": names[0] if names else ""}
+    return found
+
+
+def driver_version() -> str:
+    """Return the version of NVIDIA's kernel driver; "" without one."""
+    with suppress(OSError, IndexError):
+        words = Path("/proc/driver/nvidia/version").read_text().splitlines()[0].split()
+        return next(word for word in words if word[0].isdigit() and "." in word)
+    return ""
+
+
+def lockable_memory() -> int:
+    """Return the bytes that this process may lock, and RDMA register; -1 without a limit.
+
+    Linux registers no more than RLIMIT_MEMLOCK of a process without CAP_IPC_LOCK
+    (drivers/infiniband/core/umem.c, ib_umem_get).
+    """
+    with suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text().splitlines()
+        effective = int(next(line.split()[1] for line in status if line.startswith("CapEff:")), 16)
+        if effective >> _CAP_IPC_LOCK & 1:
+            return -1
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return -1 if soft == resource.RLIM_INFINITY else soft
+
+
+def nccl_versions() -> dict[str, str]:
+    """Return torch's version of NCCL, and version and file of the loaded library."""
+    built = ""
+    with suppress(Exception):
+        import torch  # noqa: PLC0415
+
+        version = torch.cuda.nccl.version()
+        built = ".".join(map(str, version)) if isinstance(version, tuple) else nccl_version(int(version))
+    loaded, file = "", ""
+    with suppress(OSError, AttributeError):
+        files = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libnccl.so" in line}
+        file = min(files, default="")
+        if file:
+            number = ctypes.c_int()
+            ctypes.CDLL(file).ncclGetVersion(ctypes.byref(number))
+            loaded = nccl_version(number.value)
+    return {"nccl_built": built, "nccl_loaded": loaded, "nccl_file": file}
+
+
+def nccl_version(number: int) -> str:
+    """Return NCCL's version from its number: 22304 is 2.23.4, and 2708, before 2.9, is 2.7.8."""
+    before_2_9 = 10000
+    if number < before_2_9:
+        return f"{number // 1000}.{number % 1000 // 100}.{number % 100}"
+    return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
