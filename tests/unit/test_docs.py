@@ -23,7 +23,7 @@ PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
-_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")"}
+_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ">"}
 
 # Fragments of an environment's settings stand on this one.
 ENVIRONMENT = {
