@@ -46,7 +46,7 @@ class GpuNodes:
         self._api = api
         self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
-        self._controller = Controller()
+        self._controller = Controller(api)
         self._logged: dict[str, str] = {}
         self._mig: dict[str, Instances] = {}
         self._single: dict[str, tuple[frozenset[str], str]] = {}
@@ -71,7 +71,7 @@ class GpuNodes:
         if policy is None or not programs.operator:
             self._controller.stop()
         else:
-            self._controller.act(self._api, nodes, policy, programs.operator, programs.operands(), held)
+            self._controller.act(nodes, policy, programs.operator, programs.operands(), held)
         unseen = policy is not None and not self._observed(policy["metadata"]["uid"])
         return _AGAIN_SECONDS if held or unseen else None
 
