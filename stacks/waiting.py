@@ -18,7 +18,8 @@ from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
 if TYPE_CHECKING:
-    from berth.components.ray.readiness import Key, Wait
+    from berth.components.ray.readiness import Wait
+    from berth.components.ray.reasons import Key
 
 Kind = Literal["RayCluster", "RayService", "RayJob"]
 Until = Literal["ready", "running", "succeeded"]

@@ -24,7 +24,7 @@ PATH = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
 CPUS = {"machineType": "n2-standard-8"}
 GPUS = {"machineType": "a4-highgpu-8g", "guestAccelerators": [{"type": "nvidia-b200", "count": 8}]}
 UP_TO_8 = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
-NIC = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
+RDMA_NIC = {"dra.net/rdma": {"bool": True}}
 
 
 class StillFleet(Fleet):
@@ -312,7 +312,8 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
     """The pool's node shows these resources, publishes so many NICs, and is full."""
     (node,) = world.nodes()
     world.advertised = shown
-    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "devices": [NIC] * nics}}] if nics else []
+    devices = [{"name": f"nic-{number}", "attributes": RDMA_NIC} for number in range(nics)]
+    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "pool": {"name": node}, "devices": devices}}]
     holder, claim = claiming("holder", "dranet", nics, node)
     world.pods, world.claims = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])], [claim]
 
