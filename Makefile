@@ -57,7 +57,7 @@ lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's mod
 settings-page: $(INSTALLED) ## write docs/settings.md from the settings' schema
 	@$(BIN)/python -m docs.settings
 
-picture: $(INSTALLED) ## draw docs/fleet.svg anew from the lab that runs
+picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
 
 requirements: ## write all pinned requirements again: berth's own and those of images/ (needs the package index)

@@ -32,13 +32,9 @@ from berth.stacks.stack_file import NAMESPACE
 
 @dataclass(frozen=True)
 class Checked:
-    """Result of the check of one stack.
+    """Result of the check of one stack, with a line for each problem.
 
-    Attributes:
-        stack: the stack.
-        kind: `environment` or `engineer`; None where that is unknown.
-        lines: one line for each problem, with file and line.
-        loaded: the stack, loaded; an engineer's stack without its environment was not held to policies.
+    An engineer's stack without its environment was not held to policies.
     """
 
     stack: str
@@ -126,10 +122,10 @@ class Checker:
         return loaded
 
     def _berth(self, loaded: EngineerStack) -> EngineerBerth | EngineerStack:
-        """Return the berth on its environment; the stack itself where the environment cannot be read here.
+        """Return the berth on its environment; without a readable environment the stack itself.
 
         Raises:
-            SettingsError: the berth does not fit on its environment, or there is no such environment.
+            SettingsError: the berth does not fit there, or there is no such environment.
         """
         environment = loaded.settings.environment
         if "/" in environment:
@@ -142,7 +138,7 @@ class Checker:
         return loaded if isinstance(contract, SettingsError) else loaded.on(contract)
 
     def _contract(self, environment: str) -> EnvironmentContract | SettingsError | None:
-        """Return what an environment's file says; its own errors, which its own check reports; None without a file."""
+        """Return the contract of an environment's file, or its errors; None without a file."""
         try:
             if "environment" not in stack_file.find(environment).settings:
                 return None
@@ -155,12 +151,7 @@ class Checker:
 
 
 def check(stack: str, text: str | None = None) -> Checked:
-    """Check one stack's settings.
-
-    Args:
-        stack: the stack.
-        text: content of its file; None for what is in the file.
-    """
+    """Check one stack's settings: those in its file, or in a text in its place."""
     return Checker().check(stack, text)
 
 
@@ -212,7 +203,7 @@ def schema() -> dict[str, Any]:
                 "type": "object",
                 "properties": properties,
                 "oneOf": [{"required": [key]} for key in properties],
-                # Other providers' settings (gcp:…) are Pulumi's business; a misspelt one of ours is not.
+                # Settings of other providers (gcp:…) are allowed; misspelt ones of berth are not.
                 "patternProperties": {f"^{NAMESPACE}:(?!({'|'.join(KINDS)})$)": False},
             }
         },

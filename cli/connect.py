@@ -22,7 +22,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, wit
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
-from berth.components.ray.readiness import reasons_of
+from berth.components.ray.reasons import reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""

@@ -35,12 +35,7 @@ _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an edit.
-
-    Attributes:
-        dry_run: show the difference and write nothing.
-        as_json: print the result for programs.
-    """
+    """Options of an edit."""
 
     dry_run: bool = False
     as_json: bool = False
@@ -48,18 +43,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Shape:
-    """Settings of a berth that differ from the defaults.
-
-    Attributes:
-        workers: number of workers, `2`, or a range for Ray's autoscaler, `0..4`.
-        gpus: GPUs of one worker.
-        pool: node pool of the workers.
-        image: container image.
-        cpu: cores of one worker, as a Kubernetes quantity.
-        memory: memory of one worker, as a Kubernetes quantity.
-        head_cpu: cores of the head.
-        head_memory: memory of the head.
-    """
+    """Settings of a berth that differ from the defaults, as the command's options give them."""
 
     workers: str | None = None
     gpus: int | None = None
@@ -94,7 +78,7 @@ def _given(**settings: Any) -> dict[str, Any]:
 
 
 def _quantity(text: str | None) -> int | str | None:
-    """Return a quantity as people write it: `cpu: 8`, not `cpu: '8'`. The check of all settings refuses a wrong one."""
+    """Return a quantity as people write it, `cpu: 8`; the check of all settings refuses others."""
     return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
@@ -256,7 +240,7 @@ def _check_result(change: _Change, engineers: Mapping[str, Any]) -> None:
 
 
 def _write(options: Options, stack: str, name: str, change: _Change, done: str) -> int:
-    """Write a change that `berth check` accepts, and report it with the next step; return the exit code."""
+    """Write and report a change that `berth check` accepts; return the exit code."""
     checked = check(stack, change.after)
     if checked.lines:
         if options.as_json:

@@ -1,7 +1,7 @@
 """Edits of a stack's file that leave the rest of it as it is, byte for byte: text in, text out.
 
-A YAML library that loads and writes a file keeps its comments, but not its indentation and its line breaks. Here the library
-only finds positions; the edit changes the text.
+A YAML library that loads and writes a file keeps its comments, but neither indentation nor line
+breaks. Here the library only finds positions; the edit changes the text.
 """
 
 from __future__ import annotations
@@ -35,13 +35,9 @@ class _Entry:
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
-    """Return the text with an entry added at the end of a mapping.
+    """Return the text with an entry added at the end of the mapping that keys lead to.
 
-    Args:
-        text: YAML.
-        keys: keys that lead to the mapping; the last one is added where it is missing.
-        name: key of the entry.
-        entry: value of the entry, written on one line.
+    The last key is added where it is missing.
 
     Raises:
         BadInputError: there is no such mapping, or the entry exists already.
@@ -116,7 +112,7 @@ def _entry(mapping: MappingNode, name: str) -> _Entry | None:
 
 
 def _content_end(node: Node, key: Node | None = None) -> int:
-    """Return where a value's own text ends: a block's end mark lies behind the comments that follow it."""
+    """Return where a value's text ends: a block's end mark lies behind later comments."""
     if key is not None and node.start_mark.index == node.end_mark.index:
         # An absent value, whose marks stand where the next one begins.
         return int(key.end_mark.index) + 1
@@ -131,7 +127,7 @@ def _line_start(text: str, index: int) -> int:
 
 
 def _line_end(text: str, index: int) -> int:
-    """Return the offset behind the line break of an offset's line; a block scalar ends there already."""
+    """Return the offset behind a line's break; a block scalar ends there already."""
     if index and text[index - 1] == "\n":
         return index
     found = text.find("\n", index)
@@ -139,7 +135,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _after(text: str, mapping: MappingNode, *lines: str) -> str:
-    """Return the text with lines behind a mapping's last entry, every line indented more than the one before."""
+    """Return the text with lines behind a mapping's last entry, each indented more."""
     key, value = mapping.value[-1]
     end = _line_end(text, _content_end(value, key))
     column = int(mapping.value[0][0].start_mark.column)
@@ -157,7 +153,7 @@ def _step(mapping: MappingNode, column: int) -> int:
 
 
 def _in_place_of(text: str, holder: _Entry, line: str) -> str:
-    """Return the text with an entry below a key without a value: `engineers:` or `engineers: {}`. Comments stay."""
+    """Return the text with an entry below a key without a value, such as `engineers: {}`."""
     key_end = int(holder.key.end_mark.index) + 1
     value_end = _content_end(holder.value, holder.key)
     rest_end = _line_end(text, value_end)
@@ -178,7 +174,7 @@ def _emptied(text: str, holder: _Entry) -> str:
 
 
 def _inline(value: Any) -> str:
-    """Return a value on one line, as the shipped files write it: `{workers: 2, worker: {gpus: 1}}`."""
+    """Return a value on one line: `{workers: 2, worker: {gpus: 1}}`."""
     yaml = YAML(typ="rt", pure=True)
     yaml.width = 10_000
     stream = StringIO()

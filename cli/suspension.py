@@ -40,7 +40,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
         err.print(f"note: {berth.name}: {running.note}", markup=False)
     if running.may_be_lost and not yes and not _agreed(berth, running):
         return LOST
-    suspension.suspend(berth.api, berth.key)
+    suspension.set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
 
 
@@ -53,7 +53,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
         return _report(berth, state, suspended=False, changed=False, as_json=as_json)
     if condition.state != "waking":
-        suspension.wake(berth.api, berth.key)
+        suspension.set_suspended(berth.api, berth.key, suspended=False)
     life = life_of(berth.cluster)
     if life.expired(datetime.now(tz=UTC)):
         since = moment(life.expires, life.zone)

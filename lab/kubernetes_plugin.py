@@ -1,9 +1,10 @@
-"""Pulumi's kubernetes provider plugin for a lab: the real one where the machine has it or can get it, else the lab's stand-in.
+"""Choice of a lab's kubernetes plugin: Pulumi's own where it can be had, else the stand-in.
 
-The engine takes a plugin from a real folder only, never from a link to one, and none with a `.partial` file beside it
-(https://github.com/pulumi/pulumi, sdk/go/common/workspace/plugins.go, tryPlugin and GetPluginsFromDir, v3.250.0). So the files of
-an installed plugin are linked into a folder of the lab's own, under a `.partial` file until all of them are there, as the engine's
-own installation does (pkg/pluginstorage/download.go).
+The engine takes a plugin from a folder only, never from a link to one, and none with a `.partial`
+file beside it (https://github.com/pulumi/pulumi, sdk/go/common/workspace/plugins.go, tryPlugin and
+GetPluginsFromDir, v3.250.0). So the files of an installed plugin are linked into a folder of the
+lab, under a `.partial` file until all of them are there, as the engine's own installation does
+(pkg/pluginstorage/download.go).
 """
 
 from __future__ import annotations
@@ -35,53 +36,43 @@ NAME = "kubernetes"
 PROGRAM = f"pulumi-resource-{NAME}"
 
 SILENCE_SECONDS = 15.0
-"""A download that brings no byte for so long is given up."""
+"""Time without a byte after which a download is given up."""
 
 _LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """The plugin of a lab.
-
-    Attributes:
-        folder: folder of the real plugin; None for the stand-in.
-        reason: why it is the stand-in.
-    """
+    """Plugin of a lab: the folder of the real one, or None and the reason for the stand-in."""
 
     folder: Path | None
     reason: str = ""
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the choice for people."""
         if self.folder is None:
             return f"a stand-in of the lab's{f': {self.reason}' if self.reason else ''}"
         return f"the real one, {self.folder}"
 
 
 def wanted_version() -> str:
-    """The version that the installed SDK asks for."""
+    """Return the version that the installed SDK needs."""
     return version("pulumi-kubernetes")
 
 
 def folder_name() -> str:
-    """Name of the plugin's folder among Pulumi's plugins."""
+    """Return the name of the plugin's folder among Pulumi's plugins."""
     return f"resource-{NAME}-v{wanted_version()}"
 
 
 def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENCE_SECONDS) -> Plugin:
-    """The plugin that a lab takes: installed, else fetched by the engine, else the stand-in.
+    """Return a lab's plugin: an installed one, else one that the engine fetches, else the stand-in.
 
-    A refusal is remembered for the engine and the plugin's version, so that a machine without network waits once.
-
-    Args:
-        home: the lab.
-        engine: the `pulumi` program.
-        progress: for what takes a while.
-        silence: seconds without a byte after which a download is given up.
+    A refusal is remembered for the engine and the plugin's version, so that a machine without
+    network waits once.
 
     Raises:
-        LabError: the real one must be used and cannot be had, or `CHOICE` has another value.
+        LabError: `CHOICE` demands the real plugin, which cannot be had, or has an unknown value.
     """
     choice = os.environ.get(CHOICE, "")
     if choice not in ("", "real", "stand-in"):
@@ -112,18 +103,14 @@ def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENC
     if choice == "real":
         raise LabError(
             f"Pulumi's {NAME} plugin {wanted_version()} cannot be had, and {CHOICE} asks for it: {reason}",
-            f"run `pulumi plugin install resource {NAME} {wanted_version()}` where there is a network, or unset {CHOICE}",
+            f"run `pulumi plugin install resource {NAME} {wanted_version()}` where there is a network, or unset"
+            f" {CHOICE}",
         )
     return Plugin(None, f"{reason}; `pulumi plugin install resource {NAME} {wanted_version()}` installs the real one")
 
 
 def place(plugin: Plugin, home: Home) -> None:
-    """Link the files of the real plugin into a folder of the lab's own, where the engine looks.
-
-    Args:
-        plugin: the real one.
-        home: the lab.
-    """
+    """Link the files of a real plugin into a folder of the lab, where its engine looks."""
     if plugin.folder is None:
         return
     target = home.pulumi_home / "plugins" / folder_name()
@@ -141,7 +128,7 @@ def place(plugin: Plugin, home: Home) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a folder, a file, or a link but not what it points at."""
+    """Remove a folder, a file, or a link but not its target."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():
@@ -149,7 +136,7 @@ def remove(path: Path) -> None:
 
 
 def placed(home: Home) -> Plugin:
-    """The plugin that a lab has now, read from what the engine will load."""
+    """Return the plugin that the lab's engine will load."""
     program = home.pulumi_home / "plugins" / folder_name() / PROGRAM
     return Plugin(program.readlink().parent) if program.is_symlink() else Plugin(None)
 
@@ -180,13 +167,7 @@ def _remembered(own: Path, engine: Path) -> str:
 
 
 def _fetch(engine: Path, own: Path, silence: float) -> str:
-    """Have the engine install the plugin; why it did not, or "".
-
-    Args:
-        engine: the `pulumi` program.
-        own: its PULUMI_HOME for this.
-        silence: seconds without a byte after which it is ended.
-    """
+    """Have the engine install the plugin in the PULUMI_HOME `own`; return why it did not, or ""."""
     with tempfile.TemporaryDirectory(prefix="berth-plugin-") as temporary:
         environment = os.environ | {"PULUMI_HOME": str(own), "TMPDIR": temporary, "PULUMI_SKIP_UPDATE_CHECK": "true"}
         log = Path(temporary) / "log"
@@ -209,14 +190,14 @@ def _fetch(engine: Path, own: Path, silence: float) -> str:
         if process.returncode == 0:
             return ""
         lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        # After what the engine puts in front: "error: [resource plugin kubernetes-4.34.2] downloading from : ".
+        # The engine's prefix is "error: [resource plugin kubernetes-4.34.2] downloading from : ".
         if not lines:
             return f"pulumi exited with code {process.returncode}"
         return lines[-1].rpartition(" downloading from : ")[2].removeprefix("error: ")
 
 
 def _finished(process: subprocess.Popen[bytes], folders: list[Path], log: Path, silence: float) -> bool:
-    """Whether a process ends while files grow in its folders; what it says in its log is no growth."""
+    """Return whether a process ends while files other than its log grow in its folders."""
     size, deadline = -1, time.monotonic() + silence
     while process.poll() is None:
         now = sum(_size(path) for folder in folders for path in folder.rglob("*") if path != log)
@@ -231,5 +212,5 @@ def _finished(process: subprocess.Popen[bytes], folders: list[Path], log: Path, 
 def _size(path: Path) -> int:
     try:
         return path.lstat().st_size if path.is_file() else 0
-    except OSError:  # gone meanwhile
+    except OSError:  # removed meanwhile
         return 0

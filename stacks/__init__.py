@@ -1,5 +1,5 @@
-"""What a stack is: its settings, its config file, and one program per kind of stack.
+"""Stacks: settings, config files, and one program per kind of stack.
 
-Belongs here: settings models, reading and checking a stack's config, the programs that wire components together.
-Does not belong here: resources of their own (components/), commands (cli/), anything simulated (lab/).
+Belongs here: models, the load of a stack's config, the programs that wire components together.
+Does not belong here: resources (components/), commands (cli/), anything simulated (lab/).
 """

@@ -9,6 +9,8 @@ import pulumi
 from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
 
+_KINDS = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+
 ASSUMED: ResourceApi = "v1"
 """Version that Kubernetes 1.34 and newer serve by default."""
 
@@ -19,9 +21,9 @@ def claiming(settings: EnvironmentSettings) -> list[str]:
 
 
 async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[str]) -> ResourceApi:
-    """Return the version of resource.k8s.io for classes and claims; asks only where a pool needs claims.
+    """Return the version of resource.k8s.io for claims; ask only where a pool needs some.
 
-    A preview continues without an answer: there is no cluster yet, or it cannot be reached from here.
+    A preview continues without an answer: there is no cluster yet, or it cannot be reached.
 
     Raises:
         RunError: the cluster serves no version, or an update cannot ask it.
@@ -32,7 +34,7 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     text = await kubeconfig.future()
     if text is None:  # the cluster does not exist yet
         return ASSUMED
-    # Imported here: the kubernetes client takes a third of a second, and most environments claim nothing.
+    # Imported here: the kubernetes client is slow to import, and most environments claim nothing.
     from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
     from berth.components.cluster.resource_api import served  # noqa: PLC0415
 
@@ -48,9 +50,8 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
         named = ", ".join(map(repr, pools))
         raise pulumi.RunError(
             f"the cluster serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of"
-            f" {'pool' if len(pools) == 1 else 'pools'} {named}, and no worker would start there; upgrade it to Kubernetes"
-            " 1.34 or newer, or, from 1.32 on, switch the beta API on (gcloud container clusters update NAME"
-            " --enable-kubernetes-unstable-apis=resource.k8s.io/v1beta1/deviceclasses,resource.k8s.io/v1beta1/resourceclaims,"
-            "resource.k8s.io/v1beta1/resourceclaimtemplates,resource.k8s.io/v1beta1/resourceslices)"
+            f" {'pool' if len(pools) == 1 else 'pools'} {named}, and no worker would start there; upgrade it to"
+            " Kubernetes 1.34 or newer, or, from 1.32 on, switch the beta API on (gcloud container clusters update NAME"
+            f" --enable-kubernetes-unstable-apis={','.join(f'resource.k8s.io/v1beta1/{kind}' for kind in _KINDS)})"
         )
     return found

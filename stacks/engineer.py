@@ -21,9 +21,6 @@ from berth.stacks.waiting import wait_until_ready
 async def engineer(loaded: EngineerStack) -> None:
     """Register an engineer's berth.
 
-    Args:
-        loaded: the engineer's stack.
-
     Raises:
         SettingsError: the berth doesn't fit on its environment.
         RunError: there is no such environment.
@@ -44,7 +41,7 @@ async def engineer(loaded: EngineerStack) -> None:
 
 
 def full_name(environment: str) -> str:
-    """Return the name by which Pulumi knows an environment's stack: `organization/project/stack`."""
+    """Return Pulumi's name of an environment's stack: `organization/project/stack`."""
     if "/" in environment:
         return environment
     return f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment}"
@@ -72,7 +69,7 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """Return a value with whole floats as integers: the engine's wire format has only floats, so 8 comes back as 8.0."""
+    """Return a value with whole floats as integers: the engine passes 8 as 8.0."""
     if isinstance(value, dict):
         return {key: _whole_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Program of an environment's stack: a cluster of its own or an existing one, operators, berths, named clusters."""
+"""Program of an environment's stack: cluster, operators, berths, clusters, jobs, services."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ from berth.stacks.waiting import wait_until_ready
 async def environment(loaded: Environment) -> None:
     """Register an environment.
 
-    Args:
-        loaded: the environment's stack.
-
     Raises:
-        SettingsError: the kubeconfig of an existing cluster, or DraNet's manifest, cannot be used.
-        RunError: the cluster's version is too old for the settings, or it serves no claims and pools need some.
+        SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
+        RunError: the cluster's version is too old, or it serves no claims and pools need some.
         NotReadyError: a RayCluster, RayJob or RayService is not ready in time.
     """
     stack, settings, resolved = loaded.stack, loaded.settings, loaded.resolved
@@ -49,7 +46,7 @@ async def environment(loaded: Environment) -> None:
     operators = install(settings.operators, site, on_nodes)
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
     ranks = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in priority_classes()]
-    # Where GKE brings the operator, or it is there already, the nodes at least come first, and go last.
+    # Without an operator of berth's own, the nodes at least come first, and go last.
     on_cluster = pulumi.ResourceOptions(
         providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *ranks]
     )
@@ -73,7 +70,7 @@ async def environment(loaded: Environment) -> None:
 
 
 def _keeper(loaded: Environment) -> KeeperInputs:
-    """Return the keeper's inputs: it runs where heads run; without heads on a pool without GPUs; else on any pool."""
+    """Return the keeper's inputs: it runs where heads run, else without GPUs, else anywhere."""
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}

@@ -1,4 +1,4 @@
-"""Existing cluster, by one context of a kubeconfig with everything that the context needs in one text."""
+"""Existing cluster, by one context of a kubeconfig in one text."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ _FILES = {
 
 
 class KubeconfigError(BadInputError):
-    """A kubeconfig that is missing or cannot be used.
-
-    Attributes:
-        key: setting that is wrong: `kubeconfig` or `context`.
-    """
+    """Kubeconfig that cannot be used; `key` is the wrong setting: `kubeconfig` or `context`."""
 
     def __init__(self, text: str, key: str = "kubeconfig") -> None:
         super().__init__(text)
@@ -43,11 +39,6 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
     """Return the platform of an existing cluster.
 
     Its id is the API server's address, which is known without asking the server.
-
-    Args:
-        stack: the stack's name.
-        settings: the kubeconfig and its context.
-        file: file of the settings, for lines in errors.
 
     Raises:
         SettingsError: the kubeconfig cannot be used.
@@ -63,12 +54,8 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
 def one_context(path: Path, context: str | None) -> tuple[str, str]:
     """Return one context of a kubeconfig as JSON, and the address of its API server.
 
-    The JSON has no credentials of other clusters and names no files, so that it works in another folder and on another
-    machine: it becomes an output of the stack, for engineers' stacks.
-
-    Args:
-        path: file of the kubeconfig.
-        context: name of the context; None for the current one.
+    The JSON has no credentials of other clusters and names no files, so that it works on another
+    machine: it becomes an output of the stack, for engineers' stacks. Default: the current context.
 
     Raises:
         KubeconfigError: the kubeconfig cannot be used.
@@ -111,8 +98,8 @@ def _read(path: Path) -> dict[str, Any]:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise KubeconfigError(
-            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container clusters"
-            " get-credentials CLUSTER --location LOCATION --project PROJECT"
+            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
+            " clusters get-credentials CLUSTER --location LOCATION --project PROJECT"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
@@ -136,7 +123,7 @@ def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, 
 
 
 def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a cluster or user with the content of files; paths count from the kubeconfig's folder."""
+    """Yield the entries of a cluster or user with the content of files beside the kubeconfig."""
     for key, value in part.items():
         if key not in _FILES:
             yield key, str(config.parent / value) if key == "tokenFile" else value

@@ -1,7 +1,7 @@
 """Resources of an environment in Google Cloud: networks, cluster, node pools.
 
-The module stands alone since it imports pulumi_gcp, which takes two seconds; an environment on an existing cluster does not
-need it.
+The module stands alone since it imports pulumi_gcp, which takes two seconds and which an
+environment on an existing cluster does not need.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ async def google(
     """Register the cluster with its networks and node pools.
 
     Args:
-        name: the cluster's name.
-        settings: checked settings.
-        pools: the pools with what they offer.
-        occupants: names of the berths and clusters whose workers are on a pool, by the pool's name.
+        name: name of the cluster.
+        settings: settings of the environment.
+        pools: pools with what they offer.
+        occupants: names of the RayClusters on each pool.
         arguments: arguments of the cluster, where they are derived from the settings already.
 
     Raises:
-        RunError: the release channel gave a version that is too old for what the settings ask.
+        RunError: the release channel gave a version that is too old for the settings.
     """
     project = settings.project or ""
     provider = pulumi_gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
@@ -97,7 +97,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
 
 
 async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> None:
-    """Check the version before any pool, which GKE would refuse less clearly; the first preview does not know it yet."""
+    """Check the version, unknown in the first preview: GKE would refuse a pool less clearly."""
     version = await cluster.version.future()
     problem = too_old(settings, version) if version else None
     if problem:

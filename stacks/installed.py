@@ -1,4 +1,4 @@
-"""Operators that an environment's program installs on its cluster, and the objects that DraNet's file has."""
+"""Operators that an environment's program installs on its cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ from berth.stacks.stack_file import project
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
-    """Install the operators that a cluster needs, and return their components.
-
-    Args:
-        operators: settings of the operators.
-        site: the cluster.
-        on_nodes: options with the kubernetes provider, and with the resources that must exist before.
-    """
+    """Install a cluster's operators, each after the ones that it needs; return the components."""
     installed: dict[type, pulumi.Resource] = {}
     for operator in operators.on(site):
         needs = [installed[needed] for needed in operator.needs if needed in installed]

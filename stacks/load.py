@@ -1,4 +1,4 @@
-"""Load of a stack: from its config to settings that are checked, resolved and judged, once for everyone who reads them."""
+"""Load of a stack: from its config to settings that are checked, resolved and judged, once."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
 
 
 class SettingsError(BadInputError):
-    """Settings with problems.
-
-    Attributes:
-        problems: the problems, in the order of their lines.
-        lines: one line for each problem, with file and line where there is a file.
-    """
+    """Settings with problems; `lines` has one line for each, with its place in the file."""
 
     def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
@@ -54,7 +49,7 @@ class SettingsError(BadInputError):
 
 
 def located(problem: Problem, file: StackFile | None) -> str:
-    """Return a problem as a line: file and line where there is a file, the setting, what is wrong."""
+    """Return a problem as a line: place in the file, setting, what is wrong."""
     place = ""
     if file is not None:
         line = file.line(problem.path)
@@ -64,16 +59,12 @@ def located(problem: Problem, file: StackFile | None) -> str:
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment: its settings, and everything that is derived from them before the engine runs.
+    """Environment: its settings, and everything that is derived from them before the engine runs.
 
     Attributes:
-        stack: the stack's name, which is the environment's.
-        settings: the settings as written.
-        file: file of the settings, for lines in errors.
         resolved: complete settings of its RayClusters, jobs and services.
         berths: inputs of everything that has a RayCluster, with the manifests.
         cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
-        judgement: judgement of the policies.
     """
 
     kind: ClassVar = "environment"
@@ -97,16 +88,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class EngineerBerth:
-    """An engineer's berth on its environment.
-
-    Attributes:
-        stack: the stack's name.
-        file: file of the settings, for lines in errors.
-        contract: what the environment's stack says about the environment.
-        resolved: complete settings of the berth's RayCluster.
-        berth: inputs of the berth, with the manifests.
-        judgement: judgement of the environment's policies.
-    """
+    """Berth of an engineer's own stack on its environment, with its manifests, judged."""
 
     kind: ClassVar = "engineer"
     stack: str
@@ -124,13 +106,7 @@ class EngineerBerth:
 
 @dataclass(frozen=True)
 class EngineerStack:
-    """An engineer's own stack, before its environment is known.
-
-    Attributes:
-        stack: the stack's name.
-        settings: the settings as written.
-        file: file of the settings, for lines in errors.
-    """
+    """Engineer's own stack, before its environment is known."""
 
     kind: ClassVar = "engineer"
     stack: str
@@ -181,11 +157,6 @@ def load_stack(stack: str) -> Environment | EngineerStack:
 def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Environment | EngineerStack:
     """Load a stack: check everything that can be checked without any other stack.
 
-    Args:
-        stack: the stack's name.
-        values: settings by key in the `berth:` namespace.
-        file: file of the settings, for lines in errors.
-
     Raises:
         SettingsError: the settings have problems; the error has all of them.
     """
@@ -223,7 +194,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
 def _environment(
     stack: str, settings: EnvironmentSettings, file: StackFile | None, unknown_pools: frozenset[str] = frozenset()
 ) -> tuple[Environment, list[Problem]]:
-    """Return an environment with the problems across its settings, breaches of policies among them."""
+    """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
     code, problems = service_code.read_all(settings)
     problems = [*resolved.problems, *problems]
@@ -256,7 +227,7 @@ def _environment(
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
-    """Return problems across the settings of an environment that are valid by themselves, so that all come at once."""
+    """Return problems across the valid settings of an environment that has invalid ones too."""
     if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
         return []
     known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
@@ -272,7 +243,7 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(value["pools"]) - frozenset(settings.pools)
-        # A part that was removed as invalid is not reported as missing too, and nothing is concluded from its absence.
+        # A removed, invalid part is not reported as missing too; its absence means nothing.
         reported = {problem.path for problem in found}
         _, across = _environment(stack, settings, None, lost)
         return [

@@ -18,7 +18,7 @@ def read(path: Path) -> list[Object]:
     """Return the objects of a file, in order; empty documents are left out.
 
     Raises:
-        BadInputError: the file is missing, is not YAML, or has a document that is not an object with a name of its own.
+        BadInputError: the file is missing, is not YAML, or has other documents than named objects.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -41,9 +41,8 @@ def read(path: Path) -> list[Object]:
                 raise BadInputError(wrong, place=f"{shown(path)}:{line}")
             first = seen.setdefault(_identity(document), line)
             if first != line:
-                raise BadInputError(
-                    f"{shown(path)}:{line}: {document['kind']} {document['metadata']['name']} is in line {first} already; take one out"
-                )
+                name = f"{document['kind']} {document['metadata']['name']}"
+                raise BadInputError(f"{name} is in line {first} already; take one out", place=f"{shown(path)}:{line}")
             found.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

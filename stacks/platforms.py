@@ -15,7 +15,7 @@ class Platform:
     Attributes:
         kubeconfig: kubeconfig as text; secret.
         cluster_id: id for the cluster's whole life; another id recreates everything on the cluster.
-        ready: resources that must exist before anything is on the cluster, and are deleted after it.
+        ready: resources that come before anything on the cluster, and go after it.
     """
 
     kubeconfig: pulumi.Output[str]

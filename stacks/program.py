@@ -1,4 +1,4 @@
-"""Program that `pulumi up` runs: load the stack's settings, then build the kind of stack that they describe."""
+"""Program that `pulumi up` runs: load the stack's settings, then build the stack."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ async def build(loaded: Environment | EngineerStack) -> None:
 
 
 def _file_of(stack: str) -> StackFile | None:
-    """Return the stack's config file at its usual place; with `--config-file` errors have no lines."""
+    """Return the stack's config file; with `--config-file` errors have no lines."""
     path = stack_file.stack_path(stack)
     return stack_file.read(path) if path.exists() else None
 
 
 def _values() -> dict[str, Any]:
-    """Return the settings by key in berth's namespace, with secrets decrypted and `--config` applied."""
+    """Return the settings by key in berth's namespace, decrypted, with `--config` applied."""
     prefix = f"{NAMESPACE}:"
     known = pulumi.runtime.get_config_env()
     return {key[len(prefix) :]: _parse(value) for key, value in known.items() if key.startswith(prefix)}
@@ -77,5 +77,5 @@ def _parse(value: str) -> Any:
 
 
 def _leave_quietly(_signal: int, _frame: object) -> NoReturn:
-    """Exit without a traceback when the engine interrupts a failed or cancelled update: the engine reports why."""
+    """Exit without a traceback when the engine, which reports why, ends an update."""
     os._exit(_REPORTED)

@@ -1,4 +1,4 @@
-"""Code of a service's applications: files beside the settings, read and checked before anything is registered."""
+"""Code of a service's applications: files beside the settings, read and checked first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.stack_file import project, shown
 
 LIMIT_BYTES = 128 * 1024
-"""Most bytes of all files: they are annotations of pods, and Kubernetes allows 256 KiB of annotations on an object
-(https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/, TotalAnnotationSizeLimitB)."""
+"""Most bytes of all files: they become annotations, of which an object has 256 KiB at most
+(https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations)."""
 
 _INSTEAD = "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}` names"
 
@@ -25,12 +25,12 @@ _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return the text of a Python file by its name, or of the files of a folder by their paths in it.
+    """Return the text of a Python file, or of a folder's files, by path.
 
     Hidden files, such as `.env`, and compiled ones are left out.
 
     Raises:
-        BadInputError: the code is missing, is not text, is too large, or hides a module that Python or Ray needs.
+        BadInputError: the code is missing, not text, too large, or hides a module of Python or Ray.
     """
     if path.is_dir():
         files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if _counts(file, path)}
@@ -80,7 +80,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
 def _application(
     application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingsPath
 ) -> Iterable[Problem]:
-    """Yield the problem of an import path that finds nothing in the code: Ray would report it minutes later."""
+    """Yield the problem of an import path that finds nothing in the code."""
     import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
     if not isinstance(import_path, str) or not import_path:
         return  # a problem of ray/workload_rules.py
@@ -108,7 +108,7 @@ def _application(
 
 
 def _names(module: ast.Module) -> Collection[str] | None:
-    """Return the names that a module defines at its top; None where only running it would show them."""
+    """Return the names that a module defines at its top; None if only running it shows them."""
     names: set[str] = set()
     for node in ast.walk(ast.Module([part for part in module.body if not isinstance(part, _SCOPES)], [])):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

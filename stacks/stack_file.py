@@ -19,7 +19,7 @@ _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
 def project() -> Path:
-    """Return the Pulumi project's folder: the nearest one upwards with a Pulumi.yaml, else berth's own clone."""
+    """Return the nearest folder upwards with a Pulumi.yaml, else berth's own clone."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():
@@ -38,12 +38,7 @@ class StackFileError(BadInputError):
 
 @dataclass(frozen=True)
 class StackFile:
-    """A parsed `Pulumi.<stack>.yaml`.
-
-    Attributes:
-        path: the file.
-        settings: settings in the `berth:` namespace, by key without that prefix.
-    """
+    """Parsed `Pulumi.<stack>.yaml`, with its `berth:` settings by key without that prefix."""
 
     path: Path
     settings: dict[str, Any]

@@ -1,4 +1,4 @@
-"""End of a program: `pulumi up` returns when what the stack runs is ready, or reports what is not and why."""
+"""End of a program: `pulumi up` returns when everything is ready, or reports what is not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
 if TYPE_CHECKING:
-    from berth.components.ray.readiness import Key, Wait
+    from berth.components.ray.readiness import Wait
+    from berth.components.ray.reasons import Key
 
 Kind = Literal["RayCluster", "RayService", "RayJob"]
 Until = Literal["ready", "running", "succeeded"]
@@ -39,14 +40,7 @@ class NotReadyError(BerthError):
 
 @dataclass(frozen=True)
 class Awaited:
-    """A resource that an update waits for.
-
-    Attributes:
-        kind: Kubernetes kind of the resource.
-        until: state that ends the wait.
-        resource: the registered resource.
-        timeout: longest wait, as people write it: `10m`.
-    """
+    """Resource that an update waits for, until a state, for a time as people write it: `10m`."""
 
     kind: Kind
     until: Until
@@ -67,10 +61,10 @@ class Awaited:
         return f"{self} {_MISSED[self.until].format(self.timeout)}: {'; '.join(reasons)}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
-        """Return the warning that the update does not wait: there is room only once it has deleted something."""
+        """Return the warning that the update does not wait, since room comes only at its end."""
         return (
-            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go at the"
-            f" end of this update; `berth status -s {stack}` says when it is ready"
+            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go"
+            f" at the end of this update; `berth status -s {stack}` says when it is ready"
         )
 
 
@@ -105,7 +99,7 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
 
 
 def awaited_of(berth: Berth) -> list[Awaited]:
-    """Return the resources of a berth, a named cluster, a job or a service that an update waits for."""
+    """Return the resources of a berth that an update waits for."""
     main = berth.workload
     goals: list[tuple[Kind, Goal | JobWait, KubernetesObject]] = [
         (main.main_kind, main.wait, berth.main),

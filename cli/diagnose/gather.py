@@ -36,7 +36,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.errors import BerthError
 from berth.components.ray.condition import condition_of
-from berth.components.ray.readiness import reasons_of
+from berth.components.ray.reasons import reasons_of
 from berth.stacks import stack_file
 
 LOG_LINES = 400

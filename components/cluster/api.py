@@ -1,7 +1,8 @@
-"""Kubernetes client of berth and of its lab: objects are plain dicts, every failure is a `ClusterError`.
+"""Kubernetes client of berth and its lab: objects are dicts, every failure is a `ClusterError`.
 
-The official client reads the kubeconfig, runs credential plugins and sends requests. Paths are given as text, because the
-client's typed calls know no custom resources and import a module for each API group.
+The official client reads the kubeconfig, runs credential plugins and sends requests. Paths are
+given as text, because the client's typed calls know no custom resources and import a module for
+each API group.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _DAY_SECONDS = 24 * 60 * 60
 _CONNECTIONS = 64
 
 _NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
-"""Errors that the client raises where it gets no answer: on connecting, in the middle of a body, on new credentials."""
+"""Errors of the client without an answer: on connecting, in a body, on new credentials."""
 
 
 class ClusterError(BerthError):
@@ -50,37 +51,25 @@ class ClusterError(BerthError):
 
 
 class UnreachableError(ClusterError):
-    """Missing answer: the connection is refused, breaks off or times out.
-
-    Attributes:
-        server: address of the API server.
-        cause: the innermost reason.
-    """
+    """Missing answer: the connection is refused, breaks off or times out."""
 
     def __init__(self, server: str, error: Exception) -> None:
         # urllib3 wraps a refused connection three times.
         inner = str(getattr(error, "reason", None) or error)
-        self.server = server
         self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
         super().__init__(f"the API server {server} does not answer: {self.cause}")
 
 
 class RefusedError(ClusterError):
-    """Answer of the API server that is not a success.
-
-    Attributes:
-        status: the HTTP status.
-        message: the server's own words.
-        reason: the server's word for the kind of refusal, such as `AlreadyExists`.
-        details: kind, name and causes as the server gives them.
-    """
+    """Answer that is not a success, with the server's message, reason and details."""
 
     def __init__(self, status: int, answer: Object) -> None:
         self.status = status
         self.message = str(answer.get("message") or f"the server answered with HTTP status {status}")
         self.reason = str(answer.get("reason") or "")
         self.details: Object = answer.get("details") or {}
-        # A quota, an admission policy and a namespace in deletion answer 403 too; only the text tells them from RBAC.
+        # A quota, an admission policy and a namespace in deletion answer 403 too; only the text
+        # tells them from RBAC.
         if status == HTTPStatus.FORBIDDEN and "User " in self.message:
             super().__init__(f"you lack a right in the cluster; ask whoever administers it: {self.message}")
         else:
@@ -88,19 +77,9 @@ class RefusedError(ClusterError):
             super().__init__(f"the API server refused: {number}{self.message}")
 
     @property
-    def not_found(self) -> bool:
-        """Whether the object, its namespace or its kind is missing."""
-        return isinstance(self, NotFoundError)
-
-    @property
     def already_exists(self) -> bool:
         """Whether an object with this name exists."""
         return self.reason == "AlreadyExists"
-
-    @property
-    def conflict(self) -> bool:
-        """Whether another manager owns a field, or the object changed since it was read."""
-        return self.status == HTTPStatus.CONFLICT and not self.already_exists
 
 
 class NotFoundError(RefusedError):
@@ -108,30 +87,27 @@ class NotFoundError(RefusedError):
 
 
 class ConflictError(RefusedError):
-    """Refusal because of another object: one with this name exists, or the object that was meant is gone."""
+    """Refusal because an object with this name exists, or the object that was meant is gone."""
 
 
 _KINDS: dict[int, type[RefusedError]] = {HTTPStatus.NOT_FOUND: NotFoundError, HTTPStatus.CONFLICT: ConflictError}
 
 
 def within(namespace: str, path: str) -> str:
-    """Return a collection's path in one namespace: `/api/v1/pods` becomes `/api/v1/namespaces/x/pods`."""
+    """Return a collection's path in a namespace: `/api/v1/pods` is `/api/v1/namespaces/x/pods`."""
     group, kind = path.rsplit("/", 1)
     return f"{group}/namespaces/{namespace}/{kind}"
 
 
 class _Retries(Retry):
-    """Retries of refused connections and broken reads, and of any request while the server is too busy."""
+    """Retries of refused connections, broken reads, and any request to a busy server."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 (urllib3's signature)
         return status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 class ClusterApi:
-    """Connection to one cluster. Safe to use from many threads.
-
-    Args:
-        kubeconfig: text of a kubeconfig, YAML or JSON; its credential plugin is run.
+    """Connection to the cluster of a kubeconfig, given as text. Safe to use from many threads.
 
     Raises:
         ClusterError: the kubeconfig cannot be used, or its credential plugin fails.
@@ -163,14 +139,7 @@ class ClusterApi:
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
     ) -> Object:
-        """Send a request and return its JSON answer.
-
-        Args:
-            method: the HTTP method.
-            path: path on the server.
-            body: object, list of operations or, for `APPLY`, also YAML text.
-            query: parameters of the request.
-            content_type: type of the body.
+        """Send a request and return its JSON answer; the body of an `APPLY` may be YAML text.
 
         Raises:
             RefusedError: the server refuses.
@@ -186,11 +155,7 @@ class ClusterApi:
         return answer if isinstance(answer, dict) else {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
-        """Return the objects of a collection, and the resource version to watch from.
-
-        Args:
-            path: for example `/api/v1/nodes`; a collection that the server does not know is empty.
-            query: parameters such as labelSelector.
+        """Return a collection's objects, none of an unknown one, and the version to watch from.
 
         Raises:
             ClusterError: the request fails.
@@ -201,7 +166,7 @@ class ClusterApi:
         return [], ""
 
     def get(self, path: str) -> Object | None:
-        """Return one object, or anything else that is JSON, such as `/version`; None where the path has nothing.
+        """Return one object, or other JSON such as `/version`; None where the path has nothing.
 
         Raises:
             ClusterError: the request fails.
@@ -231,7 +196,7 @@ class ClusterApi:
                 yield event["object"]
 
     def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
-        """Yield the events of a watch, deletions and bookmarks among them, until `seconds` have passed.
+        """Yield all events of a watch, such as deletions, until `seconds` have passed.
 
         Raises:
             ClusterError: the request fails, or the server has forgotten the version.
@@ -281,12 +246,7 @@ class ClusterApi:
         return self.request("POST", path, manifest)
 
     def patch(self, path: str, change: Object, manager: str) -> Object:
-        """Change fields of an object; return the changed object.
-
-        Args:
-            path: path of the object.
-            change: a JSON merge patch.
-            manager: the field manager that owns the changed fields from then on.
+        """Change fields of an object by a merge patch, and own them as the manager.
 
         Raises:
             ClusterError: the request fails, or the object is gone.
@@ -294,12 +254,7 @@ class ClusterApi:
         return self.request("PATCH", path, change, {"fieldManager": manager}, MERGE_PATCH)
 
     def apply(self, path: str, manifest: str, manager: str) -> None:
-        """Create or change an object by server-side apply; fields of other managers are taken over.
-
-        Args:
-            path: path of the object.
-            manifest: the object as YAML or JSON text.
-            manager: the field manager that owns the manifest's fields.
+        """Create or change an object by server-side apply, over the fields of other managers.
 
         Raises:
             ClusterError: the request fails.

@@ -41,7 +41,8 @@ _CREATOR = {
 }
 _NODES_SHOWN = 4
 
-# The parts of a CEL expression that berth, GKE and NVIDIA's chart write; any other part counts as true.
+# The parts of a CEL expression that berth, GKE and NVIDIA's chart write; any other part counts as
+# true.
 _DRIVER = re.compile(r"""device\.driver\s*==\s*(?P<quote>["'])(?P<driver>[^"']+)(?P=quote)""")
 _ATTRIBUTE = re.compile(
     r"""device\.attributes\[(?P<quote>["'])(?P<domain>[^"']+)(?P=quote)\]\.(?P<name>\w+)"""
@@ -50,7 +51,7 @@ _ATTRIBUTE = re.compile(
 
 
 def why_without_devices(pod: Object, seen: Inventory, nodes: Iterable[Object], refused: str = "") -> str:
-    """Return why a pending pod lacks devices, beyond the scheduler's words; "" if it has them, or the reason is unknown.
+    """Return why a pending pod lacks devices; "" if it has them, or the reason is unknown.
 
     Args:
         pod: the pod.
@@ -80,7 +81,7 @@ def why_without_devices(pod: Object, seen: Inventory, nodes: Iterable[Object], r
 
 
 def _why_unbound(status: Object) -> str:
-    """Return the explanation of a message of the scheduler that names no cause; Kubernetes has no field for it."""
+    """Return the cause of a scheduler's message; Kubernetes has no field for it."""
     conditions = status.get("conditions") or []
     message = next((str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"), "")
     if "empty request mappings" not in message:
@@ -93,7 +94,7 @@ def _why_unbound(status: Object) -> str:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Devices of one class that a claim requests, with the published ones; `nouns` are singular and plural."""
+    """Devices of one class that a claim requests; `nouns` are singular and plural."""
 
     nouns: tuple[str, str]
     count: int | None

@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 
 def gpus_of_pod(pod: Object) -> int:
-    """Return the number of GPUs, shares or MIG instances of a pod or pod template, counted and claimed."""
+    """Return the number of GPUs, shares or MIG instances of a pod or template."""
     containers = (pod.get("spec") or {}).get("containers") or []
     counted = sum(gpus_in((container.get("resources") or {}).get("limits") or {}) for container in containers)
     return counted + claimed_gpus_of(pod)
@@ -22,5 +22,5 @@ def claimed_gpus_of(pod: Object) -> int:
 
 
 def gpus_in(resources: Object) -> int:
-    """Return the number of GPUs, shares or MIG instances among resources of NVIDIA's device plugin."""
+    """Return the number of GPUs, shares or MIG instances among resources."""
     return sum(int(count) for name, count in resources.items() if name.startswith("nvidia.com/"))

@@ -1,4 +1,4 @@
-"""Devices that nodes publish and the claims on them, from the objects of any version of resource.k8s.io."""
+"""Devices that nodes publish and the claims on them, of any version of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Request:
-    """Request of a claim for so many devices of a class (None for all of a node) that its own CEL expressions select."""
+    """Request for devices of a class (count None: all of a node) that CEL expressions select."""
 
     device_class: str
     count: int | None
@@ -79,7 +79,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Inventory:
-    """Published devices of a cluster and the claims on them, with CEL expressions by class and the claims' templates."""
+    """Published devices and claims of a cluster, CEL expressions by class, and claim templates."""
 
     devices: Sequence[Device]
     claims: Sequence[Claim]

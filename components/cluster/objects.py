@@ -10,7 +10,8 @@ from berth.components.core.manifest import Manifest, owned, resource_type
 class KubernetesObject(pulumi.CustomResource):
     """Object of any kind of the `kubernetes` provider.
 
-    The typed classes of pulumi_kubernetes register the same resource types, but importing one API group takes longer
+    The typed classes of pulumi_kubernetes register the same resource types, but importing one API
+    group takes longer
     than the rest of a program (core/v1: 0.4 s), and they take arguments instead of manifests.
     """
 

@@ -1,4 +1,4 @@
-"""State of pods and nodes, read from the API server's objects, in the scheduler's and the kubelet's own words. Pure."""
+"""State of pods and nodes, in the scheduler's and the kubelet's own words. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def finds_no_node(pod: Object) -> bool:
 
 
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
-    """Return the autoscaler's last word on a pod: a node is coming, or why none is; "" without a word."""
+    """Return the autoscaler's last word on a pod: a node is coming, or why none is."""
     about = [event for event in scaling if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")]
     if not about:
         return ""

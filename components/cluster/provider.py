@@ -19,7 +19,8 @@ def kubernetes_provider(kubeconfig: pulumi.Input[str], cluster: pulumi.Input[str
         # Without it, a new address of the control plane replaces every object.
         cluster_identifier=cluster,
         enable_server_side_apply=True,
-        # The next run takes over objects that a killed run created but did not record. Objects of another stack stay
-        # refused: it is another field manager, and its labels conflict (see manifest.py).
+        # The next run takes over objects that a killed run created but did not record. Objects of
+        # another stack stay refused: it is another field manager, and its labels conflict (see
+        # manifest.py).
         upsert_existing_objects=True,
     )

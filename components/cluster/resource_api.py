@@ -20,7 +20,7 @@ _NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourc
 
 
 def served(api: ClusterApi) -> ResourceApi | None:
-    """Return the newest version with all kinds that claims need; None where the cluster serves none.
+    """Return the newest version with all kinds that claims need; None without one.
 
     Raises:
         ClusterError: the request fails.

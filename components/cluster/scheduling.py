@@ -16,7 +16,7 @@ Amounts = dict[str, Decimal]
 
 
 def selected(spec: Object, labels: Mapping[str, str]) -> bool:
-    """Whether node selector and affinity of a pod's spec admit a node with these labels."""
+    """Return whether a pod's node selector and affinity admit a node with these labels."""
     if not (spec.get("nodeSelector") or {}).items() <= labels.items():
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -45,7 +45,7 @@ def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
 
 
 def untolerated(taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]) -> Mapping[str, str] | None:
-    """Return the first taint that keeps a pod with these tolerations off a node, or None."""
+    """Return the first taint that keeps a pod with these tolerations off a node, if any."""
     known = list(tolerations)
     for taint in taints:
         if taint.get("effect") != "PreferNoSchedule" and not any(_tolerates(entry, taint) for entry in known):

@@ -24,14 +24,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class GpusAway:
-    """GPUs that go away.
-
-    Attributes:
-        pool: name of their node pool.
-        product: product name of the GPUs.
-        gpus: number of GPUs.
-        back: they come back without an edit, if there is capacity.
-    """
+    """GPUs that go away; `back`: they come back without an edit, if there is capacity."""
 
     pool: str
     product: str
@@ -41,17 +34,9 @@ class GpusAway:
 
 @dataclass(frozen=True)
 class Sitting:
-    """Part of a RayCluster that an effect reaches.
+    """Part of a RayCluster that an effect reaches: its pods, and their GPUs or shares of GPUs.
 
-    Attributes:
-        kind: kind of the RayCluster's owner, as of an occupant.
-        name: name of the owner.
-        namespace: namespace of the RayCluster.
-        ray_cluster: name of the RayCluster.
-        stack: stack that registers the RayCluster; None for any other RayCluster.
-        pods: number of its pods that are reached.
-        gpus: number of GPUs, or of shares of GPUs, of these pods.
-        shares: `gpus` counts shares.
+    `stack` is None for a RayCluster that no stack of berth registers.
     """
 
     kind: str
@@ -72,14 +57,7 @@ class Sitting:
 
 @dataclass(frozen=True)
 class Effect:
-    """Effect of a change.
-
-    Attributes:
-        level: severity.
-        text: what happens, in a sentence without its full stop.
-        sitting: RayClusters that the effect reaches.
-        gpus_away: GPUs that go away.
-    """
+    """Effect of a change: a sentence without its full stop, and the RayClusters and GPUs."""
 
     level: Level
     text: str
@@ -118,7 +96,7 @@ def _sitting(fleet: PlannedFleet, occupant: Occupant, on: Mapping[str, Usage]) -
 
 
 def where_somebody_works(fleet: PlannedFleet, sitting: Sequence[Sitting]) -> Level:
-    """Return the level of an end of the work on some nodes: it destroys nothing where surely nobody is there."""
+    """Return the level of an end of the work on some nodes, which may be known to be idle."""
     return Level.DESTROYS if sitting or not fleet.asked else Level.DISTURBS
 
 

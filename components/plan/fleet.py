@@ -39,11 +39,8 @@ class PlannedPool:
     """Node pool before or after a plan.
 
     Attributes:
-        name: name of the pool, which its nodes have as a label.
-        machine_type: machine type of its nodes.
         nodes: number of nodes in all zones together.
         autoscaled: GKE's autoscaler chooses the number of nodes.
-        gpus_per_node: GPUs of one node.
         product: product name of the GPUs; empty for none.
         labels: labels of its nodes.
         settings: inputs of the resource.
@@ -81,13 +78,7 @@ class PlannedPool:
 
 @dataclass(frozen=True)
 class Usage:
-    """Usage of one pool by a RayCluster.
-
-    Attributes:
-        pods: number of its pods.
-        gpus: number of GPUs, or of shares of GPUs, that the pods ask for.
-        shares: `gpus` is known to count shares.
-    """
+    """Usage of one pool by a RayCluster: pods, and their GPUs, or known shares of GPUs."""
 
     pods: int = 0
     gpus: int = 0
@@ -101,8 +92,6 @@ class Occupant:
     Attributes:
         name: name of the owner, or of a RayCluster that berth did not create.
         kind: `berth`, `cluster`, `job`, `service` or `RayCluster`.
-        namespace: namespace of the RayCluster.
-        ray_cluster: name of the RayCluster.
         stack: stack that registers the RayCluster; empty for none of berth's.
         on: usage by the pool's name.
     """
@@ -120,9 +109,6 @@ class PlannedFleet:
     """Pools and RayClusters before and after a plan.
 
     Attributes:
-        stack: the plan's stack.
-        before: pools before, by name.
-        after: pools after, by name.
         occupants: RayClusters before.
         asked: the cluster was asked for all RayClusters, those of other stacks included.
         cluster: the GKE cluster before.
@@ -151,18 +137,12 @@ class PlannedFleet:
 
 
 def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
-    """Return the fleet of a plan.
-
-    Args:
-        stack: the plan's stack.
-        plan: the plan.
-        live: RayClusters of the cluster; None where it was not asked.
-    """
+    """Return the fleet of a plan; `live` is None where the cluster was not asked."""
     clusters = [step for step in plan.steps if step.type == GKE_CLUSTER]
     pools = [step for step in plan.steps if step.type == NODE_POOL]
     known: dict[tuple[str, str], Occupant] = {}
     manifests = [step.old.inputs for step in plan.steps if step.type == RAY_CLUSTER and step.old]
-    # The cluster's RayClusters are newer than the state's: an autoscaler changes the number of workers.
+    # The cluster's RayClusters are newer than the state's: autoscalers change their workers.
     for manifest in [*manifests, *(live or ())]:
         occupant = occupant_of(manifest)
         known[occupant.namespace, occupant.ray_cluster] = occupant
@@ -179,12 +159,7 @@ def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | No
 
 
 def planned_pool(state: State, cluster: State | None) -> PlannedPool:
-    """Return the pool that a node pool's resource describes.
-
-    Args:
-        state: the node pool's state.
-        cluster: its cluster's state, which has the zones of a pool that names none.
-    """
+    """Return the pool of a resource; the cluster has the zones of a pool that names none."""
     inputs = state.inputs
     config = inputs.get("nodeConfig") or {}
     machine_type = str(config.get("machineType") or "")
@@ -216,7 +191,8 @@ def zones_of(state: State, cluster: State | None) -> int:
     others = cluster.inputs.get("nodeLocations") or cluster.outputs.get("nodeLocations") or []
     if is_zone(location):
         return len({location, *others})
-    # A regional cluster that names no zones gets three (docs.cloud.google.com/kubernetes-engine, "Regional clusters").
+    # A regional cluster without zones gets three
+    # (docs.cloud.google.com/kubernetes-engine, "Regional clusters").
     return len(others) or 3
 
 
@@ -240,7 +216,7 @@ def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[Span[int], bool]:
 def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
     """Return the occupant that a RayCluster's manifest describes; its head counts as one pod.
 
-    Berth gives Ray the number of GPUs only where they are shares or claimed (components/ray/manifest.py).
+    Berth gives Ray the number of GPUs only where they are shares or claimed (ray/manifest.py).
     """
     metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
     labels = metadata.get("labels") or {}

@@ -15,10 +15,10 @@ SECRET = "[secret]"  # noqa: S105 - shown in a secret's place
 LATER = "(known later)"
 """Text in place of a value that only `pulumi up` will know."""
 
-# How the engine marks a special value, and that it is a secret (pulumi, sdk/go/common/resource/sig/sig.go).
+# Keys of the engine's special values, and of secrets (pulumi, sdk/go/common/resource/sig/sig.go).
 _SIGNATURE, _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 
-# How the engine writes a value that only `pulumi up` will know (pulumi, sdk/go/common/resource/plugin/rpc.go).
+# The engine's texts for unknown values (pulumi, sdk/go/common/resource/plugin/rpc.go).
 _UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _UNKNOWN_VALUES = {
     _UNKNOWN,
@@ -45,12 +45,9 @@ def revealed(value: Any) -> Any:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """Return the value at a path; MISSING where there is none.
+    """Return the value at a path of the engine; MISSING where there is none.
 
-    Args:
-        value: value that the path begins at.
-        path: path as the engine writes it. A key with dots may be unquoted (`labels.nvidia.com/mig.config`), so the
-            longest key that fits is taken.
+    A key with dots may be unquoted (`labels.nvidia.com/mig.config`): the longest key counts.
     """
     if not path:
         return value
@@ -77,7 +74,7 @@ def below(path: str, prefix: str) -> bool:
 
 
 def differing(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the paths at which two values differ, as deep as both are mappings or lists of one length."""
+    """Return the paths at which two values differ, inside mappings and lists of one length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found = []
         for key in [*old, *(key for key in new if key not in old)]:

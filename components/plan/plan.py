@@ -28,13 +28,7 @@ _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replace
 
 @dataclass(frozen=True)
 class State:
-    """Resource before or after a step.
-
-    Attributes:
-        inputs: the program's inputs, with secrets masked.
-        outputs: what exists; empty for a resource that is to be created.
-        parent: URN of the component that the resource belongs to.
-    """
+    """Resource before or after a step; secrets of inputs are masked, `parent` is a URN."""
 
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
@@ -43,15 +37,7 @@ class State:
 
 @dataclass(frozen=True)
 class Property:
-    """Property that changes.
-
-    Attributes:
-        path: path of the property, as the engine writes it.
-        kind: `add`, `update` or `delete`.
-        old: value before; None for none.
-        new: value after; None for none.
-        forces_replacement: the resource cannot change the property in place.
-    """
+    """Property that changes, at a path as the engine writes it; None is no value."""
 
     path: str
     kind: Literal["add", "update", "delete"]
@@ -65,14 +51,9 @@ class Step:
     """Step of a plan: what the engine does to one resource.
 
     Attributes:
-        operation: the operation.
-        urn: Pulumi's URN of the resource.
         type: Pulumi's type, without the types of its parents.
         name: last part of the URN.
         custom: the resource exists outside of Pulumi; else it is a component, which only groups.
-        old: the resource before; None where it is created.
-        new: the resource after; None where it is deleted.
-        properties: properties that an update or a replacement changes.
         deleted_first: a replacement deletes the old resource before it creates the new one.
         engine_operation: the engine's own word for the operation.
     """
@@ -91,13 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of the engine.
-
-    Attributes:
-        steps: one step for each resource, unchanged ones included.
-        drift: what a refresh found changed (operation `update`) or gone (`delete`).
-        warnings: warnings of the engine, the providers and the program.
-    """
+    """Plan of the engine: a step for each resource, unchanged ones included, and drift."""
 
     steps: Sequence[Step]
     drift: Sequence[Step] = ()
@@ -105,7 +80,7 @@ class Plan:
 
     @property
     def changes(self) -> list[Step]:
-        """Steps that change something outside of Pulumi: neither components nor registrations of providers."""
+        """Steps that change something outside of Pulumi: no components, no providers."""
         return [step for step in self.steps if step.operation != "same" and is_thing(step)]
 
     @property
@@ -120,11 +95,7 @@ def is_thing(step: Step) -> bool:
 
 
 def plan_of(events: Iterable[EngineEvent]) -> Plan:
-    """Return the plan that the engine's events describe.
-
-    Args:
-        events: events of the engine's preview, in order.
-    """
+    """Return the plan that the events of the engine's preview describe."""
     by_urn: dict[str, list[StepEventMetadata]] = {}
     drift, warnings = [], []
     for event in events:

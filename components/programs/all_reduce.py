@@ -1,7 +1,8 @@
 """All-reduce over every GPU of a RayCluster, as the driver of a Ray job.
 
-Prints its evidence at the end, whatever happens, and exits with 0 if it could; the reader judges the evidence. Runs in the
-same module as all_reduce_rank.py, after it. Python 3.9 and later; only the processes of the collective import torch.
+Prints its evidence at the end, whatever happens, and exits with 0 if it could; the reader judges
+the evidence. Runs in the same module as all_reduce_rank.py, after it. Python 3.9 and later; only
+the processes of the collective import torch.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SECONDS_A_SIZE = 2.0
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return the bytes moved between two readings; counters that were not read twice are left out."""
+    """Return the bytes moved between two readings, of counters that were read twice."""
     return {
         kind: {
             name: {
@@ -67,9 +68,10 @@ def sizes(largest: int) -> list[int]:
 
 
 def bandwidths(size: int, seconds: float, world: int) -> tuple[float, float]:
-    """Return algorithm and bus bandwidth in GB/s (10**9 bytes) of an all-reduce over `world` processes.
+    """Return algorithm and bus bandwidth in GB/s (10**9 bytes) of an all-reduce.
 
-    The definitions are those of nccl-tests (https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+    The definitions are those of nccl-tests (https://github.com/NVIDIA/nccl-tests,
+    doc/PERFORMANCE.md).
     """
     algorithm = size / seconds / 1e9
     return algorithm, algorithm * 2 * (world - 1) / world
@@ -253,7 +255,7 @@ class Collective:
             time.sleep(1)
 
     def _ask(self, method: str, *arguments: Any, of: list[int] | None = None) -> list[Any]:
-        """Call a method of all processes, or of the given ones; the first failure ends it for all."""
+        """Call a method of all processes, or of given ones; the first failure ends all."""
         ranks = list(range(len(self.actors))) if of is None else of
         pending = {getattr(self.actors[rank], method).remote(*arguments): rank for rank in ranks}
         answers: dict[int, Any] = {}

@@ -1,6 +1,7 @@
-"""Process of the all-reduce, and the facts that it reports about its pod: interfaces, RDMA devices, driver, memory, NCCL.
+"""Process of the all-reduce, and the facts that it reports about its pod.
 
-Runs in the same module as all_reduce.py, before it. Python 3.9 and later; torch is imported where it is used.
+Runs in the same module as all_reduce.py, before it. Python 3.9 and later; torch is imported where
+it is used.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Rank:
         return [float(value) for value in tensor.cpu()]
 
     def measure(self, size: int, iterations: int, warm_up: int) -> tuple[bool, float]:
-        """Return whether every element of one all-reduce is right, and the seconds of `iterations` all-reduces."""
+        """Return whether an all-reduce is right, and the seconds of `iterations` of them."""
         import torch  # noqa: PLC0415
         import torch.distributed as dist  # noqa: PLC0415
 
@@ -165,7 +166,7 @@ def main_interface() -> str:
 
 
 def fabric_interfaces() -> list[str]:
-    """Return the interfaces that a claim brought: those that are up, except for the pods' network and the loopback."""
+    """Return the interfaces of claims: those that are up, but the pods' network and loopback."""
     own = {"lo", main_interface()}
     return [path.name for path in sorted(INTERFACES.iterdir()) if path.name not in own and is_up(path)]
 
@@ -201,9 +202,10 @@ def interface_bytes() -> dict[str, dict[str, int]]:
 
 
 def rdma_bytes() -> dict[str, dict[str, Any]]:
-    """Return bytes sent and received by each RDMA device, and its network interface, which does not count them.
+    """Return bytes of each RDMA device, and its network interface, which does not count them.
 
-    The counters are in words of four bytes (Linux, Documentation/ABI/stable/sysfs-class-infiniband).
+    The counters are in words of four bytes (Linux,
+    Documentation/ABI/stable/sysfs-class-infiniband).
     """
     found: dict[str, dict[str, Any]] = {}
     devices = Path("/sys/class/infiniband")
@@ -230,10 +232,10 @@ def driver_version() -> str:
 
 
 def lockable_memory() -> int:
-    """Return the bytes of memory that this process may lock, and RDMA may register; -1 without a limit.
+    """Return the bytes that this process may lock, and RDMA register; -1 without a limit.
 
-    Linux registers no more than RLIMIT_MEMLOCK of a process without CAP_IPC_LOCK (drivers/infiniband/core/umem.c,
-    ib_umem_get).
+    Linux registers no more than RLIMIT_MEMLOCK of a process without CAP_IPC_LOCK
+    (drivers/infiniband/core/umem.c, ib_umem_get).
     """
     with suppress(OSError, ValueError, StopIteration):
         status = Path("/proc/self/status").read_text().splitlines()
@@ -245,7 +247,7 @@ def lockable_memory() -> int:
 
 
 def nccl_versions() -> dict[str, str]:
-    """Return the version of NCCL that torch was built with, and version and file of the loaded library."""
+    """Return torch's version of NCCL, and version and file of the loaded library."""
     built = ""
     with suppress(Exception):
         import torch  # noqa: PLC0415
@@ -264,7 +266,7 @@ def nccl_versions() -> dict[str, str]:
 
 
 def nccl_version(number: int) -> str:
-    """Return NCCL's version from its number: 22304 is 2.23.4; before 2.9 the minor version had two digits less."""
+    """Return NCCL's version from its number: 22304 is 2.23.4, and 2708, before 2.9, is 2.7.8."""
     before_2_9 = 10000
     if number < before_2_9:
         return f"{number // 1000}.{number % 1000 // 100}.{number % 100}"

@@ -1,6 +1,7 @@
 """Proofs in a live cluster: a GPU adds on every pool, and an all-reduce crosses the fabric.
 
-Belongs here: the run, its evidence, verdicts and likely causes. Does not belong here: which pool or RayCluster to prove (cli/).
+Belongs here: the run, its evidence, verdicts and likely causes. Does not belong here: which pool or
+    RayCluster to prove (cli/).
 """
 
 from berth.components.proof.checks import RUN_LABEL, Check, Verdict

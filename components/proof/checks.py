@@ -56,7 +56,7 @@ def follow(
     Events of a job wake the wait; a pod's changes are only seen by looking again.
 
     Raises:
-        ClusterError: the API server cannot be asked, and the deadline has passed (by `time.monotonic()`).
+        ClusterError: the API server cannot be asked when the deadline has passed.
     """
     selector = f"{RUN_LABEL}={run}"
     while True:

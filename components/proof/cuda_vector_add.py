@@ -23,16 +23,17 @@ CONTAINER = "cuda-vector-add"
 _GRACE_SECONDS = 120
 # The cluster cleans up after a run that was killed.
 _KEPT_SECONDS = 600
-# GKE's limit for the name of a pool (https://cloud.google.com/kubernetes-engine/docs/reference/rest); with it a Job's
-# name just keeps Kubernetes' 63.
+# GKE's limit for the name of a pool
+# (https://cloud.google.com/kubernetes-engine/docs/reference/rest); with it a Job's name just keeps
+# Kubernetes' 63.
 _POOL_NAME = 40
-# The user of Ray's images. MPS serves one user at a time: as another user, the sample would wait until every berth on
-# that GPU has ended (man nvidia-cuda-mps-control).
+# The user of Ray's images. MPS serves one user at a time: as another user, the sample would wait
+# until every berth on that GPU has ended (man nvidia-cuda-mps-control).
 _USER = 1000
 
 
 def namespace_manifest(run: str) -> Manifest:
-    """Return the namespace of the Jobs, in which the API server refuses pods with needless rights."""
+    """Return the Jobs' namespace, in which pods with needless rights are refused."""
     labels = {**MANAGED_BY, RUN_LABEL: run, "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
@@ -67,7 +68,8 @@ def job_manifest(pool: Pool, resource: str, run: str, seconds: int, *, keep: boo
 
 
 def _pod(pool: Pool, resource: str) -> dict[str, Any]:
-    # Extended resources cannot be overcommitted; limits equal to requests keep the others from it too.
+    # Extended resources cannot be overcommitted; limits equal to requests keep the others from it
+    # too.
     resources = {"cpu": "250m", "memory": "1Gi", resource: "1"}
     return {
         "restartPolicy": "Never",
@@ -86,9 +88,11 @@ def _pod(pool: Pool, resource: str) -> dict[str, Any]:
                 "name": CONTAINER,
                 "image": versions.CUDA_SAMPLE_IMAGE,
                 "env": [
-                    # GKE's device plugin mounts the driver there; the GPU Operator mounts nothing there.
+                    # GKE's device plugin mounts the driver there; the GPU Operator mounts nothing
+                    # there.
                     {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"},
-                    # The driver cannot store what it compiles for a GPU that is newer than the image.
+                    # The driver cannot store what it compiles for a GPU that is newer than the
+                    # image.
                     {"name": "CUDA_CACHE_DISABLE", "value": "1"},
                 ],
                 "resources": {"limits": resources, "requests": dict(resources)},

@@ -64,7 +64,7 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
 
 
 def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
-    """Check that the GPU Operator, which would offer the GPUs a second time, leaves a pool alone."""
+    """Check that the GPU Operator does not offer the pool's GPUs a second time."""
     served = [_name(node) for node in nodes if (node["metadata"].get("labels") or {}).get(DEPLOYED_LABEL) == "true"]
     if served:
         command = label_command(pool.name, serving_labels(pool))
@@ -85,7 +85,7 @@ def not_run(reason: str) -> list[Check]:
 
 
 def why_no_job(pool: Pool, nodes: Sequence[Object], pods: Iterable[Object]) -> str | None:
-    """Return why a Job would wait in vain though nothing is wrong: the pool is full and cannot grow; None if it can run."""
+    """Return why a Job would wait in vain: the pool is full and cannot grow; None if it can run."""
     offer, most = offer_of(pool), pool.settings.nodes_at_most
     if most == 0:
         return "the pool has 0 nodes by its settings"

@@ -1,4 +1,4 @@
-"""Run of the GPU proof: Jobs are created, waited for, judged together with their nodes, and removed."""
+"""Run of the GPU proof: Jobs are created, waited for, judged with their nodes, and removed."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class GpuRun:
         return replace(run, node=node, log=log)
 
     def _settled(self, before: Nodes, deadline: float) -> Nodes:
-        """Return the nodes now; nodes that came during this run have until the deadline to pass their checks."""
+        """Return the nodes; those that came during the run may take until the deadline to pass."""
         known = {uid(node) for found in before.values() for node in found}
         while True:
             nodes = self._nodes()

@@ -1,7 +1,7 @@
-"""An application's code in the pods of its RayService: pure functions.
+"""Code of an application in the pods of its RayService: pure functions.
 
-The code is in annotations of the pods, which the kubelet shows as files. So it comes and goes with its RayCluster: an edit is an edit of the
-cluster, and while there are two clusters each has its own.
+Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the code is an edit of the
+RayCluster, and while there are two clusters each has its own version.
 """
 
 from __future__ import annotations
@@ -13,52 +13,46 @@ from collections.abc import Mapping
 from typing import Any
 
 FOLDER = "/opt/berth/code"
-"""Where the code is in the pods; the folder in it is named after the content."""
-
-_VOLUME = "code"
-_ANNOTATION = "berth/code-{}"
-_PATH = "PYTHONPATH"
-_DIGITS = 8
+"""Parent of the code's folder in the pods, which is named after its content."""
 
 Object = dict[str, Any]
 
 
 def folder(files: Mapping[str, str]) -> str:
-    """The folder of these files in the pods: another one for every edit, so that Ray too takes it for another version."""
+    """Return the folder of files in the pods; another folder for each edit, so that Ray sees another version."""
     text = json.dumps(files, sort_keys=True)
-    return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
+    return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def over(template: Object, files: Mapping[str, str]) -> Object:
-    """A pod template with the code in its first container, Ray's.
+def with_code(template: Object, files: Mapping[str, str]) -> Object:
+    """Return a pod template with the code in its first container, Ray's.
 
     Args:
         template: the pod template.
         files: text of each file by its path.
     """
-    made = copy.deepcopy(template)
+    template = copy.deepcopy(template)
     if not files:
-        return made
-    keys = {_ANNOTATION.format(number): name for number, name in enumerate(sorted(files))}
-    annotations = made["metadata"].setdefault("annotations", {})
-    annotations |= {key: files[name] for key, name in keys.items()}
+        return template
+    keys = {f"berth/code-{number}": name for number, name in enumerate(sorted(files))}
+    template["metadata"].setdefault("annotations", {}).update({key: files[name] for key, name in keys.items()})
     items = [{"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for key, name in keys.items()]
-    made["spec"].setdefault("volumes", []).append({"name": _VOLUME, "downwardAPI": {"items": items}})
-    mount = {"name": _VOLUME, "mountPath": folder(files), "readOnly": True}
-    made["spec"]["containers"][0].setdefault("volumeMounts", []).append(mount)
-    return made
+    template["spec"].setdefault("volumes", []).append({"name": "code", "downwardAPI": {"items": items}})
+    mount = {"name": "code", "mountPath": folder(files), "readOnly": True}
+    template["spec"]["containers"][0].setdefault("volumeMounts", []).append(mount)
+    return template
 
 
-def found_by(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Object:
-    """A configuration of Ray Serve whose applications find the code, before whatever else they find.
+def on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Object:
+    """Return a configuration of Ray Serve whose applications find the code first.
 
     Args:
         serve_config: the configuration.
         files: text of each file by its path.
     """
-    made: Object = copy.deepcopy(dict(serve_config))
-    for application in made["applications"] if files else ():
+    config: Object = copy.deepcopy(dict(serve_config))
+    for application in config["applications"] if files else ():
         runtime_env = application["runtime_env"] = dict(application.get("runtime_env") or {})
         variables = runtime_env["env_vars"] = dict(runtime_env.get("env_vars") or {})
-        variables[_PATH] = ":".join(filter(None, (folder(files), variables.get(_PATH))))
-    return made
+        variables["PYTHONPATH"] = ":".join(filter(None, (folder(files), variables.get("PYTHONPATH"))))
+    return config

@@ -1,4 +1,4 @@
-"""What can be told of a RayCluster from the API server's objects: pure."""
+"""Condition of a RayCluster from the API server's objects: pure functions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Condition:
-    """A RayCluster's condition.
+    """Condition of a RayCluster.
 
     Attributes:
-        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` from `suspended` to `ready`; `unknown` before the
-            operator has seen it.
+        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and `ready`;
+            `unknown` before the operator has seen the cluster.
         head_ready: the head pod is ready.
-        workers_ready: worker pods that are ready.
-        workers_desired: worker pods that there should be.
+        workers_ready: number of ready worker pods.
+        workers_desired: number of worker pods that should run.
         seen: the operator has seen the newest edit.
     """
 
@@ -34,11 +34,9 @@ class Condition:
 
     @property
     def ready(self) -> bool:
-        """Every pod is there and ready, or the cluster is suspended, when there are to be none."""
-        if not self.seen:
-            return False
-        if self.state == "suspended":
-            return True
+        """Whether every pod is ready, or the cluster is suspended as it should be."""
+        if not self.seen or self.state == "suspended":
+            return self.seen
         return self.state == "ready" and self.head_ready and self.workers_ready >= self.workers_desired
 
     def __str__(self) -> str:
@@ -49,29 +47,28 @@ class Condition:
 
 
 def condition_of(cluster: Object) -> Condition:
-    """The condition that a RayCluster's status tells."""
+    """Return the condition that a RayCluster's status describes."""
     status = cluster.get("status") or {}
     conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
-    generation = cluster["metadata"].get("generation", 0)
-    wanted = sum(group.get("replicas") or 0 for group in cluster["spec"].get("workerGroupSpecs") or [])
+    requested = sum(group.get("replicas") or 0 for group in cluster["spec"].get("workerGroupSpecs") or [])
     state = status.get("state") or "unknown"
     suspended = state == "suspended" and bool(cluster["spec"].get("suspend"))
     return Condition(
-        # KubeRay leaves the state of a cluster that wakes as it was until every pod is ready (seen of v1.6.2).
+        # KubeRay keeps the state of a waking cluster until every pod is ready (seen with v1.6.2).
         state="waking" if state == "suspended" and not suspended else state,
         head_ready=conditions.get("HeadPodReady") == "True",
         workers_ready=status.get("readyWorkerReplicas") or 0,
-        workers_desired=0 if suspended else max(status.get("desiredWorkerReplicas") or 0, wanted),
-        seen=(status.get("observedGeneration") or 0) >= generation,
+        workers_desired=0 if suspended else max(status.get("desiredWorkerReplicas") or 0, requested),
+        seen=(status.get("observedGeneration") or 0) >= cluster["metadata"].get("generation", 0),
     )
 
 
 def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
-    """What a RayCluster lacks whose status says that it is ready, by the pods themselves; "" where it lacks nothing.
+    """Return the pods that a RayCluster lacks although its status is ready; "" if it lacks none.
 
-    After an edit of its pods KubeRay 1.6 deletes them all, and then writes a status that has seen the edit and still counts them
-    (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then calculateStatus from a cache). They are deleted before that
-    status is written, so that pods which are there and not going are those of the edit.
+    After an edit KubeRay 1.6 deletes all pods, and then writes a status that has seen the edit and still counts them
+    (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then calculateStatus from a cache). The
+    deletion comes before the status, so pods without a deletion timestamp are those of the edit.
 
     Args:
         cluster: the RayCluster.
@@ -80,16 +77,12 @@ def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
     condition = condition_of(cluster)
     if condition.state == "suspended":
         return ""
-    ready: Counter[str] = Counter()
-    going = 0
-    for pod in pods:
-        kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "")
-        if "deletionTimestamp" in pod["metadata"]:
-            going += 1
-        elif why_not_ready(pod) is None:
-            ready[kind] += 1
+    found = list(pods)
+    staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    ready = Counter(_role(pod) for pod in staying if why_not_ready(pod) is None)
     if ready["head"] >= 1 and ready["worker"] >= condition.workers_desired:
         return ""
+    going = len(found) - len(staying)
     counted = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
     return f"its pods are made anew: {f'{going} are going, ' if going else ''}{counted}"
 
@@ -101,40 +94,42 @@ def reasons_not_ready(
     scaling: Iterable[Object] = (),
     devices: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Why a RayCluster is not ready, in one line a distinct reason.
+    """Return the distinct reasons why a RayCluster is not ready, one line each.
 
     Args:
         cluster: the RayCluster.
         pods: its pods.
         events: warnings about the RayCluster itself.
-        scaling: what the cluster's autoscaler said of pods, as events.
-        devices: why pods have not got the devices that they claim, by name of the pod.
+        scaling: events of the cluster autoscaler about pods.
+        devices: why pods lack the devices that they claim, by name of the pod.
     """
-    condition, found = condition_of(cluster), list(pods)
+    condition, found, autoscaler = condition_of(cluster), list(pods), list(scaling)
     missing = pods_missing(cluster, found) if condition.ready else ""
     if condition.ready and not missing:
         return []
-    said = list(scaling)
-    staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-    counted = Counter(reason for pod in staying if (reason := _why_pod_not_ready(pod, said, devices or {})))
-    reasons = [f"{count} pods: {reason}" if count > 1 else reason for reason, count in counted.items()]
-    if not reasons and missing:
-        reasons = [missing]
-    if not reasons:
-        reasons = list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
-    if not reasons and (reason := (cluster.get("status") or {}).get("reason")):
-        reasons = [str(reason)]
-    if not reasons and not condition.seen:
-        reasons = ["the KubeRay operator has not looked at it: is it running?"]
-    return reasons or [str(condition)]
-
-
-def _why_pod_not_ready(pod: Object, scaling: Iterable[Object], devices: Mapping[str, str]) -> str | None:
-    kind = (pod["metadata"].get("labels") or {}).get("ray.io/node-type", "")
-    return why_not_ready(pod, kind, scaling, devices.get(pod["metadata"].get("name", ""), ""))
+    by_name = devices or {}
+    reasons = Counter(
+        reason
+        for pod in found
+        if "deletionTimestamp" not in pod["metadata"]
+        and (reason := why_not_ready(pod, _role(pod), autoscaler, by_name.get(pod["metadata"].get("name", ""), "")))
+    )
+    if reasons:
+        return [f"{count} pods: {reason}" if count > 1 else reason for reason, count in reasons.items()]
+    if missing:
+        return [missing]
+    if warnings := list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)):
+        return warnings[-3:]
+    if reason := (cluster.get("status") or {}).get("reason"):
+        return [str(reason)]
+    return [str(condition) if condition.seen else "the KubeRay operator has not looked at it: is it running?"]
 
 
 def gpus_of(cluster: Object) -> int:
-    """GPUs, or shares of them, that a RayCluster's workers ask for, with all desired workers there."""
+    """Return the number of GPUs or shares that all desired workers of a RayCluster request."""
     groups = cluster["spec"].get("workerGroupSpecs") or []
     return sum((group.get("replicas") or 0) * gpus_of_pod(group["template"]) for group in groups)
+
+
+def _role(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""))

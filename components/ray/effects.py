@@ -1,7 +1,7 @@
-"""What a change of a RayCluster, a RayJob or a RayService does.
+"""Effects of a change of a RayCluster, a RayJob or a RayService.
 
-KubeRay makes all pods anew for a change of anything but what its hash leaves out, if the RayCluster says `upgradeStrategy:
-Recreate` (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
+KubeRay recreates all pods for a change of any field in its hash, if the RayCluster has `upgradeStrategy: Recreate`
+(kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEFT_OUT = (
 
 
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """The effects of a change of a RayCluster."""
+    """Return the effects of a change of a RayCluster."""
     if step.old is None:
         return []
     occupant = _known(occupant_of(step.old.inputs), fleet)
@@ -43,26 +43,25 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     spec = step.new.inputs.get("spec") or {}
     if spec.get("suspend") and not (step.old.inputs.get("spec") or {}).get("suspend"):
         return [Effect(Level.DESTROYS, f"{who} is suspended: its pods go, and what runs in them is lost", sitting)]
-    anew = [
-        each.path
-        for each in step.properties
-        if below(each.path, "spec") and not any(below(each.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
-    ]
-    if anew and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
+    recreates = any(
+        below(changed.path, "spec") and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
+        for changed in step.properties
+    )
+    if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
         if not sitting[0].pods:
             return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
         text = f"{who} restarts: KubeRay makes all its pods anew, and what runs in them is lost"
         return [Effect(Level.DESTROYS, text, sitting)]
     effects = _fewer_workers(who, occupant, step, fleet)
-    if anew:
+    if recreates:
         effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are made later are other ones"))
     return effects
 
 
 def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """The effects of a change of a RayJob.
+    """Return the effects of a change of a RayJob.
 
-    Whether one still runs no plan tells; where the cluster was asked, one whose own RayCluster is gone has ended.
+    A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is gone has ended.
     """
     if step.old is None:
         return []
@@ -80,7 +79,7 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 
 def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """The effects of a change of a RayService."""
+    """Return the effects of a change of a RayService."""
     if step.old is None:
         return []
     name, own = _owner(step, "service"), _made_for(step, fleet)
@@ -89,14 +88,19 @@ def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if step.operation == "replace":
         text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
         return [Effect(Level.DESTROYS, text, own)]
-    if any(below(each.path, RAY_CLUSTER_CONFIG) for each in step.properties):
+    if _changes(step, RAY_CLUSTER_CONFIG):
         # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2, rayservice_controller.go, Reconcile).
         text = f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one"
         return [Effect(Level.HARMLESS, text, own)]
-    if any(below(each.path, "spec.serveConfigV2") for each in step.properties):
+    if _changes(step, "spec.serveConfigV2"):
         text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
         return [Effect(Level.DISTURBS, text, own)]
     return []
+
+
+def _changes(step: Step, *prefixes: str) -> bool:
+    """Return whether a step changes a property at or below one of some paths."""
+    return any(below(changed.path, prefix) for changed in step.properties for prefix in prefixes)
 
 
 def _owner(step: Step, kind: OwnerKind) -> str:
@@ -105,35 +109,34 @@ def _owner(step: Step, kind: OwnerKind) -> str:
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
-    """The RayClusters that KubeRay made for a RayJob or a RayService, where the cluster was asked."""
+    """Return the RayClusters that KubeRay created for a RayJob or a RayService, if the fleet is live."""
     metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
-    its = [
-        each
-        for each in fleet.occupants
-        if each.namespace == metadata.get("namespace") and each.kind in ("job", "service")
+    return [
+        sitting_whole(fleet, occupant)
+        for occupant in fleet.occupants
+        if occupant.namespace == metadata.get("namespace") and occupant.kind in ("job", "service")
     ]
-    return [sitting_whole(fleet, each) for each in its]
 
 
 def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
-    """As the cluster has it now, where it was asked."""
-    same = (each for each in fleet.occupants if each.namespace == occupant.namespace)
-    return next((each for each in same if each.ray_cluster == occupant.ray_cluster), occupant)
+    """Return the occupant as it runs now, if the fleet is live."""
+    key = (occupant.namespace, occupant.ray_cluster)
+    return next((live for live in fleet.occupants if (live.namespace, live.ray_cluster) == key), occupant)
 
 
 def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet) -> list[Effect]:
-    if step.new is None or not any(below(each.path, prefix) for each in step.properties for prefix in _COUNTS):
+    if step.new is None or not _changes(step, *_COUNTS):
         return []
     now = sum(usage.pods for usage in occupant.on.values()) - 1
     spec = step.new.inputs.get("spec") or {}
     groups = spec.get("workerGroupSpecs") or []
-    wanted = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
-    if wanted >= now:
+    after = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
+    if after >= now:
         return []
-    text = f"{who}: {counted(now, 'worker')} become {wanted}; Ray runs the tasks and actors of those that go again elsewhere"
+    text = f"{who}: {counted(now, 'worker')} become {after}; Ray runs the tasks and actors of those that go again elsewhere"
     return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
 
 
 def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
-    """Workers of a group afterwards: as many as are asked for, or as Ray's autoscaler may keep."""
+    """Return the number of workers of a group afterwards: the requested one, or the autoscaler's maximum."""
     return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)

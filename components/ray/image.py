@@ -14,11 +14,11 @@ _TAG = versions.RAY_IMAGE.rpartition(":")[2]
 
 @dataclass(frozen=True)
 class BerthImage:
-    """An image of berth's own.
+    """Image of berth's own.
 
     Attributes:
-        tag: its tag: Ray's version, Python and CUDA, as in the tags of Ray's own images.
-        has: what is in it beyond Ray.
+        tag: tag: versions of Ray, Python and CUDA, as in the tags of Ray's images.
+        has: content beyond Ray.
     """
 
     tag: str
@@ -29,7 +29,7 @@ BERTH_IMAGES: Mapping[str, BerthImage] = {
     "ray-a4": BerthImage(_TAG, ("libnl", "torch")),
     "ray-podman": BerthImage(_TAG.rpartition("-")[0], ("podman",)),
 }
-"""The images of folder images/, by the last part of their names; tests/images builds them and looks into them."""
+"""Images of folder images/ by the last part of their names."""
 
 _REASONS: Mapping[ImageContent, str] = {
     "libnl": "gIB's libraries are linked against libnl (libnl-3-200, libnl-route-3-200), and NCCL fails without it",
@@ -39,14 +39,14 @@ _REASONS: Mapping[ImageContent, str] = {
 
 
 def contents(cluster: RayClusterSettings) -> set[ImageContent]:
-    """Everything that the image is known to have, by the settings or by its name."""
+    """Return the known content of a cluster's image, by the settings or by the image's name."""
     name = cluster.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     named = BERTH_IMAGES.get(name)
     return {*cluster.image_has, *(named.has if named else ())}
 
 
 def needs(cluster: RayClusterSettings) -> list[ImageContent]:
-    """Everything that the cluster needs of its image beyond Ray."""
+    """Return the content beyond Ray that a cluster needs in its image."""
     found: list[ImageContent] = []
     if cluster.worker.nics:
         found += ["libnl", "torch"]
@@ -56,16 +56,16 @@ def needs(cluster: RayClusterSettings) -> list[ImageContent]:
 
 
 def image_warning(cluster: RayClusterSettings, path: Path) -> Problem | None:
-    """A warning where the image is not known to have what the cluster needs, with the image that has it."""
-    wanted, known = needs(cluster), contents(cluster)
-    missing = [content for content in wanted if content not in known]
+    """Return a warning if the image is not known to have the content that the cluster needs."""
+    needed, known = needs(cluster), contents(cluster)
+    missing = [content for content in needed if content not in known]
     if not missing:
         return None
     reasons = "; ".join(_REASONS[content] for content in missing)
     return Problem(
         (*path, "image"),
         f"{cluster.image} is not known to have {' and '.join(missing)}: {reasons}; {_remedy(missing)}, or write"
-        f" `imageHas: [{', '.join(wanted)}]` if it has {'them' if len(wanted) > 1 else 'it'}",
+        f" `imageHas: [{', '.join(needed)}]` if it has {'them' if len(needed) > 1 else 'it'}",
     )
 
 

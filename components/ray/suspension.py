@@ -1,6 +1,6 @@
-"""Suspending a RayCluster and waking it: its pods go and come, its settings stay.
+"""Suspend and wake a RayCluster: its pods are deleted and recreated, its settings stay.
 
-Belongs here: the one way to do either, for `berth suspend`, `berth wake` and whatever does it by itself. Does not belong here:
+Belongs here: the one way to do either, for `berth suspend`, `berth wake` and every other caller. Does not belong here:
 when to do it, and whether anything runs (components/programs/jobs.py).
 """
 
@@ -9,44 +9,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from berth.components.ray.condition import condition_of
-from berth.components.ray.readiness import Key, reasons_of
+from berth.components.ray.reasons import Key, pods_of, reasons_of
 
 FIELD_MANAGER = "berth-suspension"
-"""Owns `spec.suspend`. No stack sets that field, so that neither `pulumi up` nor `pulumi refresh` has anything to say about it."""
+"""Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh` leave it alone."""
 
 _WATCH_SECONDS = 2
 
 
 def is_suspended(cluster: Object) -> bool:
-    """Whether a RayCluster is meant to be suspended; its pods may still be going."""
+    """Return whether a RayCluster should be suspended; its pods may still be terminating."""
     return bool(cluster["spec"].get("suspend"))
 
 
-def suspend(api: ClusterApi, key: Key) -> Object:
-    """Have KubeRay remove a RayCluster's pods, its head among them; the RayCluster.
+def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
+    """Suspend or wake a RayCluster, and return it.
 
-    What runs on it is lost. Its settings, its Service and its token stay.
-
-    Raises:
-        ClusterError: the API server can't be asked, refuses, or there is no such RayCluster.
-    """
-    return _set(api, key, suspended=True)
-
-
-def wake(api: ClusterApi, key: Key) -> Object:
-    """Have KubeRay make the pods of a suspended RayCluster again; the RayCluster.
+    KubeRay deletes all pods of a suspended cluster, the head among them, and all running work is lost; settings,
+    Service and token stay. KubeRay creates the pods of a woken one again.
 
     Raises:
-        ClusterError: the API server can't be asked, refuses, or there is no such RayCluster.
+        ClusterError: the API server does not answer or refuses, or there is no such RayCluster.
     """
-    return _set(api, key, suspended=False)
-
-
-def _set(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
-    """`false` is not the same as no value: KubeRay 1.6 leaves a cluster suspended whose `suspend` is taken away."""
     namespace, name = key
+    # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit false.
     path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
     return api.patch(path, {"spec": {"suspend": suspended}}, FIELD_MANAGER)
 
@@ -54,47 +42,40 @@ def _set(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
 def wait(
     api: ClusterApi, key: Key, *, suspended: bool, seconds: float, report: Callable[[str], None] = lambda _text: None
 ) -> list[str]:
-    """Wait until a RayCluster is suspended with all its pods gone, or is awake with all of them ready.
+    """Wait until a RayCluster is suspended without pods, or is awake with all pods ready.
 
     Args:
-        api: its cluster.
-        key: its namespace and name.
-        suspended: what is waited for.
-        seconds: for how long.
-        report: told how it stands whenever that changes.
+        api: client of its cluster.
+        key: namespace and name.
+        suspended: the goal.
+        seconds: longest wait.
+        report: called with the state after each change.
 
     Returns:
-        Why it is not so, when the time has passed; empty if it is.
+        Reasons why the goal is not reached in time; empty if it is reached.
 
     Raises:
-        ClusterError: the API server can't be asked.
+        ClusterError: the API server does not answer.
     """
     namespace, name = key
-    deadline = time.monotonic() + seconds
-    told = ""
+    this = f"metadata.name={name}"
+    deadline, reported = time.monotonic() + seconds, ""
     while True:
-        found, version = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+        found, version = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=this)
         if not found:
             raise ClusterError(f"RayCluster {namespace}/{name} is gone")
-        pods, _ = api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+        left = [pod["metadata"]["name"] for pod in pods_of(api, key)]
         condition = condition_of(found[0])
-        left = [pod["metadata"]["name"] for pod in pods]
-        if suspended and condition.state == "suspended" and not left:
-            return []
-        if not suspended and condition.ready and condition.state != "suspended":
+        is_down = condition.state == "suspended"
+        if (is_down and not left) if suspended else (condition.ready and not is_down):
             return []
         text = f"{len(left)} pods are going" if suspended and left else str(condition)
-        if text != told:
+        if text != reported:
             report(text)
-            told = text
+            reported = text
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return [f"pods are still there: {', '.join(left)}"] if suspended and left else reasons_of(api, key)
-        # Pods that go change the RayCluster's status in the end: its own watch is enough, and short ones keep the deadline.
-        watched = api.watch(
-            within(namespace, RAY_CLUSTERS),
-            version,
-            max(1, int(min(_WATCH_SECONDS, remaining))),
-            fieldSelector=f"metadata.name={name}",
-        )
-        next(iter(watched), None)
+        # Terminated pods end up in the RayCluster's status, so its watch is enough; short watches keep the deadline.
+        limit = max(1, int(min(_WATCH_SECONDS, remaining)))
+        next(iter(api.watch(within(namespace, RAY_CLUSTERS), version, limit, fieldSelector=this)), None)

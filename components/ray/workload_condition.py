@@ -1,4 +1,4 @@
-"""What can be told of a RayJob or a RayService from the API server's objects: pure."""
+"""Condition of a RayJob or a RayService from the API server's objects: pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 
 Object = dict[str, Any]
 
-# Of KubeRay's states of a RayJob those that it does not leave (kuberay v1.6.2, ray-operator/apis/ray/v1/rayjob_types.go).
+# Final states of a failed RayJob (kuberay v1.6.2, ray-operator/apis/ray/v1/rayjob_types.go).
 _ENDED_BADLY = ("Failed", "ValidationFailed")
 
 _WORDS = {
@@ -25,23 +25,23 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class JobCondition:
-    """A RayJob's condition.
+    """Condition of a RayJob.
 
     Attributes:
-        state: Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`; KubeRay's before Ray has it, such as
-            `Initializing`; "" before the operator has seen it.
-        running: Ray has begun to run it, and it has not failed.
-        succeeded: it has ended well.
-        failed: it has ended otherwise, for good.
-        told: why, by Ray or KubeRay.
-        ray_cluster: the RayCluster that it runs on, "" where that is not known yet.
+        state: Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`; before that
+            KubeRay's, such as `Initializing`; "" before the operator has seen the RayJob.
+        running: Ray has started the job, and the job has not failed.
+        succeeded: the job has succeeded.
+        failed: the job has failed for good.
+        reason: explanation of Ray or KubeRay.
+        ray_cluster: RayCluster that runs the job; "" if unknown yet.
     """
 
     state: str
     running: bool
     succeeded: bool
     failed: bool
-    told: str
+    reason: str
     ray_cluster: str
 
     def __str__(self) -> str:
@@ -49,37 +49,37 @@ class JobCondition:
 
 
 def job_condition(job: Object) -> JobCondition:
-    """The condition that a RayJob's status tells."""
+    """Return the condition that a RayJob's status describes."""
     status = job.get("status") or {}
     deployment, state = str(status.get("jobDeploymentStatus") or ""), str(status.get("jobStatus") or "")
     succeeded = deployment == "Complete" and state == "SUCCEEDED"
     failed = deployment in _ENDED_BADLY or (deployment == "Complete" and not succeeded)
     if failed and state not in ("FAILED", "STOPPED"):
         state = "FAILED"
-    told = ": ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
+    reason = ": ".join(str(part) for part in (status.get("reason"), status.get("message")) if part)
     return JobCondition(
         state=state if deployment in ("Running", "Complete") or failed else deployment,
         running=succeeded or (deployment == "Running" and state in ("RUNNING", "SUCCEEDED")),
         succeeded=succeeded,
         failed=failed,
-        told=told,
+        reason=reason,
         ray_cluster=str(status.get("rayClusterName") or ""),
     )
 
 
 @dataclass(frozen=True)
 class ServiceCondition:
-    """A RayService's condition.
+    """Condition of a RayService.
 
     Attributes:
-        ready: the newest edit serves: all of its applications run, pods answer, and no second cluster is on its way.
+        ready: the newest edit serves: all applications run, pods answer, and no upgrade is in progress.
         seen: the operator has seen the newest edit.
-        serving: pods that answer requests.
-        running: applications that run.
-        applications: applications that there should be.
-        upgrading: a second cluster is on its way.
-        ray_clusters: RayClusters that it has: the one that serves, and the one that is to.
-        told: what is wrong with applications, by Ray; or with the RayService, by KubeRay.
+        serving: number of pods that answer requests.
+        running: number of running applications.
+        applications: number of configured applications.
+        upgrading: a second cluster is starting.
+        ray_clusters: the serving RayCluster, and the one that starts.
+        reasons: problems of applications, by Ray, or of the RayService, by KubeRay.
     """
 
     ready: bool
@@ -89,11 +89,11 @@ class ServiceCondition:
     applications: int
     upgrading: bool
     ray_clusters: tuple[str, ...]
-    told: tuple[str, ...]
+    reasons: tuple[str, ...]
 
     @property
     def state(self) -> str:
-        """In a word: `ready`, `upgrading`, `serving` (but not all), `starting`."""
+        """State in a word: `ready`, `upgrading`, `serving` (some applications), `starting`."""
         if self.ready:
             return "ready"
         if not self.serving:
@@ -108,50 +108,54 @@ class ServiceCondition:
 
 
 def service_condition(service: Object) -> ServiceCondition:
-    """The condition that a RayService's status tells."""
+    """Return the condition that a RayService's status describes."""
     status = service.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
     generation = service["metadata"].get("generation", 0)
     active, pending = (status.get(f"{kind}ServiceStatus") or {} for kind in ("active", "pending"))
-    # While there are two clusters, KubeRay asks the new one alone.
-    asked = pending if pending.get("rayClusterName") else active
-    found = asked.get("applicationStatuses") or {}
-    wanted = _applications(service)
-    running = sum((found.get(name) or {}).get("status") == "RUNNING" for name in wanted)
+    # During an upgrade KubeRay polls only the new cluster.
+    polled = pending if pending.get("rayClusterName") else active
+    found = polled.get("applicationStatuses") or {}
+    configured = _applications(service)
+    running = sum((found.get(name) or {}).get("status") == "RUNNING" for name in configured)
     seen = (status.get("observedGeneration") or 0) >= generation
     upgrading = conditions.get("UpgradeInProgress", {}).get("status") == "True"
     serves = conditions.get("Ready", {}).get("status") == "True"
-    told = [text for name in wanted for text in _of_application(name, found.get(name) or {})]
+    reasons = [text for name in configured for text in _problems(name, found.get(name) or {})]
     if conditions.get("Ready", {}).get("reason") in ("ValidationFailed", "InitializingTimeout"):
-        told.insert(0, str(conditions["Ready"].get("message")))
+        reasons.insert(0, str(conditions["Ready"].get("message")))
     return ServiceCondition(
-        ready=seen and serves and not upgrading and running == len(wanted),
+        ready=seen and serves and not upgrading and running == len(configured),
         seen=seen,
         serving=int(status.get("numServeEndpoints") or 0),
         running=running,
-        applications=len(wanted),
+        applications=len(configured),
         upgrading=upgrading,
-        ray_clusters=tuple(str(each["rayClusterName"]) for each in (active, pending) if each.get("rayClusterName")),
-        told=tuple(told),
+        ray_clusters=tuple(
+            str(status["rayClusterName"]) for status in (active, pending) if status.get("rayClusterName")
+        ),
+        reasons=tuple(reasons),
     )
 
 
 def _applications(service: Object) -> list[str]:
-    """The applications that the RayService is to have, by Ray's names of them."""
+    """Return the names of the configured applications."""
     config = yaml.safe_load(service["spec"].get("serveConfigV2") or "") or {}
-    return [str(each.get("name", "default")) for each in config.get("applications") or []]
+    return [str(application.get("name", "default")) for application in config.get("applications") or []]
 
 
-def _of_application(name: str, status: Object) -> Iterable[str]:
+def _problems(application: str, status: Object) -> Iterable[str]:
     if status.get("status") in (None, "", "RUNNING"):
         return
-    yield f"application {name}: {status['status']}" + (f": {_line(status['message'])}" if status.get("message") else "")
-    for deployment, its in (status.get("serveDeploymentStatuses") or {}).items():
-        if its.get("status") != "HEALTHY" and its.get("message"):
-            yield f"deployment {deployment} of it: {its.get('status')}: {_line(its['message'])}"
+    yield f"application {application}: {status['status']}" + (
+        f": {_line(status['message'])}" if status.get("message") else ""
+    )
+    for name, deployment in (status.get("serveDeploymentStatuses") or {}).items():
+        if deployment.get("status") != "HEALTHY" and deployment.get("message"):
+            yield f"deployment {name} of it: {deployment.get('status')}: {_line(deployment['message'])}"
 
 
 def _line(text: str) -> str:
-    """The last line that says something: Python's tracebacks end in what went wrong."""
+    """Return the last line of a text, which is the error of a Python traceback."""
     lines = [line.strip() for line in str(text).splitlines() if line.strip()]
     return lines[-1] if lines else ""

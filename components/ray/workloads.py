@@ -63,7 +63,7 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"]["num-cpus"] = "0"
     for part in (head, *config["workerGroupSpecs"]):
-        part["template"] = code.over(part["template"], settings.files)
+        part["template"] = code.with_code(part["template"], settings.files)
     # Where a head names ports KubeRay makes no Service for requests without this one (kuberay v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
     return {
@@ -71,7 +71,7 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         "kind": "RayService",
         "metadata": dict(cluster["metadata"]),
         "spec": {
-            "serveConfigV2": yaml.safe_dump(code.found_by(settings.serve_config, settings.files)),
+            "serveConfigV2": yaml.safe_dump(code.on_python_path(settings.serve_config, settings.files)),
             "upgradeStrategy": {"type": "NewCluster" if settings.upgrade_strategy == "NewCluster" else "None"},
             "rayClusterConfig": config,
         },

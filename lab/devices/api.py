@@ -81,15 +81,7 @@ class Api:
         return self._request("DELETE", path)
 
     def event(self, pod: Object, source: str, kind: str, reason: str, message: str) -> None:
-        """Write an event about a pod, as kubelets and operators do; a repetition is counted.
-
-        Args:
-            pod: the pod.
-            source: program that writes the event.
-            kind: `Normal` or `Warning`.
-            reason: the event's word for what happened.
-            message: text; cut at 1024 characters, the API server's limit.
-        """
+        """Write an event about a pod, as the program `source` does; a repetition is counted."""
         about = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
         time, folder = now(), within(about["namespace"], EVENTS)
         digest = hashlib.sha256(f"{about['uid']} {reason} {message}".encode()).hexdigest()[:16]

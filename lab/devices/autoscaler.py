@@ -116,12 +116,10 @@ class Growth:
 
 
 def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) -> Growth:
-    """Return the nodes to add for pods.
+    """Return the nodes to add for pending pods.
 
-    Args:
-        pending: pods that the scheduler found no node for.
-        nodes: the open nodes; a pod that fits one of them by now needs no new one.
-        further: one more node of each pool and zone, in the order of preference.
+    A pod that fits an open node by now needs no new one. Further nodes, one of each pool and zone,
+    are in the order of preference.
     """
     result, known = Growth(), list(nodes)
     for pod in pending:

@@ -1,8 +1,8 @@
 """The Job by which the GPU Operator's chart upgrades its custom resource definitions.
 
-No container runs in the lab. Its chart puts the definitions into a ConfigMap of the Job's name, and a
-scheduling gate on its pod. The gate goes once the definitions are applied, so that Helm sees the Job
-complete after that.
+No container runs in the lab. Its chart puts the definitions into a ConfigMap of the Job's name, and
+a scheduling gate on its pod. The gate goes once the definitions are applied, so that Helm sees the
+Job complete after that.
 
 Answers to (read): hook `gpu-operator-upgrade-crd` of the published chart and `manage-crds apply`,
     GPU Operator v26.7.0,
@@ -33,11 +33,7 @@ def is_waiting(pod: Mapping[str, Any]) -> bool:
 
 
 def play(api: Api, pod: dict[str, Any]) -> None:
-    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone.
-
-    Raises:
-        ClusterError: the API server does not answer, or refuses.
-    """
+    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone."""
     present = api.get(path_of(pod))
     if present is None or not is_waiting(present):
         return

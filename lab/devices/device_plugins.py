@@ -56,14 +56,9 @@ class DevicePlugins:
         self._started = {key: started for key, started in self._started.items() if key[0] in nodes}
 
     def start(self, node: Object, program: str, pod: Object | None, now: str, read: Read) -> Started | None:
-        """Return the program that runs on a node, started again where that is due.
+        """Return the program of a DaemonSet that runs on a node, started again where that is due.
 
-        Args:
-            node: the node.
-            program: name of the program's DaemonSet.
-            pod: the program's pod there; between two pods the devices of the first one stay.
-            now: the time (RFC 3339).
-            read: function that reads a ConfigMap.
+        Without a pod the last one's program is returned: its devices stay until the next pod comes.
         """
         metadata = node["metadata"]
         name, labels = metadata["name"], metadata.get("labels") or {}

@@ -47,14 +47,7 @@ class DraNodes:
         self._problems: dict[str, str] = {}
 
     def step(self) -> float | None:
-        """Look once, and act.
-
-        Returns:
-            Seconds after which to look again even if nothing changes, or None.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Look and act once; return seconds after which to look again even without a change."""
         network_pods, gpu_pods = self._pods(NETWORK_PODS), self._pods(GPU_PODS)
         pools = {pool.name: pool for pool in self._store.list("nodePools")}
         daemonsets = self._api.list(DAEMONSETS) if gpu_pods else []

@@ -23,7 +23,7 @@ from typing import cast
 from aiohttp import web
 
 from berth.lab.devices.ray_pods import RayNode
-from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Answer, Load, RayServe
+from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Load, RayServe
 
 _DIAL_SECONDS = 10.0
 
@@ -63,7 +63,7 @@ class RayHeads:
         return found
 
     def _nodes_of(self, member: RayNode) -> list[RayNode]:
-        """All nodes of a node's cluster."""
+        """Return the nodes of a node's cluster."""
         return [node for node in self.nodes.values() if node.cluster == member.cluster]
 
     def at(self, host: str, port: int) -> Respond | None:
@@ -74,9 +74,9 @@ class RayHeads:
             return None
         serve = self._serves.setdefault(head.uid, RayServe())
         if port == DASHBOARD_PORT and node.head:
-            return lambda request: self._dashboard(serve, head, request)
+            return partial(self._dashboard, serve, head)
         if port == PROXY_PORT and serve.runs:
-            return lambda request: _written(serve.proxy(request.path_qs))
+            return partial(self._proxy, serve)
         return None
 
     async def answer(self, host: str, port: int, request: web.BaseRequest) -> web.StreamResponse:
@@ -101,12 +101,11 @@ class RayHeads:
         return host == "localhost"
 
     async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
-        nodes = self._nodes_of(head)
-        return await _written(serve.dashboard(request.method, request.path_qs, await request.read(), nodes))
+        return serve.dashboard(request.method, request.path_qs, await request.read(), self._nodes_of(head))
 
-
-async def _written(answer: Answer) -> web.Response:
-    return web.Response(status=answer.status, text=answer.text, content_type=answer.content_type)
+    @staticmethod
+    async def _proxy(serve: RayServe, request: web.BaseRequest) -> web.Response:
+        return serve.proxy(request.path_qs)
 
 
 class Egress:
@@ -160,12 +159,7 @@ class _Connect(asyncio.Protocol):
         self._transport.resume_reading()
 
     async def _protocol(self) -> asyncio.Protocol:
-        """Return the protocol that handles the rest of the connection.
-
-        Raises:
-            OSError: nothing listens at the address.
-            ValueError: the request is not a CONNECT.
-        """
+        """Return the protocol that handles the rest of the connection."""
         method, target, _ = self._request.split(b"\r\n", 1)[0].decode("ascii").split(" ")
         host, _, port = target.rpartition(":")
         if method != "CONNECT":
@@ -183,7 +177,7 @@ class _Connect(asyncio.Protocol):
 
 
 class _Pipe(asyncio.Protocol):
-    """One end of two connections that are joined; data leaves at the other end."""
+    """End of two joined connections; data leaves at the other end."""
 
     def __init__(self, other: asyncio.Transport) -> None:
         self._other = other

@@ -83,11 +83,7 @@ class Programs:
 
 
 def look(api: Api) -> Programs:
-    """Read the state of the cluster.
-
-    Raises:
-        ClusterError: the API server does not answer, or refuses.
-    """
+    """Read the state of the cluster."""
     operators = api.list(DEPLOYMENTS, fieldSelector=f"metadata.name={_OPERATOR}")
     master, worker = (
         ",".join(map("=".join, labels.items())) for labels in (node_features.MASTER, node_features.WORKER)

@@ -49,20 +49,12 @@ class GpuNodes:
         self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
         self._controller = Controller()
-        self._refused: set[str] = set()
         self._logged: dict[str, str] = {}
         self._mig: dict[str, Instances] = {}
         self._single: dict[str, tuple[frozenset[str], str]] = {}
 
     def step(self) -> float | None:
-        """Look at the cluster once, and act.
-
-        Returns:
-            Seconds after which to look again even if nothing changes, or None.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Look and act once; return seconds after which to look again even without a change."""
         nodes = [node for node in self._api.list(NODES) if is_fake(node)]
         names, uids = ({node["metadata"][key] for node in nodes} for key in ("name", "uid"))
         self._plugins.retain(names)
@@ -91,25 +83,12 @@ class GpuNodes:
         return kubelet.refusal(dict(pod), single, since) if single else ""
 
     def admit(self, pod: Object) -> None:
-        """Fail a pod that its node's plugin gives no devices.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Fail a pod that its node's plugin gives no devices."""
         message = self.refusal(pod)
-        if not message or not self._api.patch(
-            path_of(pod) + "/status", kubelet.rejection(message, now()), STRATEGIC_PATCH
-        ):
-            return
-        metadata = pod["metadata"]
-        if metadata["uid"] not in self._refused:
-            self._refused.add(metadata["uid"])
-            _log.info("pod %s/%s: %s", metadata["namespace"], metadata["name"], message)
+        change = kubelet.rejection(message, now())
+        if message and self._api.patch(path_of(pod) + "/status", change, STRATEGIC_PATCH):
+            _log.info("pod %s/%s: %s", pod["metadata"]["namespace"], pod["metadata"]["name"], message)
             self._api.event(pod, "kubelet", "Warning", kubelet.REFUSED, message)
-
-    def forget_pod(self, uid: str) -> None:
-        """Forget a pod that is gone."""
-        self._refused.discard(uid)
 
     def _play(self, node: Object, programs: Programs) -> set[str]:
         """Play the programs on a node; return the DaemonSets whose pod there is not ready."""

@@ -108,10 +108,6 @@ def gke_devices(labels: Labels) -> dict[str, int]:
 def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
     """Return each GPU's MIG instances after the MIG manager's work, and whether a label asked.
 
-    Args:
-        labels: the node's.
-        now: the instances that there are.
-
     Raises:
         MigError: this GPU cannot be cut so; it stays as it is.
         UnknownLayoutError: the lab does not know this layout.

@@ -107,20 +107,11 @@ class Controller:
             real = body.spec.get("nodeName") == real_node.name(self._home.kubeconfig)
             self._heads.see(uid, None if gone or real else ray_node(body))
             self._heads.reach(uid, body.status.get("podIP", "") if real and not gone else "")
-            await self._pod(body, gone=gone)
-
-    async def _pod(self, body: kopf.Body, *, gone: bool) -> None:
-        """Apply definitions that a pod waits for; fail a pod that its node's plugin refuses."""
-        if gone:
-            self._gpus.forget_pod(body.metadata.uid)
-            return
-        try:
-            if definitions_hook.is_waiting(body):
-                await asyncio.to_thread(definitions_hook.play, self._api, dict(body))
-            if self._gpus.refusal(body):
-                await asyncio.to_thread(self._gpus.admit, dict(body))
-        except BerthError as error:
-            _log.warning("pod %s/%s: %s", body.metadata.namespace, body.metadata.name, error)
+            name = f"pod {body.metadata.namespace}/{body.metadata.name}"
+            if not gone and definitions_hook.is_waiting(body):
+                await _attempt(name, partial(asyncio.to_thread, definitions_hook.play, self._api, dict(body)), None)
+            if not gone and self._gpus.refusal(body):
+                await _attempt(name, partial(asyncio.to_thread, self._gpus.admit, dict(body)), None)
 
     async def _serve_devices(self) -> None:
         """Be the device plugins and DRA drivers: look at the start and after each change."""

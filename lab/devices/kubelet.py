@@ -112,12 +112,10 @@ def _arrived(pod: Object) -> str:
 
 
 def refusal(pod: Object, single: Collection[str], since: str) -> str:
-    """Return the kubelet's words when it turns a pod away; empty where it does not.
+    """Return the kubelet's words when it turns a bound pod away; empty where it does not.
 
-    Args:
-        pod: a pod that is bound to the node.
-        single: resources of which a container may have one at most.
-        since: when the node's plugin began to insist on that; earlier pods go on.
+    A container may have one at most of the resources `single`. The node's plugin insists on that
+    since a certain time; earlier pods go on.
     """
     over = (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
     if over or pod["metadata"].get("deletionTimestamp") or _arrived(pod) < since:

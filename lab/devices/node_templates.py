@@ -4,7 +4,7 @@ Like the real one, the lab copies a ready node of the group where there is one a
 a group that never had a node, it builds one from the machine: cores, memory, and nvidia.com/gpu for
 each accelerator. A node with an accelerator label and no nvidia.com/gpu counts as unready, whatever
 else it advertises, and is never copied. Claimed devices count as amounts beside cores and memory:
-berth claims whole nodes, and pairs of a GPU_RESOURCE and its NIC, of which every node has equally
+berth claims whole nodes, and pairs of a GPU and its NIC, of which every node has equally
 many.
 
 Answers to (read): kubernetes/autoscaler at 55c37cd5,
@@ -29,11 +29,13 @@ Answers to (believed): GKE's autoscaler knows by the label
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from berth.components.cluster.inventory import Claim, inventory
 from berth.components.hardware import names
 from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
 from berth.lab.devices.gpus import gpu_count
@@ -41,7 +43,7 @@ from berth.lab.plugins.gcp.nodes import manifest, sizes_of
 from berth.lab.plugins.gcp.store import Record
 
 Object = dict[str, Any]
-Published = dict[str, dict[str, int]]
+Published = Mapping[str, Mapping[str, int]]
 """Devices of each driver in the ResourceSlices of a node, by the node's name."""
 
 NICS, GPUS = names.DRANET_DRIVER, names.GPU
@@ -67,37 +69,30 @@ class Template:
 
 def with_claims(pods: Iterable[Object], claims: Iterable[Object]) -> list[Object]:
     """Pods that ask for their claims' devices as for any other resource."""
-    known = {(claim["metadata"]["namespace"], claim["metadata"]["name"]): claim["spec"] for claim in claims}
+    known = {(claim.namespace, claim.name): claim for claim in inventory((), claims, (), ()).claims}
     return [_with_claims(pod, known) for pod in pods]
 
 
-def _with_claims(pod: Object, claims: Mapping[tuple[str, str], Object]) -> Object:
+def _with_claims(pod: Object, claims: Mapping[tuple[str, str], Claim]) -> Object:
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
     generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
-    devices: dict[str, int] = {}
+    devices: Counter[str] = Counter()
     for entry in pod["spec"].get("resourceClaims") or []:
         name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
-        claim = claims.get((pod["metadata"]["namespace"], name), {})
-        for request in (claim.get("devices") or {}).get("requests") or []:
-            exactly = request.get("exactly") or {}
+        claim = claims.get((pod["metadata"]["namespace"], name))
+        for request in claim.requests if claim is not None else ():
             # No node has devices of a class that is unknown here.
-            device_class = str(exactly.get("deviceClassName"))
-            kind = _CLASSES.get(device_class, device_class)
-            devices[kind] = devices.get(kind, 0) + int(exactly.get("count") or 1)
+            devices[_CLASSES.get(request.device_class, request.device_class)] += request.count or 1
     if not devices:
         return pod
     return {**pod, "spec": {**pod["spec"], "overhead": {**(pod["spec"].get("overhead") or {}), **devices}}}
 
 
 def published(slices: Iterable[Object]) -> Published:
-    """Number of devices that each node publishes, by driver; of DraNet's devices RDMA NICs only."""
-    found: Published = {}
-    for spec in (entry["spec"] for entry in slices):
-        if spec["driver"] in DRIVERS:
-            devices = spec.get("devices") or []
-            if spec["driver"] == NICS:
-                devices = [device for device in devices if device["attributes"][f"{NICS}/rdma"].get("bool")]
-            found.setdefault(spec.get("nodeName", ""), {})[spec["driver"]] = len(devices)
+    """Return the number of GPUs and RDMA NICs that each node publishes, by driver."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for device in inventory(slices, (), (), ()).devices:
+        found[device.node][device.driver] += device.is_nic or device.is_gpu
     return found
 
 

@@ -99,7 +99,7 @@ OPERANDS = (
     Operand(MIG_MANAGER, "migManager", "mig-manager", MIG_MANAGER),
     Operand(_STATUS_EXPORTER, "nodeStatusExporter", "node-status-exporter", _STATUS_EXPORTER, (), **_OF_STATUS),
 )
-"""All DaemonSets of the operator, in its order."""
+"""DaemonSets of the operator, in its order."""
 
 
 def daemonset(operand: Operand, policy: Policy, owner: Object, namespace: str, system: str) -> Object:

@@ -82,10 +82,7 @@ def _driver_problem(labels: Labels, pods: Pods, *, installer: bool) -> str:
 def blocked(labels: Labels, pods: Pods, *, installer: bool) -> dict[str, Hold]:
     """Return holds on pods that wait for driver, container toolkit or validator, by DaemonSet.
 
-    Args:
-        labels: labels of the node.
-        pods: pods of operands on the node.
-        installer: whether a driver installer of Google's runs on the node.
+    The driver may come from a driver installer of Google's that runs on the node.
     """
     holds: dict[str, Hold] = {}
     if DRIVER_POD in pods and on_cos(labels):
@@ -145,7 +142,7 @@ def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str,
         labels: the node's.
         strategy: MIG strategy of the pod; empty where the configuration has it.
         config: configuration that the plugin has read.
-        mig: MIG instances of each GPU_RESOURCE, by profile.
+        mig: MIG instances of each GPU, by profile.
         mps: whether the MPS control daemon runs on the node.
     """
     strategy = strategy or config.mig_strategy or "none"
@@ -189,15 +186,7 @@ def _names(mig: Mapping[str, int], strategy: str) -> dict[str, str]:
 def features(
     labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], driver: str = ""
 ) -> dict[str, str]:
-    """Return labels of GPU feature discovery for a node that has a driver.
-
-    Args:
-        labels: the node's.
-        strategy: MIG strategy of the pod; empty where the configuration has it.
-        config: configuration that GPU feature discovery has read.
-        mig: MIG instances of each GPU_RESOURCE, by profile.
-        driver: version of the driver, where it is known.
-    """
+    """Return labels of GPU feature discovery for a node that has a driver; arguments as of `serve`."""
     strategy = strategy or config.mig_strategy or "none"
     gpu, count = gpu_of(labels), gpu_count(labels)
     if not count:

@@ -43,16 +43,7 @@ class RayAutoscaler:
         self._idle: defaultdict[tuple[str, str], IdleClock] = defaultdict(IdleClock)
 
     def step(self, cluster: tuple[str, str], nodes: Sequence[RayNode], load: Load) -> None:
-        """Look at one cluster once, and write what it needs.
-
-        Args:
-            cluster: namespace and name of its RayCluster.
-            nodes: its nodes.
-            load: demand of replicas for the nodes.
-
-        Raises:
-            ClusterError: the API server refuses, or does not answer.
-        """
+        """Look at the RayCluster of a namespace and name once, and write the workers that it needs."""
         namespace, name = cluster
         path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
         found = self._api.get(path)
@@ -74,11 +65,7 @@ class RayAutoscaler:
 def operations(group: Object, workers: Sequence[RayNode], load: Load, idle: set[str]) -> list[Object]:
     """Return the JSON patch of a RayCluster's first group of workers; berth's clusters have one.
 
-    Args:
-        group: the group.
-        workers: its pods that have an address.
-        load: demand of replicas.
-        idle: names of nodes that have been idle for long enough.
+    Workers are its pods with an address, `idle` the names of nodes that have been idle long enough.
     """
     replicas, least = int(group.get("replicas", 0)), int(group.get("minReplicas", 0))
     ready = [worker for worker in workers if worker.ready]

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from aiohttp import web
+
 from berth.lab.devices.ray_pods import RayNode
 
 DASHBOARD_PORT, PROXY_PORT = 8265, 8000
@@ -30,16 +32,6 @@ NOT_RUN = "simulated: its code was not run, so that nobody knows whether it work
 _DOWNSCALE_SECONDS = 600.0
 
 _API_TYPES = ("imperative", "declarative")
-_JSON = "application/json"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP response."""
-
-    status: int
-    text: str = ""
-    content_type: str = "text/plain"
 
 
 @dataclass
@@ -87,49 +79,51 @@ class RayServe:
         """Whether Serve was started, by the first configuration, and its proxy listens."""
         return self._config is not None
 
-    def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> Answer:
+    def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> web.Response:
         """Return the dashboard's answer to a request for a path with a query."""
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
-            return Answer(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
+            return _response(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
         if method == "PUT":
             return self._put(body)
         kind = parse_qs(url.query).get("api_type", ["declarative"])[0]
         if kind.lower() not in _API_TYPES:
-            return Answer(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
-        return Answer(200, json.dumps(self._details(nodes)[0]), _JSON)
+            return _response(400, f"Invalid 'api_type' value: '{kind}'. Must be one of: {', '.join(_API_TYPES)}")
+        return _response(200, json.dumps(self._details(nodes)[0]), "application/json")
 
     def load(self, nodes: Sequence[RayNode]) -> Load:
         """Return the demand of replicas for the nodes, for Ray's autoscaler."""
         return self._details(nodes)[1]
 
-    def proxy(self, target: str) -> Answer:
+    def proxy(self, target: str) -> web.Response:
         """Return the answer of Serve's proxy to a path with a query."""
         path = urlsplit(target).path
         served = [application for application in self._applications() if not _failure(application)]
         routes = {route: _name(application) for application in served if (route := _route(application))}
         if path == "/-/healthz":
-            return Answer(200, "success") if self._had_routes else Answer(503, "Route table is not populated yet.")
+            return (
+                _response(200, "success") if self._had_routes else _response(503, "Route table is not populated yet.")
+            )
         if path == "/-/routes":
-            return Answer(200, json.dumps(routes, separators=(",", ":")), _JSON)
+            return _response(200, json.dumps(routes, separators=(",", ":")), "application/json")
         fitting = [route for route in routes if f"{path}/".startswith(f"{route.rstrip('/')}/")]
         if not fitting:
-            return Answer(404, f"Path '{path}' not found.")
+            return _response(404, f"Path '{path}' not found.")
         name = routes[max(fitting, key=len)]
         self._asked[name] = time.monotonic()
-        return Answer(501, f"application {name} would answer this; in the lab no container runs")
+        return _response(501, f"application {name} would answer this; in the lab no container runs")
 
-    def _put(self, body: bytes) -> Answer:
+    def _put(self, body: bytes) -> web.Response:
         try:
             config = json.loads(body)
         except ValueError as error:
-            return Answer(500, f"json.decoder.JSONDecodeError: {error}")
+            return _response(500, f"json.decoder.JSONDecodeError: {error}")
         refused = list(refusals(config))
         if refused:
-            return Answer(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
+            return _response(400, f"{len(refused)} validation errors for ServeDeploySchema\n" + "\n".join(refused))
         self._config = config
         self._had_routes |= any(_route(entry) and not _failure(entry) for entry in config["applications"])
-        return Answer(200)
+        return _response(200)
 
     def _applications(self) -> Sequence[Mapping[str, Any]]:
         return (self._config or {}).get("applications") or []
@@ -255,6 +249,10 @@ def _needs(config: Mapping[str, Any]) -> dict[str, float]:
         return {}
     needs = {"CPU": options.get("num_cpus", 1), "GPU": options.get("num_gpus"), **(options.get("resources") or {})}
     return {name: amount for name, amount in needs.items() if amount is not None and (amount or name == "CPU")}
+
+
+def _response(status: int, text: str = "", content_type: str = "text/plain") -> web.Response:
+    return web.Response(status=status, text=text, content_type=content_type)
 
 
 def _name(application: Mapping[str, Any]) -> str:

@@ -109,11 +109,7 @@ class Controller:
         daemonsets: Mapping[str, Object],
         held: Collection[str],
     ) -> None:
-        """Reconcile the cluster, with arguments as of `plan`.
-
-        Raises:
-            ClusterError: the API server does not answer, or refuses.
-        """
+        """Reconcile the cluster, with arguments as of `plan`."""
         unknown = Policy(policy.get("spec") or {}).unknown()
         if unknown and unknown != self._unknown:
             _log.warning("ClusterPolicy %s: unknown to the lab: %s", policy["metadata"]["name"], ", ".join(unknown))

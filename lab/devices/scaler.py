@@ -74,11 +74,7 @@ class Scaler:
         self._events: dict[str, tuple[str, str, float]] = {}
 
     def step(self) -> None:
-        """Look once, and act.
-
-        Raises:
-            ClusterError: the API server does not answer.
-        """
+        """Look once, and act."""
         for pool in short(self._store):
             self._fill(pool.id)
         pools = autoscaled(self._store)

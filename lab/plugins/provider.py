@@ -1,7 +1,7 @@
 """Interface of the lab's providers: one method for each request of the engine, on plain data.
 
-`server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at a time: a provider
-guards its shared state, and long waits watch `Provider.cancelled`.
+`server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at
+a time: a provider guards its shared state, and long waits watch `Provider.cancelled`.
 
 Simulates nothing: the interface between the engine's protocol and the lab's providers.
 """
@@ -31,7 +31,7 @@ class InitFailedError(ProviderError):
     Attributes:
         resource_id: the object's id.
         properties: the object's outputs.
-        inputs: inputs to record with a read; None for creates and updates, where the engine has them.
+        inputs: inputs to record with a read; None for creates and updates.
         reasons: one text for each failure.
     """
 
@@ -127,8 +127,8 @@ class DiffResult:
     """Differences of a resource.
 
     Attributes:
-        detailed: kind of difference by property path, such as `spec.ports[0].port`; empty without differences.
-        delete_before_replace: a replacement deletes the old object first, because its name is taken.
+        detailed: kind of difference by property path, such as `spec.ports[0].port`.
+        delete_before_replace: a replacement deletes the old object first.
         input_diff: whether the paths are those of inputs rather than of the recorded outputs.
         input_diff_paths: the paths of inputs where the others are of outputs.
     """

@@ -1,15 +1,16 @@
 """Plugin process: a `Provider` behind the engine's gRPC protocol.
 
-The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads unknown values as
-strings and cannot report an object that exists but is not ready. So the calls that a provider of resources needs are
-served here on the SDK's generated protocol, with plain errors.
+The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack, reads
+unknown values as strings and cannot report an object that exists but is not ready. So the calls
+that a provider of resources needs are served here on the SDK's generated protocol, with plain
+errors.
 
-The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent is gone (a killed
-engine leaves no plugin behind). An unexpected error goes with its stack to `logs/plugin-<name>.log` of the lab that
-`BERTH_LAB` names, and as one line to the user.
+The process ends when the engine cancels and closes it, on SIGTERM and SIGINT, and when its parent
+is gone (a killed engine leaves no plugin behind). An unexpected error goes with its stack to
+`logs/plugin-<name>.log` of the lab that `BERTH_LAB` names, and as one line to the user.
 
-Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the real one:
-    https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
+Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the
+    real one: https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
 """
 
 # ruff: noqa: N802, ARG002 (the names and arguments of the calls are the protocol's)
@@ -54,8 +55,9 @@ from berth.lab.plugins.values import read_properties, write_properties
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Each wait holds a thread, and the engine asks for as many resources at once as `--parallel` allows (4 a core by
-# default); a hundred RayClusters wait at once. Threads start only when they are needed.
+# Each wait holds a thread, and the engine asks for as many resources at once as `--parallel` allows
+# (4 a core by default); a hundred RayClusters wait at once. Threads start only when they are
+# needed.
 _THREADS = 512
 
 # The largest message that the engine itself accepts.
@@ -204,31 +206,17 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @_plainly
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:
+        olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
+        ignored, preview = list(request.ignoreChanges), request.preview
         properties = self._provider.update(
-            UpdateRequest(
-                request.urn,
-                request.id,
-                read_properties(request.olds),
-                read_properties(request.old_inputs),
-                read_properties(request.news),
-                request.timeout,
-                list(request.ignoreChanges),
-                request.preview,
-            )
+            UpdateRequest(request.urn, request.id, olds, old_inputs, news, request.timeout, ignored, preview)
         )
         return provider_pb2.UpdateResponse(properties=write_properties(properties))
 
     @_plainly
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._provider.delete(
-            DeleteRequest(
-                request.urn,
-                request.id,
-                read_properties(request.properties),
-                read_properties(request.old_inputs),
-                request.timeout,
-            )
-        )
+        properties, old_inputs = read_properties(request.properties), read_properties(request.old_inputs)
+        self._provider.delete(DeleteRequest(request.urn, request.id, properties, old_inputs, request.timeout))
         return empty_pb2.Empty()
 
     @_plainly
@@ -249,14 +237,8 @@ def _check_response(result: CheckResult) -> Any:
 
 
 def _diff_request(request: Any) -> DiffRequest:
-    return DiffRequest(
-        request.urn,
-        request.id,
-        read_properties(request.olds),
-        read_properties(request.old_inputs),
-        read_properties(request.news),
-        list(request.ignoreChanges),
-    )
+    olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
+    return DiffRequest(request.urn, request.id, olds, old_inputs, news, list(request.ignoreChanges))
 
 
 def _diff_response(result: DiffResult) -> Any:
@@ -279,14 +261,7 @@ def _diff_response(result: DiffResult) -> Any:
 
 
 def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> NoReturn:
-    """Serve until the engine closes the process.
-
-    Args:
-        provider: the provider.
-        name: the plugin's name, such as `kubernetes`.
-        version: version that `GetPluginInfo` reports.
-        arguments: the command line without the program: the engine's address, and flags, which are ignored.
-    """
+    """Serve until the engine closes the process."""
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     if len(addresses) != 1:
         sys.stderr.write(f"pulumi-resource-{name}: started by the Pulumi engine, with the engine's address\n")

@@ -1,15 +1,16 @@
-"""Property values between the engine and a plugin: plain Python data with the few things that JSON lacks.
+"""Property values between the engine and a plugin: Python data and the few things JSON lacks.
 
-The engine sends properties as protobuf structs in which a few signed objects stand for secrets, unknown values and
-outputs. Here they become plain dicts, lists, strings, booleans and numbers, and:
+The engine sends properties as protobuf structs in which a few signed objects stand for secrets,
+unknown values and outputs. Here they become plain dicts, lists, strings, booleans and numbers, and:
 
 - `Secret(value)`: the engine encrypts it in the state;
 - `UNKNOWN`: known only once a resource that it depends on has been created (previews only).
 
-The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string. Files and archives, which no
-resource of the lab takes, are refused.
+The SDK's own `PropertyValue` is not used: it reads an unknown value as an ordinary string. Files
+and archives, which no resource of the lab takes, are refused.
 
-Answers to (read): Pulumi v3.250.0, sdk/go/common/resource/plugin/rpc.go and sdk/go/common/resource/sig:
+Answers to (read): Pulumi v3.250.0, sdk/go/common/resource/plugin/rpc.go and
+    sdk/go/common/resource/sig:
     https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/plugin/rpc.go
 """
 
@@ -103,7 +104,7 @@ def has(value: Any, kind: type) -> bool:
 
 
 def mark_secrets(value: Any, like: Any) -> Any:
-    """Return `value` with every part secret that is secret in `like` (matched by key; a list is hidden whole)."""
+    """Return `value` with the secrets of `like`, by key; a list with one is hidden whole."""
     if isinstance(value, Secret):
         return value
     if isinstance(like, Secret):

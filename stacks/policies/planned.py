@@ -1,7 +1,7 @@
 """Readers of planned resources, which every judge uses.
 
-Ray's policies judge a RayCluster and the RayCluster that a RayJob or RayService would make. A value that a plan does not know
-yet, or keeps secret, cannot be shown to be right, so it counts as wrong.
+Ray's policies judge a RayCluster and the RayCluster that a RayJob or RayService would create. A
+value that is secret, or not known yet, cannot be shown to be right, so it counts as wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RAY_GROUP = "ray.io"
 
 
 def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
-    """Return a GKE cluster as the engine plans it, from the arguments with which it is registered."""
+    """Return a GKE cluster as the engine plans it, from the arguments of its registration."""
     return Planned(GKE_CLUSTER, name, {"name": name, **{to_camel(key): value for key, value in arguments.items()}})
 
 

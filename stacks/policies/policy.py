@@ -11,12 +11,9 @@ from berth.components.core.problems import Path
 
 @dataclass(frozen=True)
 class Planned:
-    """A resource that the program registers, or that the engine plans.
+    """Resource that the program registers, or that the engine plans, with plain inputs.
 
-    Attributes:
-        type: Pulumi's type, such as `kubernetes:ray.io/v1:RayCluster`.
-        name: Pulumi's name.
-        inputs: plain values under the provider's own keys; a value that is secret or not known yet is any other value.
+    A secret or unknown value is any other value.
     """
 
     type: str
@@ -29,10 +26,8 @@ class PolicyContext:
     """Facts about an environment that policies need beside the resources.
 
     Attributes:
-        production: the environment is a production environment.
-        required_labels: labels that a production environment has.
         waived: reasons of the policies that are switched off, by the policy's name.
-        rdma: GPUs of one node, by the name of each pool with RDMA; pools of the plan itself need not be here.
+        rdma: GPUs of one node, by the name of each pool with RDMA; the plan's own may be missing.
     """
 
     production: bool = False
@@ -47,12 +42,7 @@ class PolicyContext:
 
 @dataclass(frozen=True)
 class Finding:
-    """A breach that a judge found in one resource.
-
-    Attributes:
-        problem: what is wrong with the resource.
-        remedy: how to fix it; empty for the policy's own remedy.
-    """
+    """Breach that a judge found in one resource, with a remedy other than the policy's."""
 
     problem: str
     remedy: str = ""
@@ -63,15 +53,14 @@ Judge = Callable[[Planned, PolicyContext], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that describes itself.
+    """Policy that describes itself.
 
     Attributes:
-        name: name by which the policy is waived.
         asks: what the policy asks, in a sentence.
         why: what happens without the policy, in a sentence.
         remedy: how a breach is fixed: an imperative clause without its full stop.
         judge: finds the breaches in one resource.
-        applies_to: `raycluster` for the settings of every RayCluster, `environment` for the settings of the environment.
+        applies_to: whose settings the policy judges.
         setting: setting that a breach is reported at, from those settings on.
         production: the policy holds for production environments only.
         inherited: a value of `defaults` is reported there, and once.
@@ -100,15 +89,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Violation:
-    """A resource that breaks a policy.
-
-    Attributes:
-        policy: the policy's name.
-        type: the resource's type.
-        resource: the resource's name.
-        message: what is wrong, and how to fix it.
-        waived: the reason for which the policy is switched off; empty where the policy holds.
-    """
+    """Resource that breaks a policy; `waived` has the reason if the policy is switched off."""
 
     policy: str
     type: str
@@ -127,13 +108,7 @@ def how_to_waive(policy: str) -> str:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A policy that is switched off and would otherwise be broken.
-
-    Attributes:
-        policy: the policy's name.
-        reason: why the policy is switched off.
-        resources: names of the resources that break it.
-    """
+    """Policy that is switched off for a reason, with the resources that break it."""
 
     policy: str
     reason: str

@@ -17,12 +17,7 @@ POLICIES: dict[str, Policy] = {policy.name: policy for policy in (module.POLICY 
 
 
 def violations(planned: Iterable[Planned], context: PolicyContext) -> list[Violation]:
-    """Return every breach of a policy in a plan, waived or not.
-
-    Args:
-        planned: the resources that there would be, without those that are deleted.
-        context: what else the policies need to know.
-    """
+    """Return every breach of a policy, waived or not, among the resources that there would be."""
     resources = list(planned)
     context = context.beside(rdma_pools(resources))
     return [

@@ -1,4 +1,4 @@
-"""Policies applied to a stack's settings: each breach at the setting that causes it, before anything is registered.
+"""Policies applied to a stack's settings: a breach is a problem of the setting that causes it.
 
 What is judged are the manifests and arguments that the stack's program registers.
 """
@@ -28,7 +28,6 @@ class Judgement:
     """Judgement of the policies on a stack's settings.
 
     Attributes:
-        context: what the policies were applied with.
         problems: breaches of policies that hold, and waivers of unknown policies.
         warnings: waivers that nothing needs.
         waivers: waivers that something needs.
@@ -49,15 +48,7 @@ def judge_environment(
     berths: Iterable[BerthInputs],
     cluster_arguments: Mapping[str, Any] | None,
 ) -> Judgement:
-    """Hold an environment's settings to the policies.
-
-    Args:
-        stack: the stack's name.
-        settings: its settings.
-        pools: its pools.
-        berths: everything that it registers for RayClusters, with the manifests.
-        cluster_arguments: arguments of its GKE cluster; None where the cluster exists already.
-    """
+    """Hold an environment's settings, and what its program registers for them, to the policies."""
     path_of: dict[str, tuple[OwnerKind, RayClusterShape]] = {}
     planned: list[Planned] = []
     for berth in berths:
@@ -84,13 +75,7 @@ def judge_environment(
 
 
 def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgement:
-    """Hold an engineer's own stack to the policies of its environment; only the environment's waivers count.
-
-    Args:
-        contract: what the environment's stack says about the environment.
-        pools: the environment's pools.
-        berth: what the stack registers, with the manifests.
-    """
+    """Hold an engineer's own stack to its environment's policies, with that one's waivers."""
     context = PolicyContext(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
     found = violations(_planned(berth.settings.name, berth.manifests), context)
     asked = f"or have environment {contract.name!r} waive it"
@@ -119,7 +104,7 @@ def _where(
     path_of: Mapping[str, tuple[OwnerKind, RayClusterShape]],
     defaults: RayShape,
 ) -> Path:
-    """Return the setting to report a violation at: the RayCluster's own, or the one in `defaults` that it comes from."""
+    """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
     if policy.applies_to == "environment":
         return ("environment", *policy.setting)
     kind, shape = path_of[violation.resource]
@@ -137,7 +122,7 @@ def _held(context: PolicyContext, policies: Iterable[Policy]) -> list[str]:
 
 
 def _rests_on(policy: Policy) -> tuple[Path, ...]:
-    """Return the settings that decide whether a policy holds: no breach is reported while one of them is invalid."""
+    """Return the settings that decide whether a policy holds, which must be valid."""
     above: Path = ("environment", "policies")
     paths: list[Path] = [above, (*above, "waived"), (*above, "waived", policy.name)]
     if policy.production:

@@ -1,1 +1,1 @@
-"""The preview's report: a plan with its effects, cost, policies and words. Pure; cli/preview renders it."""
+"""Report of a preview: a plan with effects, cost, policies and words; cli/preview renders it."""

@@ -14,13 +14,7 @@ HOURS = 24
 
 @dataclass(frozen=True)
 class GpuHours:
-    """GPU-hours a day of one GPU product.
-
-    Attributes:
-        product: product name of the GPUs.
-        now: GPU-hours before the change.
-        after: GPU-hours after it.
-    """
+    """GPU-hours a day of one GPU product, before and after the change."""
 
     product: str
     now: Span[int]
@@ -29,14 +23,7 @@ class GpuHours:
 
 @dataclass(frozen=True)
 class Money:
-    """Money a day for the pools whose settings give an hourly rate.
-
-    Attributes:
-        currency: currency of the environment's settings.
-        now: money before the change, by the rates of the present settings.
-        after: money after it, by the same rates.
-        pools_without_rate: pools that are left out, since their settings give no rate.
-    """
+    """Money a day, by the rates of the present settings, for the pools that have one."""
 
     currency: str
     now: Span[Decimal]
@@ -56,13 +43,7 @@ def _hours(pools: Mapping[str, PlannedPool], product: str) -> Span[int]:
 
 
 def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | None) -> Money | None:
-    """Return money a day; None where no pool has a rate.
-
-    Args:
-        fleet: the pools.
-        rates: price of a node an hour, by the pool's name.
-        currency: currency of the rates.
-    """
+    """Return money a day by the pools' rates; None where no pool has a rate."""
     names = sorted({*fleet.before, *fleet.after})
     if not any(name in rates for name in names):
         return None

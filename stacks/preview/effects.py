@@ -18,7 +18,7 @@ from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
 from berth.components.sharing import of_node_labels
 
-# Deleted or recreated without any effect on what runs: their readers have read them, or read the new one by its name.
+# Deleted or recreated without any effect: readers have read them, or read the new one by its name.
 _HOLDS_NOTHING = {
     "kubernetes:core/v1:ConfigMap",
     "kubernetes:batch/v1:Job",
@@ -42,8 +42,8 @@ _DISTURBS_WHEN_GONE = {
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "subjects lose the rights that it gives",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": "subjects lose the rights that it gives",
     "kubernetes:apps/v1:DaemonSet": "its pods stop on every node",
-    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "requests that it refuses are admitted",
-    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "requests that it refuses are admitted",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy": "refused requests are admitted",
+    "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding": "refused requests are admitted",
     **{
         f"kubernetes:resource.k8s.io/{version}:{kind}": text
         for version in get_args(ResourceApi)
@@ -83,7 +83,7 @@ _HARMLESS_IN_PLACE = {
 
 
 def _called(step: Step) -> str:
-    """Return the resource's name in the cluster, with its namespace, or in Google Cloud; else Pulumi's."""
+    """Return a resource's name in the cluster or in Google Cloud; else Pulumi's."""
     inputs = step.old.inputs if step.old else {}
     metadata = inputs.get("metadata") or {}
     name = str(metadata.get("name") or inputs.get("name") or step.name)

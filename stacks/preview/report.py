@@ -1,4 +1,4 @@
-"""Report of a preview: a plan with its effects, cost and policies, from which every rendering is made. Pure."""
+"""Report of a preview: a plan with its effects, cost and policies, for every rendering. Pure."""
 
 from __future__ import annotations
 
@@ -26,15 +26,10 @@ class Known:
     """Facts that are known beside the plan.
 
     Attributes:
-        stack: the stack.
-        kind: `environment` or `engineer`.
         live: RayClusters of the environment's cluster; None where the cluster was not asked.
         not_asked: why it was not asked; empty where there was nothing to ask.
         rates: price of a node an hour, by the pool's name.
-        currency: currency of the rates.
-        changed_outputs: parts of the environment's outputs that engineers' stacks will read another value of.
-        refreshed: the plan begins with a refresh.
-        policies: context of the policies; None where it is not known.
+        changed_outputs: outputs that engineers' stacks will read another value of.
     """
 
     stack: str
@@ -50,19 +45,12 @@ class Known:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one resource.
+    """Change of one resource of a component.
 
     Attributes:
-        component: title of the component that the resource belongs to.
         resource: word for the resource's type.
-        name: Pulumi's name of the resource.
         detail: description of the resource, such as a pool's nodes; empty for none.
-        urn: Pulumi's URN of the resource.
-        type: Pulumi's type.
-        operation: what is done to the resource.
         level: level of the worst effect.
-        effects: effects of the change.
-        properties: properties that change.
     """
 
     component: str
@@ -97,15 +85,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Drift:
-    """Difference between a resource and the state, which a refresh found.
-
-    Attributes:
-        component: title of the component that the resource belongs to.
-        resource: word for the resource's type.
-        name: Pulumi's name of the resource.
-        gone: the resource does not exist any more.
-        properties: properties that changed.
-    """
+    """Difference between a resource and the state, which a refresh found."""
 
     component: str
     resource: str
@@ -119,9 +99,6 @@ class Report:
     """Report of a preview.
 
     Attributes:
-        known: the stack, and the facts that are known beside the plan.
-        parts: changes by component.
-        drift: differences that a refresh found.
         counts: number of resources by operation.
         hours: GPU-hours a day.
         cost: money a day; None where no rate is given.
@@ -178,7 +155,7 @@ class Report:
         return list(worst.values())
 
     def sitting(self, least: Level) -> list[Sitting]:
-        """Return the RayClusters that effects of a level or worse reach, with the largest number of pods of any effect."""
+        """Return the RayClusters that effects of a level or worse reach, with the most pods."""
         most: dict[tuple[str, str], Sitting] = {}
         for effect in (effect for change in self.changes for effect in change.effects if effect.level >= least):
             for reached in effect.sitting:
@@ -189,18 +166,13 @@ class Report:
 
     @property
     def partly_asked(self) -> str:
-        """Reason why RayClusters of other stacks are not counted; empty where that does not matter."""
+        """Reason why other stacks' RayClusters are not counted; empty if that does not matter."""
         reached = any(effect.sitting or effect.gpus_away for change in self.changes for effect in change.effects)
         return self.known.not_asked if reached else ""
 
 
 def report_of(plan: Plan, known: Known) -> Report:
-    """Return the report of a plan.
-
-    Args:
-        plan: the engine's plan.
-        known: facts that are known beside the plan.
-    """
+    """Return the report of a plan."""
     fleet = planned_fleet(known.stack, plan, known.live)
     details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
 

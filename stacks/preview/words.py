@@ -39,12 +39,7 @@ _NAMED = ("berth:gke:NodePool", "berth:index:Berth")
 
 @dataclass(frozen=True)
 class Group:
-    """Component with its resources that change.
-
-    Attributes:
-        title: title of the component: `node pool train`, `berth alice`.
-        steps: changes of its resources.
-    """
+    """Component, such as `node pool train`, with the steps of its resources that change."""
 
     title: str
     steps: Sequence[Step]
@@ -82,7 +77,7 @@ def groups_of(plan: Plan) -> list[Group]:
 
 
 def _place(step: Step) -> tuple[int, str, list[int | str]]:
-    """Return the place of a change in its component: by type, then by name with numbers in order. The engine's order varies."""
+    """Return the place of a change in its component: by type, then by name with its numbers."""
     types = list(_TYPES)
     parts: list[int | str] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)]
     return types.index(step.type) if step.type in types else len(types), step.type, parts

@@ -7,10 +7,10 @@ from berth.components.ray.settings import RayShape
 
 
 class EngineerSettings(RayShape):
-    """Berth on an environment. Settings that are left out come from the environment's `defaults`."""
+    """Berth on an environment, whose `defaults` have the settings that are left out."""
 
     environment: NonEmpty
-    """Stack of the environment: `lab`, or `organization/project/stack` for one of another project."""
+    """Stack of the environment: `lab`, or `organization/project/stack` of another project."""
     name: Name | None = None
     """Id of the engineer. Default: the stack's name."""
 

@@ -1,4 +1,4 @@
-"""An environment: a GKE cluster with its network, pools and operators, and the RayClusters on it."""
+"""Environment: a GKE cluster with its network, pools and operators, and its RayClusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from berth.stacks.settings.policy import PolicySettings
 class EnvironmentSettings(OperatedSettings):
     """Environment, which `pulumi up` on its stack brings up as a whole.
 
-    References between settings are checked in resolve.py, so that all problems are reported at once.
+    References between settings are checked in resolve.py, so that all problems come at once.
     """
 
     production: bool | None = None
@@ -34,9 +34,9 @@ class EnvironmentSettings(OperatedSettings):
     clusters: dict[Name, RayShape] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
     jobs: dict[Name, JobShape] = {}
-    """RayJobs by name: programs that run once. On a RayCluster of its own a job is sized as a named cluster is."""
+    """RayJobs by name: programs that run once. A job's own RayCluster is sized as a named one."""
     services: dict[Name, ServiceShape] = {}
-    """RayServices by name: applications of Ray Serve, each on a RayCluster of its own, sized as a named cluster is."""
+    """RayServices by name: applications of Ray Serve, each on a RayCluster sized as a named one."""
 
     @field_validator("engineers", "clusters", mode="before")
     @classmethod

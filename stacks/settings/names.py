@@ -12,7 +12,7 @@ CLUSTER_NAME_LIMIT = 40
 
 
 def name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
-    """Return the problems with the cluster's or the berth's name: a stack can have the name `Dev_1`, they cannot."""
+    """Return the problems with the cluster's or the berth's name, which `Dev_1` cannot be."""
     if isinstance(settings, EngineerSettings):
         return _problems(stack, settings.name, ("engineer", "name"), None)
     if settings.cluster.existing:

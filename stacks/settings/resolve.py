@@ -55,7 +55,7 @@ RESERVED = {
 }
 """Names that no engineer and no cluster can have, with the reason."""
 
-# The slices' rules on an environment's settings: what GKE, Google Cloud or Kubernetes would refuse, in the order of the settings.
+# Rules on an environment's settings: what GKE, Google Cloud or Kubernetes would refuse.
 _RULES = (location, cluster, network, capacity, placement, nodes, sharing, scaling, operators, workloads)
 _WITH_WARNINGS = (cluster, capacity, sharing, scaling)
 
@@ -82,7 +82,7 @@ class EnvironmentContract(Settings):
     kuberay: KubeRaySettings = KubeRaySettings()
     """Place of the KubeRay operator."""
     isolation: IsolationSettings | None = None
-    """Isolation of its berths. None: a version of berth without PriorityClasses made the environment."""
+    """Isolation of its berths. None: a version of berth without PriorityClasses wrote this."""
     production: bool = False
     """Whether the environment is a production environment."""
     waived: dict[NonEmpty, NonEmpty] = {}
@@ -105,15 +105,15 @@ class Resolved:
     warnings: list[Problem] = field(default_factory=list)
     """Settings that work, but probably not as intended."""
     unknown_pools: frozenset[str] = frozenset()
-    """Pools that are named but have problems of their own: nothing is concluded about RayClusters on them."""
+    """Pools with problems of their own, which decide nothing about the RayClusters on them."""
 
     @property
     def every(self) -> list[RayClusterSettings]:
-        """All RayClusters that the stack registers or has KubeRay create."""
+        """RayClusters that the stack registers or has KubeRay create."""
         return [workload.settings for workload in self.workloads()]
 
     def workloads(self) -> Iterator[Workload]:
-        """Yield the workload of every berth: all RayClusters, and the RayJobs and RayServices that have their own."""
+        """Yield every RayCluster, and the RayJob or RayService that has its own."""
         yield from (ClusterWorkload(berth, "engineer") for berth in self.berths)
         yield from (ClusterWorkload(cluster, "cluster") for cluster in self.clusters)
         yield from (JobWorkload(job) for job in self.jobs if job.own_cluster)
@@ -200,7 +200,7 @@ def contract_of(
 
 
 def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
-    """Return whether an environment has a keeper: its settings ask for one, or `defaults` or a berth has a lifecycle."""
+    """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
     lifecycles = [cluster.lifecycle for cluster in (*resolved.berths, *resolved.clusters)]
     with_defaults = [complete_lifecycle(settings.defaults.lifecycle), *lifecycles]
     return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)
@@ -209,8 +209,8 @@ def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
 def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, into: Resolved) -> None:
     """Resolve a RayJob, with a RayCluster of its own or on one that is resolved already.
 
-    Its demands are checked against its pools alone, not in sum with all others: a job waits for room, and one that has ended
-    takes none.
+    Its demands are checked alone, not in sum with all others: a job waits for room, and one that
+    has ended takes none.
     """
     if shape.cluster is None:
         own = shape.shape, defaults.without("dashboard")
@@ -249,7 +249,7 @@ def _resolve(
     for_whole_node: bool,
     counted: bool = True,
 ) -> RayClusterSettings | None:
-    """Return a complete RayCluster; None, with the problems in `into`, where its pools are unknown."""
+    """Return a complete RayCluster; None, with problems in `into`, where its pools are unknown."""
     if name in RESERVED:
         into.refuse(path, f"{name!r} is reserved: {RESERVED[name]}; take another name", of_key=True)
     merged = shape.over(defaults)
@@ -260,12 +260,12 @@ def _resolve(
     if for_whole_node:
         if worker_pool.shared and "gpus" not in shape.worker.model_fields_set:
             message = (
-                f"a cluster's worker takes a whole node, but pool {worker_pool.name!r} shares its GPUs; name a pool that"
-                " doesn't, or say how many shares a worker takes (worker.gpus)"
+                f"a cluster's worker takes a whole node, but pool {worker_pool.name!r} shares its GPUs; name a pool"
+                " that doesn't, or say how many shares a worker takes (worker.gpus)"
             )
             into.refuse((*path, "worker", "pool"), message)
             return None
-        # The worker's size in the defaults is a berth's; a cluster takes whole nodes unless its own settings differ.
+        # The worker's size in the defaults is a berth's; a cluster takes whole nodes by default.
         merged = shape.over(defaults.without("lifecycle", *_SIZE)).over(whole_node(worker_pool))
     if problem := resource_problem(merged.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)

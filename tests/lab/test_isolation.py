@@ -101,32 +101,36 @@ def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
     assert not [service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"]
 
 
-# Rights for an engineer's day with a berth: verb, group, resource, subresource, name.
-DAY = [
-    ("list", "", "pods", "", ""),
-    ("get", "", "pods", "log", ""),
-    ("create", "", "pods", "exec", ""),
-    ("create", "", "pods", "portforward", ""),
-    ("get", "", "secrets", "", "{owner}"),
-    ("list", "", "events", "", ""),
-    ("patch", "ray.io", "rayclusters", "", "{owner}"),
-    ("create", "ray.io", "rayjobs", "", ""),
-]
+# Rights for an engineer's day with a berth, in kubectl's words: verb, resource.group/subresource, name.
+DAY = """list pods
+get pods/log
+create pods/exec
+create pods/portforward
+get secrets {owner}
+list events
+patch rayclusters.ray.io {owner}
+create rayjobs.ray.io""".splitlines()
 # Rights that no engineer has, even in the own berth.
-NOBODYS = [
-    ("list", "", "secrets", "", ""),
-    ("get", "", "secrets", "", "default-token"),
-    ("create", "", "pods", "", ""),
-    ("delete", "ray.io", "rayclusters", "", "{owner}"),
-    ("update", "", "resourcequotas", "", "berth"),
-    ("delete", "networking.k8s.io", "networkpolicies", "", "pods"),
-    ("create", "rbac.authorization.k8s.io", "rolebindings", "", ""),
-    ("patch", "", "namespaces", "", ""),
-]
+FORBIDDEN = """list secrets
+get secrets default-token
+create pods
+delete rayclusters.ray.io {owner}
+update resourcequotas berth
+delete networkpolicies.networking.k8s.io pods
+create rolebindings.rbac.authorization.k8s.io
+patch namespaces""".splitlines()
 
 
-def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[bool]:
+def rights(fleet: Project, questions: Sequence[tuple[str, str, str]]) -> list[bool]:
     """Answers of the API server to (user, owner of the namespace, right); "" is all namespaces."""
+
+    def attributes(owner: str, right: str) -> Object:
+        verb, kind, name = [*right.format(owner=owner).split(), ""][:3]
+        resource, _, subresource = kind.partition("/")
+        resource, _, group = resource.partition(".")
+        where = {"namespace": namespace(owner) if owner else "", "name": name}
+        return where | {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+
     reviews = [
         {
             "apiVersion": "authorization.k8s.io/v1",
@@ -134,19 +138,10 @@ def rights(fleet: Project, asked: Sequence[tuple[str, str, tuple[str, ...]]]) ->
             "spec": {
                 "user": name,
                 "groups": ["system:authenticated"],
-                "resourceAttributes": {
-                    "namespace": namespace(owner) if owner else "",
-                    **dict(
-                        zip(
-                            ("verb", "group", "resource", "subresource", "name"),
-                            (part.format(owner=owner) for part in right),
-                            strict=True,
-                        )
-                    ),
-                },
+                "resourceAttributes": attributes(owner, right),
             },
         }
-        for name, owner, right in asked
+        for name, owner, right in questions
     ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews})
     done = fleet.lab.run(["kubectl", "create", "-f", "-", "-o", "jsonpath={.status.allowed}{'\\n'}"], stdin=text)
@@ -160,13 +155,13 @@ def test_an_engineer_has_rights_in_their_own_berth_only(fleet: Project) -> None:
         for one, other in itertools.permutations(OWNERS, 2)
         for right in (DAY[0], DAY[2], DAY[4])
     ]
-    of_others += [(user(OWNERS[0]), OWNERS[1], right) for right in (*DAY, *NOBODYS)]
-    everywhere = [(user(OWNERS[0]), "", right) for right in (*DAY, *NOBODYS)]
-    nobodys = [(user(OWNERS[0]), OWNERS[0], right) for right in NOBODYS]
-    asked = [*of_others, *everywhere, *nobodys]
-    given = rights(fleet, asked)
-    assert len(given) == len(asked)
-    assert [item for item, allowed in zip(asked, given, strict=True) if allowed] == []
+    of_others += [(user(OWNERS[0]), OWNERS[1], right) for right in (*DAY, *FORBIDDEN)]
+    everywhere = [(user(OWNERS[0]), "", right) for right in (*DAY, *FORBIDDEN)]
+    forbidden = [(user(OWNERS[0]), OWNERS[0], right) for right in FORBIDDEN]
+    questions = [*of_others, *everywhere, *forbidden]
+    answers = rights(fleet, questions)
+    assert len(answers) == len(questions)
+    assert [question for question, allowed in zip(questions, answers, strict=True) if allowed] == []
 
     def token(owner: str) -> subprocess.CompletedProcess[str]:
         me = f"--as={user(OWNERS[0])}"

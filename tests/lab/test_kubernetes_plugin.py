@@ -293,7 +293,7 @@ def test_refresh_finds_drift(replay: dict[str, Any]) -> None:
     assert "    ~ 2 to update\n    - 1 to delete\n    3 changes." in replay["refresh"]
 
 
-def test_the_next_update_mends_drift_and_takes_kubectls_fields(replay: dict[str, Any]) -> None:
+def test_the_next_update_undoes_drift_and_takes_kubectls_fields(replay: dict[str, Any]) -> None:
     assert replay["label after drift"] == "b"
     assert "Secret sec created" in replay["up after drift"]
     managers = {one["manager"] for one in replay["managers after drift"] if not one.get("subresource")}
@@ -308,7 +308,7 @@ def failed(output: str, name: str) -> str:
     return found.group(1)
 
 
-def test_an_object_that_is_there_already(replay: dict[str, Any]) -> None:
+def test_an_existing_object(replay: dict[str, Any]) -> None:
     urn = f"urn:pulumi:{STACK}::contract::kubernetes:core/v1:Namespace::dup"
     output = failed(replay["errors"], "dup")
     assert NOT_CREATED.format(urn=urn) + 'namespaces "rec" already exists' in output
@@ -326,7 +326,7 @@ def test_an_object_that_the_server_refuses(replay: dict[str, Any]) -> None:
     ("name", "reason"),
     [("nocrd", 'no matches for kind "Thing" in version "nope.io/v1"'), ("nons", 'namespaces "absent" not found')],
 )
-def test_what_may_still_come_is_retried(replay: dict[str, Any], name: str, reason: str) -> None:
+def test_a_missing_prerequisite_is_retried(replay: dict[str, Any], name: str, reason: str) -> None:
     for attempt in range(6):
         assert f"Retry #{attempt}; creation failed: {reason}" in replay["errors"]
     assert "Retry #6" not in replay["errors"]

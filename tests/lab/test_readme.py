@@ -43,9 +43,9 @@ def clone(tmp_path: Path) -> Iterator[Path]:
     )
     for name in filter(None, listed.stdout.split("\0")):
         source, target = CLONE / name, folder / name
-        if source.is_file():
+        if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+            shutil.copy2(source, target, follow_symlinks=False)
     yield folder
     subprocess.run(["make", "lab-clean"], cwd=folder, check=False, capture_output=True)
 

@@ -1,4 +1,4 @@
-"""Likely causes of a failed fabric proof, from the table in causes.yaml. Pure but for reading the table."""
+"""Likely causes of a failed fabric proof, from the table in causes.yaml."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def causes_of(
 ) -> list[Cause]:
     """Return the likely causes of failed checks, the likeliest first.
 
-    Earlier causes explain later ones: a cluster without claims cannot use gIB, and one on TCP is slow.
+    Earlier causes explain later ones: a cluster without claims cannot use gIB, and one on TCP is
+        slow.
     """
     wrong = {check.name for check in checks if check.verdict == "fail"}
     logs = findings.logs if findings else ()

@@ -1,4 +1,4 @@
-"""Verdicts on the objects behind a fabric: claims of the workers' pods, their devices, and the pods' nodes. Pure."""
+"""Verdicts on the workers' claims, the devices behind them, and the pods' nodes. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Device:
-    """Device that a claim got: its driver, the class of its request, and its PCIe root ("" where none is published)."""
+    """Device that a claim got, the class of its request, and its PCIe root ("" if unknown)."""
 
     driver: str
     device_class: str

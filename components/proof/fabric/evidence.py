@@ -18,7 +18,7 @@ class NoEvidenceError(Exception):
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that an interface or RDMA device moved; `interface` is the RDMA device's network interface, if any."""
+    """Bytes that an interface moved, or an RDMA device with its network interface."""
 
     name: str
     sent: int
@@ -54,7 +54,7 @@ class Traffic:
 
     @property
     def nics(self) -> tuple[Moved, ...]:
-        """Traffic of each claimed NIC, with its RDMA device's; devices of other pods, which sysfs may show, do not count."""
+        """Traffic of each claimed NIC, with its RDMA device's; other pods' devices do not count."""
         by_rdma = {moved.interface: moved for moved in self.rdma if moved.interface}
         none = Moved("", 0, 0)
         return tuple(
@@ -101,7 +101,7 @@ class Rank:
         cuda: version of CUDA that torch was built for.
         nccl_file: file of the loaded NCCL; "" where it is part of torch.
         log: NCCL's log.
-        lockable: bytes of memory that the process may lock, -1 without a limit; None where it did not report them.
+        lockable: bytes that the process may lock, -1 without a limit; None if not reported.
     """
 
     rank: int
@@ -119,7 +119,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Problem:
-    """Reason why the program did not finish; the kind is `busy`, `missing`, `no-torch`, `died`, `timeout` or `error`."""
+    """Reason why the program did not finish; causes.yaml has the kinds."""
 
     stage: str
     kind: str

@@ -24,7 +24,7 @@ _OVERHEAD_SECONDS = 60
 
 @dataclass(frozen=True)
 class Work:
-    """Arguments of the program: without GPUs it runs one process a pod; 0 bytes are its own choice of the largest tensor."""
+    """Arguments of the program; 0 GPUs mean one process a pod, 0 bytes its own choice."""
 
     workers: int
     gpus: int
@@ -45,9 +45,10 @@ def job_name(run: str) -> str:
 def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
     """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
-    The program comes in the job's own environment, so that nothing is written to any file system; `kubectl get rayjob
-    NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter is a pod: its log is the driver's output,
-    which everybody who may read pods' logs can read, without Ray's token.
+    The program comes in the job's own environment, so that nothing is written to any file system;
+    `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
+    is a pod: its log is the driver's output, which everybody who may read pods' logs can read,
+    without Ray's token.
     """
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
@@ -63,7 +64,8 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
             "submissionMode": "K8sJobMode",
             "clusterSelector": {"ray.io/cluster": metadata["name"]},
             "activeDeadlineSeconds": work.seconds + _GRACE_SECONDS,
-            # The entrypoint passes through two shells: no dollar sign, no backtick, and quotes of one kind inside the other.
+            # The entrypoint passes through two shells: no dollar sign, no backtick, and quotes of
+            # one kind inside the other.
             "entrypoint": f'python -c "{_start()}" {options}',
             "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
             # A second submitter would only follow the same job's log.
@@ -74,7 +76,7 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
 
 
 def program_text() -> str:
-    """Return a program that runs the files one after the other in its main module, which Ray sends to its workers."""
+    """Return a program that runs the files in its main module, which Ray sends to its workers."""
     return "".join(f"exec(compile({path.read_text()!r}, {path.name!r}, 'exec'))\n" for path in PROGRAMS)
 
 

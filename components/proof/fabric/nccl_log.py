@@ -1,10 +1,11 @@
 """Transport of a collective, read from NCCL's own log. Pure.
 
-The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc, src/transport/net.cc,
-src/transport/p2p.cc, src/transport/shm.cc, src/plugin/net.cc, src/plugin/plugin_open.cc, src/graph/topo.cc,
-src/enqueue.cc) and those of Google's plugin gIB in the DraNet documentation
-(https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). A missing log, or one that breaks off,
-never counts as a good one.
+The lines are those of NCCL 2.18 to 2.30 (https://github.com/NVIDIA/nccl: src/init.cc,
+src/transport/net.cc, src/transport/p2p.cc, src/transport/shm.cc, src/plugin/net.cc,
+src/plugin/plugin_open.cc, src/graph/topo.cc, src/enqueue.cc) and those of Google's plugin gIB in
+the DraNet documentation (https://github.com/kubernetes-sigs/dranet,
+site/content/docs/user/kuberay.md). A missing log, or one that breaks off, never counts as a good
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SOCKET = "Socket"
 """Name of NCCL's network over TCP."""
 
 Way = Literal["fabric", "staged", "other plugin", "tcp", "none", "unknown"]
-"""Way of data between pods: by gIB straight between NIC and GPU (`fabric`), by gIB over the node's memory (`staged`), by
+"""Way of data between pods: by gIB between NIC and GPU (`fabric`) or over memory (`staged`), by
 another plugin, over TCP, not at all, or unknown."""
 
 _PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
@@ -44,7 +45,8 @@ _TUNER = re.compile(r"tuner", re.IGNORECASE)
 _FAILED = re.compile(r"\b(?:no|not|fail\w*|error|invalid|unable|cannot)\b", re.IGNORECASE)
 # Every log of an image without a tuner of its own has it; it is not a failure.
 _NO_TUNER = re.compile(
-    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported|NCCL_TUNER_\w+ set by"
+    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported"
+    r"|NCCL_TUNER_\w+ set by"
 )
 _MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old version of NCCL|NCCL version)")
 _COMPLETE = "Init COMPLETE"
@@ -110,8 +112,8 @@ class Transport:
 
     Attributes:
         way: the worst way of any connection.
-        networks: number of connections between pods by NCCL's name of the network, `gIB/GDRDMA` for direct ones.
-        within: number of connections within pods by kind.
+        networks: connections between pods by network, `gIB/GDRDMA` for direct ones.
+        within: connections within pods by kind.
         nics: names or numbers of the used NICs, by pod.
     """
 
@@ -122,7 +124,7 @@ class Transport:
 
 
 def parse(log: str) -> ProcessLog:
-    """Parse a process's log, written with NCCL_DEBUG=INFO and at least the subsystems INIT, NET and ENV."""
+    """Parse a process's log, written with NCCL_DEBUG=INFO for at least INIT, NET and ENV."""
     lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
     texts = [text for text, _ in lines]
     hcas = [match for text in texts if (match := _HCA.search(text))]
@@ -163,7 +165,8 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
                     within[channel.kind] += 1
                     continue
                 networks[f"{channel.network}/GDRDMA" if channel.direct else channel.network] += 1
-                # NCCL joins the ports of one NIC, or several NICs, under one number as `mlx5_0+mlx5_1`.
+                # NCCL joins the ports of one NIC, or several NICs, under one number as
+                # `mlx5_0+mlx5_1`.
                 used.update(log.nics.get(channel.device, str(channel.device)).split("+"))
         nics[pod] = tuple(sorted(used))
     return Transport(_way(logs, networks, nics), dict(networks), dict(within), nics)

@@ -1,4 +1,4 @@
-"""Report of a fabric proof as an HTML page: verdicts, causes, the plot, traffic and versions. Pure."""
+"""Report of a fabric proof as HTML: verdicts, causes, the plot, traffic and versions. Pure."""
 
 from __future__ import annotations
 

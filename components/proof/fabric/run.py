@@ -1,4 +1,4 @@
-"""Run of the fabric proof: the RayCluster is looked at, the RayJob is created, judged and removed."""
+"""Run of the fabric proof: its RayJob is created, waited for, judged and removed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TAIL = "20"
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a run; without evidence where the program did not run or left none, `raw` as the program sent it."""
+    """Result of a run; `evidence` and `raw` are None where the program did not run or left none."""
 
     checks: list[Check]
     causes: list[Cause] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Seen:
 
     @property
     def ended(self) -> bool:
-        """Whether the submitter has ended, and with it the log that it relays; or there will be none."""
+        """Whether the submitter, and the log that it relays, has ended, or will never begin."""
         if self.pod is not None:
             return self.phase in _ENDED
         return self.status.get("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed")

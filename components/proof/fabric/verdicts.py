@@ -27,15 +27,16 @@ AFTER_PROGRAM = (
 """Checks that need the program to run, in order."""
 
 NO_MEMORY = "Cannot allocate memory"
-"""Text of the error ENOMEM: the process may not lock as much memory as RDMA registers. NCCL's log and torch quote it."""
+"""Text of ENOMEM in NCCL's log and torch's: RDMA registers more than the process may lock."""
 
 SHARE_OF_LINE_RATE = 0.7
 """Default threshold of the bus bandwidth, as a share of the NICs' line rates.
 
-DraNet's own measurements of an all-reduce between two nodes have 92 and 96 % where NICs are beside their GPUs and
-GPUDirect RDMA works, and 50 % where it doesn't; half the NICs give 50 % at best
-(https://github.com/kubernetes-sigs/dranet, examples/oci_oke_examples/BM.GPU.GB200-v3.4/README.md, Benchmark Results).
-The threshold lies between, with room for tensors of 1 GiB, which do not reach the highest bandwidth yet.
+DraNet's own measurements of an all-reduce between two nodes have 92 and 96 % where NICs are beside
+their GPUs and GPUDirect RDMA works, and 50 % where it doesn't; half the NICs give 50 % at best
+(https://github.com/kubernetes-sigs/dranet, examples/oci_oke_examples/BM.GPU.GB200-v3.4/README.md,
+Benchmark Results). The threshold lies between, with room for tensors of 1 GiB, which do not reach
+the highest bandwidth yet.
 """
 
 LARGE_ENOUGH = 2**28
@@ -43,7 +44,8 @@ LARGE_ENOUGH = 2**28
 
 _ONE_WORKER = "there is one worker: nothing goes over the fabric"
 
-# Share of a pod's traffic: the processes coordinate over the pods' network, whatever way tensors take.
+# Share of a pod's traffic: the processes coordinate over the pods' network, whatever way tensors
+# take.
 _SHARE_OVER_NICS = 0.9
 # Share of the least traffic of tensors; counters are read a moment before and after.
 _SHARE_OF_EXPECTED = 0.5
@@ -53,7 +55,7 @@ _SHARE_OF_EVEN = 0.1
 
 @dataclass(frozen=True)
 class Threshold:
-    """Expected bus bandwidth in GB/s, None for none; `source` says why; `always` means for tensors of any size."""
+    """Expected bus bandwidth in GB/s, its source, and whether it holds for tensors of any size."""
 
     bus: float | None
     source: str
@@ -62,7 +64,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Findings:
-    """Verdicts on the program's evidence, in the order of `AFTER_PROGRAM`, and NCCL's parsed logs."""
+    """Verdicts on the evidence, in the order of `AFTER_PROGRAM`, and NCCL's parsed logs."""
 
     checks: list[Check]
     transport: Transport | None = None
@@ -70,7 +72,7 @@ class Findings:
 
 
 def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
-    """Return the expected bandwidth of workers with so many NICs; `given` is the threshold of the settings, in GB/s."""
+    """Return the expected bandwidth; `given` is the threshold of the settings, in GB/s."""
     if given is not None:
         return Threshold(given, "nccl.minBusBandwidth", always=True)
     gbps = machine.series.gpu_nic_gbps
@@ -81,7 +83,7 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
 
 
 def not_run(reason: str, *, simulated: bool = False) -> list[Check]:
-    """Return the checks of a program that was not run, for a reason or because its nodes run no containers."""
+    """Return the checks of a program that was not run."""
     why = "the all-reduce was not run"
     return _without_evidence("simulated", SIMULATED, why) if simulated else _without_evidence("skipped", reason, why)
 
@@ -125,7 +127,7 @@ def _ran(evidence: Evidence) -> Check:
 
 
 def _locked_memory(evidence: Evidence, expected: Expected) -> Check:
-    """Check that RDMA may register enough memory; a limit alone is not a failure, since the need is unknown."""
+    """Check that RDMA may register enough memory; a limit alone is not a failure."""
     name = "locked memory"
     if not expected.nics:
         return Check(name, "skipped", "no NICs are claimed")
@@ -258,8 +260,9 @@ def _traffic(evidence: Evidence) -> Check:
 def least_traffic(evidence: Evidence) -> int:
     """Return the bytes that each pod must send and receive by any algorithm.
 
-    Each pod holds a part of the sum and ends with all of it: with m pods, 2(m − 1)/m of each tensor leave a pod on
-    average, and as many come in, as for single processes in nccl-tests' doc/PERFORMANCE.md.
+    Each pod holds a part of the sum and ends with all of it: with m pods, 2(m − 1)/m of each tensor
+    leave a pod on average, and as many come in, as for single processes in nccl-tests'
+    doc/PERFORMANCE.md.
     """
     pods = len(evidence.traffic)
     summed = sum(point.size * point.operations for point in evidence.sweep)

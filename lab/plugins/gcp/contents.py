@@ -1,4 +1,4 @@
-"""Contents of a cluster beside its nodes: the add-ons that GKE installs, and the objects that are deleted with it.
+"""Contents of a cluster beside its nodes: GKE's add-ons, and objects that go with the cluster.
 
 Answers to (real): the custom resource definitions of KubeRay's own chart, for GKE's Ray operator
     add-on.
@@ -53,7 +53,7 @@ def ray_operator(inputs: dict[str, Any]) -> bool:
 
 
 def define(api: ClusterApi, folder: Path) -> None:
-    """Create the custom resource definitions in a folder, and wait until they are served; existing ones stay.
+    """Create the definitions in a folder, and wait until they are served; existing ones stay.
 
     Args:
         api: the lab's API server.
@@ -106,7 +106,7 @@ def network_classes(api: ClusterApi) -> None:
 
 
 def clear(api: ClusterApi) -> list[str]:
-    """Delete what a deleted cluster takes with it: namespaces but the control plane's, and objects without one.
+    """Delete what goes with a cluster: namespaces but the control plane's, and other objects.
 
     Objects in the namespace `default` stay: berth has none there. Definitions of custom kinds stay
     too: charts and GKE's add-ons leave them, and deleting them keeps the API server busy for half a

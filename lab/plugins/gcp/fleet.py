@@ -140,7 +140,7 @@ class Fleet:
             return contents.clear(api)
 
     def reconcile(self, pool: Record) -> None:
-        """Make a pool's nodes be what its record says: missing ones made, others removed, labels and taints set."""
+        """Bring a pool's nodes to its record: create, remove, and set labels and taints."""
         target = expected(pool)
         there = self.nodes(pool.name)
         self.remove([name for name in there if name not in target])
@@ -155,7 +155,7 @@ class Fleet:
                 self._adjust(there[name], pool, zone)
 
     def _adjust(self, node: dict[str, Any], pool: Record, zone: str) -> None:
-        """Bring a node's labels and taints to what the pool's record says; those that others gave it stay."""
+        """Bring a node's labels and taints to the pool's record; those of others stay."""
         metadata = node["metadata"]
         annotations, now = metadata.get("annotations") or {}, metadata.get("labels") or {}
         target = labels(pool, zone, metadata["name"])

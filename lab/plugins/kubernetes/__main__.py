@@ -1,4 +1,4 @@
-"""`python -m berth.lab.plugins.kubernetes <engine address>`: the plugin as the Pulumi engine starts it.
+"""`python -m berth.lab.plugins.kubernetes <engine address>`: start of the plugin by the engine.
 
 Simulates nothing: it starts the plugin.
 """

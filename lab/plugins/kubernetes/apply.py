@@ -1,7 +1,8 @@
-"""Writes of objects: created by one POST, changed by server-side apply under the resource's own field manager.
+"""Writes of objects: created by one POST, changed by server-side apply as the own manager.
 
-A creation refuses an object that exists, as the real plugin's does. The first update takes over the fields of the
-creation and of kubectl, so that only managers of other tools can be in conflict with it.
+A creation refuses an object that exists, as the real plugin's does. The first update takes over the
+fields of the creation and of kubectl, so that only managers of other tools can be in conflict with
+it.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py
@@ -64,13 +65,7 @@ class NotAppliedError(Exception):
 
 
 class Writer:
-    """Writes to one cluster.
-
-    Args:
-        cluster: the cluster.
-        cancelled: set when the user interrupts; retries end.
-        status: shows a line beside a resource.
-    """
+    """Writes to one cluster."""
 
     def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
@@ -89,7 +84,7 @@ class Writer:
             preview: only ask the server whether it would take the object.
 
         Raises:
-            NotAppliedError: the server refuses, or the namespace or kind did not come within a minute.
+            NotAppliedError: the server refuses; a missing namespace or kind has a minute.
         """
         for attempt in range(_ATTEMPTS + 1):
             try:
@@ -97,7 +92,7 @@ class Writer:
                     return self._apply(wanted, manager, force=force or preview, preview=preview)
                 path = self._cluster.resource(wanted["apiVersion"], wanted["kind"]).path(objects.namespace_of(wanted))
                 query = {"fieldManager": objects.CREATE_MANAGER, **(_DRY_RUN if preview else {})}
-                return self._cluster.request("POST", path, wanted, query)
+                return self._cluster.api.request("POST", path, wanted, query)
             except (RefusedError, NoMatchError) as error:
                 may_come = isinstance(error, NoMatchError | NotFoundError)
                 if attempt < _ATTEMPTS and not preview:
@@ -138,7 +133,7 @@ class Writer:
 
     def _apply(self, wanted: Item, manager: str, *, force: bool, preview: bool) -> Item:
         query = {"fieldManager": manager, "force": str(force).lower(), **(_DRY_RUN if preview else {})}
-        return self._cluster.request("PATCH", self._path(wanted), wanted, query, APPLY)
+        return self._cluster.api.request("PATCH", self._path(wanted), wanted, query, APPLY)
 
     def _hand_over(self, live: Item, manager: str) -> None:
         path = self._path(live)
@@ -147,11 +142,11 @@ class Writer:
             if not patch:
                 return
             try:
-                self._cluster.request("PATCH", path, patch, {}, JSON_PATCH)
+                self._cluster.api.request("PATCH", path, patch, {}, JSON_PATCH)
             except ConflictError:
                 if attempt == _HAND_OVER_ATTEMPTS - 1:
                     raise
-                live = self._cluster.request("GET", path)
+                live = self._cluster.api.request("GET", path)
             else:
                 return
 
@@ -161,7 +156,7 @@ class Writer:
 
 
 def hand_over_patch(live: Item, manager: str) -> list[Item]:
-    """Return a JSON patch that makes `manager` the owner of the fields of kubectl and of creations; empty without such fields."""
+    """Return a JSON patch that gives `manager` the fields of kubectl and of creations."""
     entries = live["metadata"].get("managedFields") or []
     taken = [entry for entry in entries if _is_ours_to_take(entry)]
     if not taken:

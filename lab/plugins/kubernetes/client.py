@@ -1,4 +1,4 @@
-"""API server as the plugin uses it: paths of kinds found by discovery, and watches that an interrupt ends.
+"""API server with paths of kinds by discovery, and watches that an interrupt ends.
 
 Simulates nothing: it uses berth's client of the real API server.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from berth.components.cluster.api import JSON, ClusterApi, ClusterError, UnreachableError
+from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ class NoMatchError(ProviderError):
 
     def __init__(self, api_version: str, kind: str) -> None:
         super().__init__(f'no matches for kind "{kind}" in version "{api_version}"')
-
-
-class NoClusterError(ProviderError):
-    """Error: no server answers, or the kubeconfig is not known yet."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"configured Kubernetes cluster is unreachable: {reason}")
 
 
 @dataclass(frozen=True)
@@ -59,12 +52,7 @@ class Resource:
 
 
 class Cluster:
-    """One API server. Safe to use from many threads.
-
-    Args:
-        kubeconfig: text of the kubeconfig; None while it is not known (previews).
-        cancelled: set when the user interrupts; watches end.
-    """
+    """One API server, connected to when it is first used. Safe to use from many threads."""
 
     def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
@@ -74,12 +62,26 @@ class Cluster:
         self._groups: dict[str, dict[str, Resource]] = {}
         self._group_locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
+    @property
+    def api(self) -> ClusterApi:
+        """The connection.
+
+        Raises:
+            ClusterError: the kubeconfig cannot be used, or is not known yet (previews).
+        """
+        if self._kubeconfig is None:
+            raise ClusterError("the kubeconfig of the cluster is not known yet")
+        with self._lock:
+            if self._connection is None:
+                self._connection = ClusterApi(self._kubeconfig)
+            return self._connection
+
     def resource(self, api_version: str, kind: str) -> Resource:
         """Return the place of a kind's objects.
 
         Raises:
             NoMatchError: the server does not have the kind; the next call asks again.
-            NoClusterError: the server does not answer.
+            ClusterError: the server cannot be asked.
         """
         with self._lock:
             group_lock = self._group_locks[api_version]
@@ -94,62 +96,29 @@ class Cluster:
 
     def get(self, api_version: str, kind: str, namespace: str, name: str) -> Item | None:
         """Return an object; None where it is gone."""
-        path = self.resource(api_version, kind).path(namespace, name)
-        try:
-            return self._api().get(path)
-        except UnreachableError as error:
-            raise _unreachable(error) from error
-
-    def request(
-        self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
-    ) -> Item:
-        """Send a request; see `ClusterApi.request`.
-
-        Raises:
-            RefusedError: the server refuses.
-            NoClusterError: the server does not answer.
-        """
-        try:
-            return self._api().request(method, path, body, query, content_type)
-        except UnreachableError as error:
-            raise _unreachable(error) from error
+        return self.api.get(self.resource(api_version, kind).path(namespace, name))
 
     def watch(self, path: str, name: str, version: str, deadline: float) -> Iterator[Item | None]:
         """Yield the later states of an object, None once it is deleted.
 
-        The watch ends at the deadline (`time.monotonic()`), at an interrupt, and early where the server's history has a
-        gap or the connection breaks; the caller reads the object again.
+        The watch ends at the deadline (`time.monotonic()`), at an interrupt, and early where the
+        server's history has a gap or the connection breaks; the caller reads the object again.
         """
         while not self._cancelled.is_set() and time.monotonic() < deadline:
             seconds = max(1, min(_WATCH_SECONDS, int(deadline - time.monotonic())))
             try:
-                for event in self._api().events(path, version, seconds, fieldSelector=f"metadata.name={name}"):
+                for event in self.api.events(path, version, seconds, fieldSelector=f"metadata.name={name}"):
                     item = event["object"]
                     version = item["metadata"]["resourceVersion"]
                     yield None if event["type"] == "DELETED" else item
             except ClusterError:
                 return
 
-    def _api(self) -> ClusterApi:
-        if self._kubeconfig is None:
-            raise NoClusterError("the kubeconfig is not known yet")
-        with self._lock:
-            if self._connection is None:
-                self._connection = ClusterApi(self._kubeconfig)
-            return self._connection
-
     def _discover(self, api_version: str) -> dict[str, Resource]:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        try:
-            found = (self._api().get(root) or {}).get("resources") or []
-        except UnreachableError as error:
-            raise _unreachable(error) from error
+        found = (self.api.get(root) or {}).get("resources") or []
         return {
             item["kind"]: Resource(root, item["name"], bool(item["namespaced"]))
             for item in found
             if "/" not in item["name"]
         }
-
-
-def _unreachable(error: UnreachableError) -> NoClusterError:
-    return NoClusterError(f"{error.server}: {error.cause}")

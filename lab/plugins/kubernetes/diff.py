@@ -27,13 +27,7 @@ _PART = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|([^.\[\]]+)')
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any], immutable: tuple[Path, ...] = ()) -> dict[str, Kind]:
-    """Return the differences by property path, such as `spec.ports[0].port`.
-
-    Args:
-        old: the recorded object, with only the parts that its inputs have.
-        new: the wanted object; parts of it may be unknown.
-        immutable: fields whose change replaces the object.
-    """
+    """Return the differences by property path, such as `spec.ports[0].port`."""
     found: dict[Path, tuple[Kind, Any]] = {}
     _compare((), dict(old), dict(new), found)
     return {
@@ -53,7 +47,7 @@ def without_ignored(differences: Mapping[str, Kind], ignored: Iterable[str]) -> 
 
 
 def path_text(path: Path) -> str:
-    """Return a path as the engine writes it: keys with dots, quotes or brackets stand in brackets."""
+    """Return a path as the engine writes it; keys with dots, quotes or brackets are in brackets."""
     text = ""
     for part in path:
         if isinstance(part, int):

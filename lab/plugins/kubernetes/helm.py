@@ -1,6 +1,7 @@
 """The `helm` program on PATH: one call at a time, with helm's own words for its errors.
 
-Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3, v3.20.2 in its go.mod).
+Answers to (real): helm itself; the real plugin calls the same code as a library (helm.sh/helm/v3,
+    v3.20.2 in its go.mod).
 """
 
 from __future__ import annotations
@@ -43,12 +44,7 @@ class HelmError(ProviderError):
 
 
 class Helm:
-    """Helm against one cluster. Safe to use from many threads.
-
-    Args:
-        kubeconfig: text of the kubeconfig; None while it is not known.
-        cancelled: set when the user interrupts: running helms are asked to stop.
-    """
+    """Helm against one cluster. Safe to use from many threads."""
 
     def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
@@ -76,11 +72,6 @@ class Helm:
     def run(self, arguments: list[str], *, namespace: str = "", values: Mapping[str, Any] | None = None) -> str:
         """Run helm and return its output.
 
-        Args:
-            arguments: the command and its flags.
-            namespace: the release's namespace; without one, helm gets no kubeconfig.
-            values: chart values, given through a file that only this user can read.
-
         Raises:
             HelmError: helm fails.
             ProviderError: there is no helm, or no cluster yet.
@@ -97,7 +88,7 @@ class Helm:
             return self._run(command)
 
     def chart_metadata(self, chart: str, flags: list[str]) -> dict[str, Any]:
-        """Return `Chart.yaml` of a chart, read from its folder or asked from helm, which may fetch it."""
+        """Return `Chart.yaml` of a chart, from its folder or from helm, which may fetch it."""
         path = self.path_of(chart)
         try:
             if path and path.is_dir():
@@ -114,7 +105,7 @@ class Helm:
         return metadata
 
     def release(self, name: str, namespace: str) -> dict[str, Any] | None:
-        """Return a release with its chart's metadata, in the form of `helm install -o json`; None where there is none."""
+        """Return a release in the form of `helm install -o json`; None where there is none."""
         try:
             found: dict[str, Any] = json.loads(self.run(["status", name, "--output", "json"], namespace=namespace))
             chart = json.loads(self.run(["get", "metadata", name, "--output", "json"], namespace=namespace))
@@ -128,7 +119,8 @@ class Helm:
     def repair(self, name: str, namespace: str) -> None:
         """Make a release usable again whose helm was killed in the middle of an operation.
 
-        A release that was never deployed is uninstalled; another one goes back to its last deployed revision.
+        A release that was never deployed is uninstalled; another one goes back to its last deployed
+        revision.
         """
         revisions = json.loads(self.run(["history", name, "--output", "json"], namespace=namespace))
         good = [revision["revision"] for revision in revisions if revision["status"] in {"deployed", "superseded"}]
@@ -193,7 +185,7 @@ class Helm:
 
     def _kubeconfig_file(self) -> Path:
         if self._kubeconfig is None:
-            raise ProviderError("configured Kubernetes cluster is unreachable: the kubeconfig is not known yet")
+            raise ProviderError("the kubeconfig of the cluster is not known yet")
         path = self.files() / "kubeconfig"
         with self._lock:
             if not path.exists():

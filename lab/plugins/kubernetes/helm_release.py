@@ -1,10 +1,12 @@
-"""`kubernetes:helm.sh/v3:Release` through the `helm` program: inputs, state and errors have the real plugin's shape.
+"""`kubernetes:helm.sh/v3:Release` through the `helm` program, in the real plugin's shape.
 
-Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for resource `rel` (plugin 4.29.0).
-Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes v4.32.0,
+Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for resource `rel` (plugin
+    4.29.0).
+Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes
+    v4.32.0,
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/invoke_helm_template.go
-Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has one. One of the
-    real plugin would settle it.
+Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has
+    one. One of the real plugin would settle it.
 """
 
 from __future__ import annotations
@@ -62,13 +64,7 @@ _SETTLE_SECONDS = 5.0
 
 
 class Releases:
-    """Helm releases of one cluster.
-
-    Args:
-        kubeconfig: text of the kubeconfig; None while it is not known.
-        engine: shows lines to the user.
-        cancelled: set when the user interrupts.
-    """
+    """Helm releases of one cluster."""
 
     def __init__(self, kubeconfig: str | None, engine: Engine, cancelled: threading.Event) -> None:
         self._engine = engine
@@ -80,7 +76,7 @@ class Releases:
         self._helm.close()
 
     def check(self, request: CheckRequest) -> CheckResult:
-        """Fill in defaults, a name, and the chart's own version where the program gives none or a range."""
+        """Fill in defaults, a name, and the chart's version instead of none or a range."""
         given, olds = reveal(request.news), reveal(request.olds)
         if missing := unsupported(given):
             reason = (
@@ -161,7 +157,8 @@ class Releases:
         name, namespace = inputs["name"], inputs["namespace"]
         identity = f"{namespace}/{name}"
         try:
-            # A release that was never deployed, and one that somebody uninstalled, are installed again.
+            # A release that was never deployed, and one that somebody uninstalled, are installed
+            # again.
             found = self._usable(name, namespace, request.urn)
             release = self._apply(inputs, [], upgrade=found is not None)
         except HelmError as error:
@@ -183,11 +180,7 @@ class Releases:
                 raise ProviderError(f'Helm release "{request.id}" was not deleted: {error}') from error
 
     def template(self, options: str) -> list[Any]:
-        """Return the objects of a chart, those in its folder `crds/` among them, rendered without a release.
-
-        Args:
-            options: the options of the real plugin's function `kubernetes:helm:template`, as JSON.
-        """
+        """Return the objects of a chart, with its folder `crds/`, rendered without a release."""
         given = json.loads(options)
         inputs = with_defaults(
             {
@@ -215,7 +208,7 @@ class Releases:
         return release
 
     def _playing(self, inputs: Properties, urn: str) -> Properties:
-        """Return the inputs for helm: with the lab's chart where it stands in for a published one."""
+        """Return the inputs for helm, with the lab's chart in place of a published one."""
         lab_chart = played(self._charts, inputs)
         if lab_chart is None:
             return inputs
@@ -223,7 +216,7 @@ class Releases:
         return {**inputs, "chart": str(lab_chart.copy(self._helm.files())), "version": "", "repositoryOpts": None}
 
     def _left_over(self, name: str, namespace: str, mark: str, urn: str) -> dict[str, Any] | None:
-        """Return the release that an interrupted run of the same resource left, if it can be upgraded."""
+        """Return the release that an interrupted run of the same resource left, if any."""
         ours = self._helm.run(
             ["list", "--all", "--short", "--filter", f"^{name}$", "--selector", f"{_LABEL}={mark}"],
             namespace=namespace,
@@ -241,7 +234,7 @@ class Releases:
 
 
 def _same_chart(inputs: Mapping[str, Any], olds: Mapping[str, Any]) -> bool:
-    """Return whether a repository's chart is the recorded one; then nothing is fetched to learn its version."""
+    """Return whether a repository's chart is the recorded one, so that its version is known."""
     exact = bool(inputs.get("version")) and str(inputs["version"])[0].isdigit()
     same = all(inputs.get(key) == olds.get(key) for key in ("chart", "version", "repositoryOpts"))
     return exact and same and not str(inputs["chart"]).startswith((".", "/"))

@@ -1,12 +1,12 @@
-"""Fields that Kubernetes lets nobody change, of the kinds that berth registers: a plan that changes one replaces the object.
+"""Immutable fields of the kinds that berth registers: their change replaces the object.
 
-The table agrees with the plans of the real plugin. So it has a ConfigMap's data, which Kubernetes would let change (pods
-that read it restart under a new name), and not a ResourceClaimTemplate's spec (planned as an update, which the server's
-dry run refuses).
+The table agrees with the plans of the real plugin. So it has a ConfigMap's data, which Kubernetes
+would let change (pods that read it restart under a new name), and not a ResourceClaimTemplate's
+spec (planned as an update, which the server's dry run refuses).
 
-Sources, in the Kubernetes repository: `ValidateServiceUpdate` and `ValidateResourceQuotaUpdate` (pkg/apis/core/validation),
-`ValidateDeploymentUpdate` and its neighbours (pkg/apis/apps/validation), `ValidateRoleBindingUpdate`
-(pkg/apis/rbac/validation).
+Sources, in the Kubernetes repository: `ValidateServiceUpdate` and `ValidateResourceQuotaUpdate`
+(pkg/apis/core/validation), `ValidateDeploymentUpdate` and its neighbours
+(pkg/apis/apps/validation), `ValidateRoleBindingUpdate` (pkg/apis/rbac/validation).
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (4-preview-update.json)
@@ -45,7 +45,7 @@ def immutable_fields(item: Mapping[str, Any]) -> tuple[Path, ...]:
 
 
 def needs_replacement(path: Path, value: Any, fields: tuple[Path, ...]) -> bool:
-    """Return whether a change at `path` to `value` changes one of the fields: at it, under it, or around it."""
+    """Return whether a change at `path` to `value` is at, under or around one of the fields."""
     return any(path[: len(field)] == field or _holds(path, value, field) for field in fields)
 
 

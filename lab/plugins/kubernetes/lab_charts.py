@@ -1,11 +1,12 @@
 """Charts of the lab that stand in for published ones: a lab reaches no repository.
 
-So an environment comes up in the lab as it is written for Google Cloud. Helm itself gets any other chart: of another
-repository, by another `oci://` reference, or in a folder.
+So an environment comes up in the lab as it is written for Google Cloud. Helm itself gets any other
+chart: of another repository, by another `oci://` reference, or in a folder.
 
-Answers to (recorded): values of the published charts and their defaults, ../shared/upstream/*/values.yaml.
-Answers to (believed): that a published chart of another version than the lab's installs alike. Its values.yaml
-    would settle it.
+Answers to (recorded): values of the published charts and their defaults,
+    ../shared/upstream/*/values.yaml.
+Answers to (believed): that a published chart of another version than the lab's installs alike. Its
+    values.yaml would settle it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Played:
 
     Attributes:
         folder: the lab's chart.
-        version: the recorded version: the requested one, or the lab's own where that is missing or a range.
+        version: the recorded version: the requested one if exact, else the lab's own.
         own: the version of the lab's chart.
     """
 
@@ -51,11 +52,7 @@ class Played:
     own: str
 
     def copy(self, into: Path) -> Path:
-        """Copy the chart under the recorded version, which Helm then shows for the release.
-
-        Args:
-            into: a temporary folder.
-        """
+        """Copy the chart under the recorded version, which Helm then shows for the release."""
         target = into / f"{self.folder.name}-{self.version}"
         if not target.exists():
             partial = into / f".{target.name}"
@@ -72,12 +69,7 @@ class Played:
 
 
 def played(charts: Path, inputs: Mapping[str, Any]) -> Played | None:
-    """Return the lab's chart that stands in for a release's; None where helm gets the chart itself.
-
-    Args:
-        charts: the lab's charts.
-        inputs: inputs of the release, all of them known.
-    """
+    """Return the lab's chart for a release; None where helm gets the chart itself."""
     name = _published(inputs)
     folder = charts / name
     if not name or not folder.is_dir():

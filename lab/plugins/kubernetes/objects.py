@@ -1,7 +1,7 @@
-"""Kubernetes objects as the plugin sees them: names, ids, annotations, and the shape of what the state records.
+"""Kubernetes objects as the plugin sees them: names, ids, annotations, and state.
 
-Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids, automatic names) are
-the real plugin's, so that a state of one is usable with the other.
+Pure functions on plain data. The shapes (`__inputs`, `__initialApiVersion`, `__fieldManager`, ids,
+automatic names) are the real plugin's, so that a state of one is usable with the other.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py (2-state.json, 6-state-updated.json)
@@ -27,7 +27,8 @@ SKIP_AWAIT = "pulumi.com/skipAwait"
 
 _ANNOTATIONS = frozenset({AUTONAMED, FIELD_MANAGER, FORCE, SKIP_AWAIT})
 
-# Manager of a creation, which is one POST; the first update hands its fields over to the object's own manager.
+# Manager of a creation, which is one POST; the first update hands its fields over to the object's
+# own manager.
 CREATE_MANAGER = "pulumi-kubernetes"
 
 _INPUTS = "__inputs"
@@ -61,12 +62,7 @@ class ObjectKind:
 
 
 def kind_of(type_token: str, inputs: Mapping[str, Any]) -> ObjectKind:
-    """Return the kind of object that a resource is.
-
-    Args:
-        type_token: the resource's type, such as `kubernetes:core/v1:Namespace`.
-        inputs: the program's inputs; their `apiVersion` and `kind` win where they are known.
-    """
+    """Return the kind of object that a resource is."""
     _, group_version, kind = type_token.split(":")
     api_version, given = inputs.get("apiVersion"), inputs.get("kind")
     return ObjectKind(
@@ -89,7 +85,7 @@ def unsupported(type_token: str, wanted: Mapping[str, Any]) -> str:
 
 
 def to_object(properties: Mapping[str, Any]) -> Properties:
-    """Return the object that inputs describe: without secret wrappers, nulls and the plugin's own `__` keys."""
+    """Return the object of inputs: without secret wrappers, nulls and the plugin's `__` keys."""
     found: Properties = _without_nulls(
         {key: item for key, item in reveal(properties).items() if not key.startswith("__")}
     )
@@ -97,7 +93,7 @@ def to_object(properties: Mapping[str, Any]) -> Properties:
 
 
 def normalize(wanted: Mapping[str, Any]) -> Properties:
-    """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`, as the server stores it."""
+    """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`."""
     result = dict(wanted)
     metadata = result.get("metadata")
     if isinstance(metadata, dict):
@@ -176,15 +172,7 @@ def initial_api_version(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> 
 def checkpoint(
     inputs: Mapping[str, Any], live: Mapping[str, Any], given: Mapping[str, Any], api_version: str, manager: str
 ) -> Properties:
-    """Return what the state records of an object.
-
-    Args:
-        inputs: the object as the program wants it.
-        live: the object as the server has it.
-        given: the inputs with their secrets marked.
-        api_version: the API version under which it was created.
-        manager: its field manager.
-    """
+    """Return what the state records of an object."""
     recorded = hide_secrets(live, given)
     recorded[_INPUTS] = hide_secrets(inputs, given)
     recorded[_INITIAL_API_VERSION] = api_version
@@ -199,7 +187,7 @@ def read_checkpoint(state: Mapping[str, Any]) -> tuple[Properties, Properties]:
 
 
 def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
-    """Return the properties with the secrets of `given` marked; a Secret's data is always secret."""
+    """Return the properties with the secrets of `given`; a Secret's data is always secret."""
     if properties.get("kind") == "Secret":
         return {
             key: Secret(value) if key in {"data", "stringData"} and not isinstance(value, Secret) else value
@@ -210,7 +198,7 @@ def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Pro
 
 
 def prune(live: Any, wanted: Any) -> Any:
-    """Return the parts of a live value that `wanted` has: the same keys, and as many items of a list."""
+    """Return the parts of a live value that `wanted` has: its keys, and as many items."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return {key: prune(value, wanted[key]) for key, value in live.items() if key in wanted}
     if isinstance(live, list) and isinstance(wanted, list):

@@ -1,8 +1,9 @@
 """Shape of a Helm release's inputs and outputs, and the flags of helm that they stand for. Pure.
 
-Answers to (recorded): state of a release, ../shared/upstream/kubernetes-plugin/2-state.json and 6-state-updated.json
-    (plugin 4.29.0).
-Answers to (read): flags of install and upgrade, pulumi-kubernetes v4.32.0, helmCreate and helmUpdate in
+Answers to (recorded): state of a release, ../shared/upstream/kubernetes-plugin/2-state.json and
+    6-state-updated.json (plugin 4.29.0).
+Answers to (read): flags of install and upgrade, pulumi-kubernetes v4.32.0, helmCreate and
+    helmUpdate in
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/helm_release.go
 """
 
@@ -102,7 +103,8 @@ def chart_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 def install_flags(inputs: Mapping[str, Any]) -> list[str]:
     """Return the flags of `helm install`."""
-    # The real plugin sets this option of an installation only (pulumi-kubernetes v4.32.0, helmCreate and helmUpdate).
+    # The real plugin sets this option of an installation only (pulumi-kubernetes v4.32.0,
+    # helmCreate and helmUpdate).
     flags = ["--disable-openapi-validation"] if inputs.get("disableOpenapiValidation") else []
     return [*flags, *_flags(inputs)]
 
@@ -113,12 +115,7 @@ def upgrade_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def outputs_of(inputs: Mapping[str, Any], release: Mapping[str, Any]) -> Properties:
-    """Return what the state records of a release.
-
-    Args:
-        inputs: the release's inputs.
-        release: the release in the form of `helm install -o json`.
-    """
+    """Return what the state records of a release."""
     chart = release["chart"]["metadata"]
     return {
         **inputs,
@@ -138,7 +135,7 @@ def outputs_of(inputs: Mapping[str, Any], release: Mapping[str, Any]) -> Propert
 
 
 def resource_names(manifest: str) -> dict[str, list[str]]:
-    """Return the names of a manifest's objects by kind: `{"Deployment.apps/apps/v1": ["namespace/name"]}`."""
+    """Return a manifest's objects by kind: `{"Deployment.apps/apps/v1": ["namespace/name"]}`."""
     names: dict[str, set[str]] = {}
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for item in yaml.load_all(manifest, Loader=loader):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from berth.components.cluster.api import NotFoundError, RefusedError
+from berth.components.cluster.api import ClusterError, NotFoundError, RefusedError
 from berth.lab.plugins.kubernetes import diff, objects
 from berth.lab.plugins.kubernetes.apply import Item, NotAppliedError, Writer
-from berth.lab.plugins.kubernetes.client import Cluster, NoClusterError, NoMatchError
+from berth.lab.plugins.kubernetes.client import Cluster, NoMatchError
 from berth.lab.plugins.kubernetes.immutable import immutable_fields
 from berth.lab.plugins.kubernetes.waiting import NotReadyError, Waits
 from berth.lab.plugins.provider import (
@@ -40,14 +40,7 @@ if TYPE_CHECKING:
 
 
 class Resources:
-    """Objects of one cluster.
-
-    Args:
-        cluster: the cluster.
-        engine: shows lines to the user.
-        cancelled: set when the user interrupts.
-        upsert: whether a creation takes over an object that exists.
-    """
+    """Objects of one cluster."""
 
     def __init__(self, cluster: Cluster, engine: Engine, cancelled: threading.Event, *, upsert: bool) -> None:
         self._cluster = cluster
@@ -198,7 +191,7 @@ class Resources:
         try:
             resource = self._cluster.resource(kind.api_version, kind.kind)
             path = resource.path(namespace or objects.namespace_of(live), name)
-            answer = self._cluster.request("DELETE", path, {"propagationPolicy": "Foreground"})
+            answer = self._cluster.api.request("DELETE", path, {"propagationPolicy": "Foreground"})
         except (NoMatchError, NotFoundError):
             return
         except RefusedError as error:
@@ -220,10 +213,10 @@ class Resources:
             raise ProviderError(f"{error}. Verify that any required CRDs have been created") from error
 
     def _knows(self, kind: ObjectKind) -> bool:
-        """Return whether the server knows the kind; a preview does without a server that does not answer."""
+        """Return whether the server knows the kind; previews do without a server."""
         try:
             self._cluster.resource(kind.api_version, kind.kind)
-        except (NoMatchError, NoClusterError):
+        except (NoMatchError, ClusterError):
             return False
         return True
 
@@ -251,7 +244,7 @@ def _is_forced(wanted: Item) -> bool:
 
 
 def _is_temporary(error: NotAppliedError) -> bool:
-    """Return whether a preview's refusal may end during the update, which creates what is missing."""
+    """Return whether the update may create what a preview's refusal names as missing."""
     cause = error.cause
     if isinstance(cause, NoMatchError):
         return True

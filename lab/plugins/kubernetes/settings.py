@@ -1,6 +1,7 @@
 """Settings of the provider: the cluster that they name, and the options that the stand-in has.
 
-Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (Configure, CheckConfig, DiffConfig):
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (Configure,
+    CheckConfig, DiffConfig):
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/provider/provider.go
 """
 
@@ -54,7 +55,8 @@ def read(given: Mapping[str, Any]) -> Settings:
         unknown.append("enableServerSideApply: false")
     if unknown:
         raise ProviderError(
-            f"the setting {unknown[0]} is not part of the lab's stand-in for the kubernetes provider; install the real one"
+            f"the setting {unknown[0]} is not part of the lab's stand-in for the kubernetes provider;"
+            " install the real one"
         )
     text = plain.get("kubeconfig")
     if not isinstance(text, Unknown):
@@ -66,7 +68,8 @@ def read(given: Mapping[str, Any]) -> Settings:
 def compare(request: DiffRequest) -> DiffResult:
     """Return the settings that differ; another cluster replaces the provider and all its objects.
 
-    New credentials for the same cluster replace nothing, and no change does while `clusterIdentifier` stays the same.
+    New credentials for the same cluster replace nothing, and no change does while
+    `clusterIdentifier` stays the same.
     """
     old, new = reveal(request.old_inputs or request.olds), reveal(request.news)
     kinds = {key: kind for key, kind in changed(old, new).items() if key != "version"}

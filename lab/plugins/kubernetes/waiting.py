@@ -1,9 +1,10 @@
-"""Waits on live objects, on watches: until ready, until gone. An interrupt ends them within seconds.
+"""Waits on live objects, until ready or gone. An interrupt ends them within seconds.
 
-A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of the other kinds that
-berth registers, none is waited for.
+A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of
+the other kinds that berth registers, none is waited for.
 
-Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it watches are real:
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it
+    watches are real:
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
 """
 
@@ -42,13 +43,7 @@ class NotReadyError(Exception):
 
 
 class Waits:
-    """Waits against one cluster.
-
-    Args:
-        cluster: the cluster.
-        cancelled: set when the user interrupts.
-        status: shows a line beside the resource.
-    """
+    """Waits against one cluster."""
 
     def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
@@ -57,12 +52,6 @@ class Waits:
 
     def until_ready(self, urn: str, wanted: Item, live: Item, timeout: float) -> Item:
         """Return the object once it is ready.
-
-        Args:
-            urn: the resource, for the lines shown meanwhile.
-            wanted: the object as the program wants it.
-            live: the object as the server has just given it.
-            timeout: seconds, or 0 for the default.
 
         Raises:
             NotReadyError: the object is not ready in time, can never be, or the user interrupted.

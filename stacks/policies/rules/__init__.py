@@ -1,1 +1,1 @@
-"""Policies, one module each: a `POLICY` that describes itself. The registry finds every module of this folder."""
+"""Policies, one module each: the registry finds the `POLICY` of every module here."""

@@ -16,7 +16,7 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
             found = "does not ask for a token" if mode in (None, "", "disabled") else f"has authOptions.mode {mode}"
             yield Finding(f"Ray of {name} {found}, so whoever reaches its head runs code as its owner")
         elif others := sorted({value for value in _auth_modes(spec) if value != "token"}):
-            # KubeRay leaves the variable alone where a container has it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
+            # KubeRay does not overwrite it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
             modes = ", ".join(others)
             yield Finding(
                 f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`", "take it out"

@@ -23,8 +23,8 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
             gpus, whole = _gpus(pod), context.rdma[pool]
             if gpus != whole:
                 yield Finding(
-                    f"a worker of {object_name(resource)} takes {gpus} of the {whole} GPUs of a node of pool {pool!r}, whose"
-                    " RDMA NICs go to one pod with all of them",
+                    f"a worker of {object_name(resource)} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
+                    " whose RDMA NICs go to one pod with all of them",
                     f"take {whole}, or another pool",
                 )
     if resource.type == NODE_POOL and (name := google_name(resource)) in context.rdma:
@@ -38,15 +38,15 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
 
 
 def _gpus(pod: Any) -> int:
-    """Return the number of whole GPUs that a pod asks for; shares of GPUs and MIG instances do not count."""
+    """Return the number of whole GPUs that a pod asks for, without shares and MIG instances."""
     counts = [str(at(part, "resources", "limits", GPU_RESOURCE) or 0) for part in as_list(at(pod, "containers"))]
     return sum(int(count) for count in counts if count.isdecimal())
 
 
 POLICY = Policy(
     name="rdma-whole",
-    asks="A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC (`gpuAllocation: dra`), and"
-    " such a pool's GPUs are not shared.",
+    asks="A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC"
+    " (`gpuAllocation: dra`), and such a pool's GPUs are not shared.",
     why="A node's RDMA NICs go to one pod together with all its GPUs: GPUs that are left over idle at a high price.",
     remedy="take all GPUs of a node, or another pool",
     judge=_judge,

@@ -1,4 +1,4 @@
-"""The Kubernetes client against a server of the test: requests, answers, and every way in which an answer fails."""
+"""Kubernetes client against a server of the test: requests, answers and failures."""
 
 from __future__ import annotations
 
@@ -163,7 +163,6 @@ def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:
     error = raised.value
     assert (error.status, error.message, error.details) == (409, "it is there", {"kind": "jobs"})
     assert error.already_exists
-    assert not error.conflict
 
 
 @pytest.mark.parametrize("answer", ["", "Internal Server Error", "[]", '{"kind": "Status", "message": "etcd is gone"}'])
@@ -202,7 +201,8 @@ def test_a_refused_connection_is_an_unreachable_server() -> None:
 
 
 def test_a_server_without_tls_is_an_unreachable_server(server: Server) -> None:
-    # urllib3 counts such an error as none of connect, read and status: it must not be tried for ever.
+    # urllib3 counts such an error as none of connect, read and status: it must not be tried for
+    # ever.
     api = ClusterApi(kubeconfig(server.port).replace("http://", "https://"))
     with pytest.raises(UnreachableError):
         api.get("/version")

@@ -1,4 +1,4 @@
-"""Who holds devices, and why a claim gets none: from objects of every version of resource.k8s.io."""
+"""Holders of devices, and why a claim gets none, in every version of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ def test_pairs_are_counted_by_kind_and_free_ones_blamed_on_their_roots() -> None
     holder = claim("one", 6, held=("a", 6), device_class="gpu.nvidia.com")
     told = why_without_devices(pod(), seen([nics("a"), gpus], [both, holder]), [node("a")])
     assert told == (
-        "it wants 2 NICs and 2 GPUs; node a: none of 8 held (NICs), 6 of 8 held by train (pod one), 2 free (GPUs); where enough"
-        " are free, devices that are free have no PCIe root in common, or the node lacks something else"
+        "it wants 2 NICs and 2 GPUs; node a: none of 8 held (NICs), 6 of 8 held by train (pod one), 2 free (GPUs);"
+        " where enough are free, devices that are free have no PCIe root in common, or the node lacks something else"
     )
 
 

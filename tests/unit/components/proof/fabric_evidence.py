@@ -1,4 +1,4 @@
-"""Evidence of an all-reduce for tests: two pods with two GPUs and two NICs each, as the program sends it, with NCCL's logs of a case."""
+"""Evidence of an all-reduce as the program sends it: two pods, two GPUs and NICs each."""
 
 from __future__ import annotations
 

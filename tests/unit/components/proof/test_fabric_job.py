@@ -54,7 +54,8 @@ def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> Non
     spec = manifest()["spec"]
     ((name, text),) = yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"].items()
     assert base64.b64decode(text).decode() == program_text()
-    # Linux takes no longer value (MAX_ARG_STRLEN), and KubeRay puts all of it into one argument of a shell.
+    # Linux takes no longer value (MAX_ARG_STRLEN), and KubeRay puts all of it into one argument of
+    # a shell.
     assert len(spec["runtimeEnvYAML"]) < 100_000
     assert not set(spec["entrypoint"]) & set("$`\\!")
     python, option, start, *arguments = shlex.split(spec["entrypoint"])

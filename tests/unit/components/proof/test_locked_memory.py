@@ -20,7 +20,8 @@ from berth.components.proof.fabric.verdicts import judge, threshold_of
 from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
 THRESHOLD = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
-# As NCCL's wrapper prints what libibverbs returns (https://github.com/NVIDIA/nccl, src/misc/ibvwrap.cc).
+# As NCCL's wrapper prints what libibverbs returns (https://github.com/NVIDIA/nccl,
+# src/misc/ibvwrap.cc).
 REFUSED = "NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory\n"
 JOINING = {"stage": "joining", "kind": "error", "text": "ncclSystemError: System call failed"}
 

@@ -10,6 +10,7 @@ import pytest
 from berth.components.cluster.api import PODS, RAY_CLUSTERS
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
+from berth.components.ray.reasons import Key
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
@@ -37,7 +38,7 @@ class Recorded:
 
 def waited(
     monkeypatch: pytest.MonkeyPatch, kind: readiness.Kind, *states: dict[str, Any]
-) -> tuple[dict[readiness.Key, list[str]], list[str]]:
+) -> tuple[dict[Key, list[str]], list[str]]:
     """What a wait with a far deadline returns, and what it has reported."""
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Recorded(*states))
     told: list[str] = []

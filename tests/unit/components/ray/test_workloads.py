@@ -377,7 +377,7 @@ def test_the_condition_of_a_job(seen: dict[str, Any], state: str, held: set[str]
 
 
 def test_a_failed_job_tells_why() -> None:
-    told = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).told
+    told = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
     assert told == "AppFailed: exit code 1"
 
 
@@ -426,7 +426,7 @@ def test_the_condition_of_a_service(seen: dict[str, Any], state: str, text: str)
 
 def test_an_application_that_fails_tells_why() -> None:
     condition = service_condition(service(a="DEPLOY_FAILED"))
-    assert condition.told == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
+    assert condition.reasons == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
 
 
 def test_a_services_settings_are_complete_by_themselves() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from berth.components.cluster.api import ClusterApi, NotFoundError
@@ -48,15 +49,23 @@ class SmallCluster(ClusterApi):
         self.add("configmaps", "configs", data=config)
         self.add("clusterpolicies", "cluster-policy", spec=spec)
 
-    def run(self) -> None:
-        """Reconcile pods and statuses of DaemonSets, as a control plane and kubelets do."""
+    def content(self) -> str:
+        """All objects but events, to see whether something has changed."""
+        return json.dumps({key: value for key, value in self.objects.items() if key != "events"}, sort_keys=True)
+
+    def run(self, waiting: Mapping[str, list[str]] | None = None) -> None:
+        """Reconcile pods and statuses of DaemonSets, as a control plane and kubelets do.
+
+        Args:
+            waiting: nodes with a pod that is not ready, by DaemonSet, beside pods that the lab holds.
+        """
         pods, target = self.objects["pods"], {}
         for name, daemonset in self.objects["daemonsets"].items():
             spec = daemonset["spec"]["template"]["spec"]
             for node, found in self.objects["nodes"].items():
                 barred = untolerated(found["spec"]["taints"], spec.get("tolerations") or [])
                 if selected(spec, found["metadata"]["labels"]) and not barred:
-                    target[f"{name}-{node}"] = (daemonset, node)
+                    target[f"{name}@{node}"] = (daemonset, node)
         for name in list(pods):
             if name not in target or pods[name]["template"] != target[name][0]["spec"]["template"]["spec"]:
                 del pods[name]
@@ -69,11 +78,12 @@ class SmallCluster(ClusterApi):
                 more = {"spec": spec, "status": status, "template": template["spec"]}
                 self.add("pods", name, labels=labels, namespace=NAMESPACE, **more)
             if not pods[name]["status"].get("podIP"):
-                ready = {"type": "Ready", "status": "True"}
-                pods[name]["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [ready]}
+                condition = {"type": "Ready", "status": "True"}
+                pods[name]["status"] = {"podIP": "10.0.0.1", "phase": "Running", "conditions": [condition]}
         for name, daemonset in self.objects["daemonsets"].items():
             own = [pods[key] for key, (owner, _) in target.items() if owner["metadata"]["name"] == name]
-            count = sum(pod["status"]["conditions"][0]["status"] == "True" for pod in own)
+            ready = [pod for pod in own if pod["status"]["conditions"][0]["status"] == "True"]
+            count = sum(pod["spec"]["nodeName"] not in (waiting or {}).get(name, []) for pod in ready)
             daemonset["status"] = {"desiredNumberScheduled": len(own), "updatedNumberScheduled": len(own)}
             daemonset["status"] |= {"numberAvailable": count, "numberUnavailable": len(own) - count}
             daemonset["status"]["observedGeneration"] = 1
@@ -99,8 +109,8 @@ class SmallCluster(ClusterApi):
         if method == "DELETE":
             return found.pop(rest[0])
         if method == "PUT":
-            found[rest[0]] |= copy.deepcopy({"spec": body["spec"]})
-            found[rest[0]]["metadata"]["annotations"] = body["metadata"]["annotations"]
+            found[rest[0]]["spec"] = copy.deepcopy(body["spec"])
+            found[rest[0]]["metadata"] |= copy.deepcopy(body["metadata"])
         elif method == "PATCH":
             found[rest[0]] = merged(found[rest[0]], body)
         return copy.deepcopy(found[rest[0]])
@@ -137,21 +147,13 @@ class World:
 
     def settle(self) -> None:
         for _ in range(20):
-            before = self._text()
+            before = self.cluster.content()
             self._programs.step()
             self.cluster.run()
-            if self._text() == before:
+            if self.cluster.content() == before:
                 return
         raise AssertionError("the lab's GPU programs do not come to rest")
-
-    def _text(self) -> str:
-        shown = {key: value for key, value in self.cluster.objects.items() if key != "events"}
-        return json.dumps(shown, sort_keys=True)
 
     def devices(self, name: str) -> dict[str, str]:
         found = self.cluster.objects["nodes"][name]["status"].get("allocatable") or {}
         return {resource: count for resource, count in found.items() if count != "0"}
-
-    def problem(self, operand: str, node: str) -> str:
-        (ready, *_) = self.cluster.objects["pods"][f"{operand}-{node}"]["status"]["conditions"]
-        return str(ready.get("message", ""))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.lab.devices.dra_devices import changes, gpus, mebibytes, nics, resource_slice, slots
 from berth.lab.devices.dra_nodes import driver_problem
-from berth.lab.plugins.gcp.interfaces import Interface, interfaces
-from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.interfaces import Interface
 
 A4 = {
     "cloud.google.com/gke-accelerator": "nvidia-b200",
@@ -49,12 +47,6 @@ def test_nics_are_published_with_types_as_dranets() -> None:
     assert (value(found["gpu6rdma0"], ROOT), value(found["gpu6rdma0"], "dra.net/numaNode")) == ("pci0000:c8", 1)
     assert len({value(device, "dra.net/mac") for device in found.values()}) == 9
     assert nics(NODE, A4, []) == nics(NODE, {}, CARDS[1:]) == [], "a machine shows the cards that it has"
-
-
-def test_hosts_of_a_group_share_a_block() -> None:
-    first, second = (nics(f"gke-a4-1234-{name}", A4, CARDS)[0] for name in ("aaaa", "bbbb"))
-    assert value(first, "gce.dra.net/block") == value(second, "gce.dra.net/block")
-    assert value(first, "gce.dra.net/host") != value(second, "gce.dra.net/host")
 
 
 def test_a_gpu_and_the_nic_of_its_number_have_one_root() -> None:
@@ -149,21 +141,3 @@ def test_slices_of_real_drivers_stay_and_a_new_node_of_an_old_name_gets_a_new_sl
     assert changes([], [real]) == ([], [], [])
     again = resource_slice(node("uid-2"), "dra.net", [])
     assert changes([again], [stored(ours)]) == ([], [], [ours["metadata"]["name"]])
-
-
-def test_cards_come_from_the_pools_networks_alone(tmp_path: Path) -> None:
-    store, networks = Store(tmp_path), "projects/p/global/networks"
-    roce = "projects/p/global/networkProfiles/us-central1-b-vpc-roce"
-    store.put(Record(f"{networks}/net-1", {"mtu": 8244}))
-    store.put(Record(f"{networks}/rdma", {"networkProfile": roce}))
-    path = "projects/p/locations/us-central1-b/clusters/c/nodePools/a4"
-    config = {"machineType": "a4-highgpu-8g"}
-    extra = [{"network": f"{networks}/net-1"}, *[{"network": f"{networks}/rdma"}] * 8]
-
-    def cards(**network: Any) -> list[tuple[str, int, bool]]:
-        pool = Record(path, {"nodeConfig": config, "networkConfig": network})
-        return [(card.network, card.mtu, card.rdma) for card in interfaces(store, pool)]
-
-    assert cards(additionalNodeNetworkConfigs=extra) == [("net-1", 8244, False), *[("rdma", 8896, True)] * 8]
-    assert cards() == []
-    assert [rdma for *_, rdma in cards(acceleratorNetworkProfile="auto")] == [False, *[True] * 8]

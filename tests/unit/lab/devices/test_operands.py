@@ -78,33 +78,22 @@ def test_the_operators_driver_has_no_image_for_cos() -> None:
     holds = blocked(COS, pods({}), installer=False)
     assert (holds[DRIVER].container, holds[DRIVER].reason) == ("nvidia-driver-ctr", "ImagePullBackOff")
     assert blocked(NODE, pods({}), installer=False) == {}
-
-
-def test_without_the_validator_on_the_node_the_others_wait_for_the_file_that_it_writes() -> None:
-    holds = blocked(NODE, pods({}, VALIDATOR), installer=False)
-    assert holds[PLUGIN].container == "toolkit-validation"
-    assert TOOLKIT not in holds
-
-
-@pytest.mark.parametrize(
-    ("labels", "mig", "asked"),
-    [
-        (NODE, {"7g.180gb": 1}, False),
-        (NODE | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
-        (NODE | {"nvidia.com/mig.config": "all-1g.23gb"}, {"1g.23gb": 7}, True),
-        (NODE | {"nvidia.com/mig.config": "all-3g.90gb"}, {"3g.90gb": 2}, True),
-        (NODE | {"nvidia.com/mig.config": "all-balanced"}, {"1g.23gb": 2, "2g.45gb": 1, "3g.90gb": 1}, True),
-        (L4 | {"nvidia.com/mig.config": "all-disabled"}, {}, True),
-    ],
-)
-def test_gpus_are_cut_as_the_nodes_label_says(labels: dict[str, str], mig: dict[str, int], *, asked: bool) -> None:
-    assert instances(labels, {"7g.180gb": 1}) == (mig, asked)
+    # Pods wait for a file that the validator writes.
+    assert blocked(NODE, pods({}, VALIDATOR), installer=False)[PLUGIN].container == "toolkit-validation"
 
 
 @pytest.mark.parametrize("layout", ["all-1g.10gb", "1g.23gb", "custom"])
 def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(layout: str) -> None:
     with pytest.raises(MigError, match=rf"{layout}: NVIDIA B200 has no such MIG configuration; it has all-1g\.23gb"):
         instances(NODE | {"nvidia.com/mig.config": layout}, {})
+
+
+def test_the_layouts_are_mig_parteds() -> None:
+    balanced = {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
+    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == balanced
+    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
+    assert instances(NODE, {"7g.180gb": 1}) == ({"7g.180gb": 1}, False)
+    assert instances(NODE | {"nvidia.com/mig.config": "all-disabled"}, {"7g.180gb": 1}) == ({}, True)
 
 
 @pytest.mark.parametrize("layout", ["all-enabled", "all-1g.23gb.me"])
@@ -166,20 +155,12 @@ def test_the_plugin_refuses_combinations(
     assert found.resources == {}
 
 
-def test_the_plugin_ends_while_the_mps_daemon_does_not_run() -> None:
-    found = serve(NODE, "single", PluginConfig("", "mps", {GPU: 2}), {}, mps=False)
-    assert "MPS daemon" in found.problem
-    assert found.resources == {}
-
-
-def labels_of(
-    config: PluginConfig, cut: dict[str, int] | None = None, node: dict[str, str] = NODE, strategy: str = ""
-) -> dict[str, str]:
-    return features(node, strategy, config, cut or {})
-
-
 def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
-    assert labels_of(WHOLE, node=L4) == {
+    assert features(L4, "", WHOLE, {}, "595.91.07") == {
+        "nvidia.com/cuda.driver-version.full": "595.91.07",
+        "nvidia.com/cuda.driver-version.major": "595",
+        "nvidia.com/cuda.driver-version.minor": "91",
+        "nvidia.com/cuda.driver-version.revision": "07",
         "nvidia.com/gpu.compute.major": "8",
         "nvidia.com/gpu.compute.minor": "9",
         "nvidia.com/gpu.count": "1",
@@ -196,20 +177,8 @@ def test_labels_of_whole_gpus_are_those_that_the_driver_reports() -> None:
 
 
 def test_labels_of_a_layout_that_single_cannot_show_say_so() -> None:
-    found = labels_of(WHOLE, {"1g.23gb": 2, "3g.90gb": 1}, strategy="single")
+    found = features(NODE, "single", WHOLE, {"1g.23gb": 2, "3g.90gb": 1})
     assert (found[f"{GPU}.product"], found[f"{GPU}.count"]) == ("NVIDIA-B200-MIG-INVALID", "0")
-
-
-def test_the_drivers_version_is_known_where_the_operator_installs_it() -> None:
-    found = features(NODE, "", WHOLE, {}, "595.91.07")
-    assert found["nvidia.com/cuda.driver-version.full"] == "595.91.07"
-    assert found["nvidia.com/cuda.driver-version.revision"] == "07"
-    assert "nvidia.com/cuda.driver-version.full" not in labels_of(WHOLE)
-
-
-def test_the_balanced_layout_is_mig_parteds() -> None:
-    assert layouts(GPUS["nvidia-h200-141gb"])["all-balanced"] == {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}
-    assert layouts(GPUS["nvidia-l4"]) == {"all-disabled": {}}
 
 
 def test_a_resource_that_is_no_longer_advertised_is_shown_as_none_and_then_goes() -> None:

@@ -57,7 +57,7 @@ def test_as_many_workers_as_replicas_need(demand: list[Any], replicas: int, expe
 def test_idle_workers_are_named_and_never_below_the_minimum() -> None:
     there = [worker("w1"), worker("w2")]
     found = operations(group(2, least=1), there, waiting(), {"w1", "w2"})
-    assert [(each["path"].rpartition("/")[2], each["value"]) for each in found] == [
+    assert [(change["path"].rpartition("/")[2], change["value"]) for change in found] == [
         ("replicas", 1),
         ("scaleStrategy", {"workersToDelete": ["w1"]}),
     ]

@@ -31,7 +31,7 @@ def put(config: Any, serve: RayServe | None = None) -> tuple[RayServe, int]:
 def details(serve: RayServe, *nodes: RayNode) -> dict[str, Any]:
     answer = serve.dashboard("GET", f"{APPLICATIONS}?api_type=declarative", b"", nodes or [HEAD])
     assert answer.status == 200
-    return dict(json.loads(answer.text))
+    return dict(json.loads(str(answer.text)))
 
 
 def node(uid: str, resources: dict[str, float]) -> RayNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -88,8 +89,8 @@ def core() -> dict[str, Any]:
         if isinstance(value, str) and value.startswith("@"):
             return full(parts[value])
         if isinstance(value, dict):
-            return {key: full(each) for key, each in value.items()}
-        return [full(each) for each in value] if isinstance(value, list) else value
+            return {key: full(inner) for key, inner in value.items()}
+        return [full(inner) for inner in value] if isinstance(value, list) else value
 
     return dict(full(document["cases"]))
 
@@ -99,7 +100,7 @@ def is_part(some: Any, whole: Any) -> bool:
     if isinstance(some, dict):
         return all(key in whole and is_part(value, whole[key]) for key, value in some.items())
     if isinstance(some, list) and len(some) < len(whole):
-        return all(any(is_part(each, other) for other in whole) for each in some)
+        return all(any(is_part(part, other) for other in whole) for part in some)
     if isinstance(some, list):
         return len(some) == len(whole) and all(map(is_part, some, whole))
     return bool(some == whole)
@@ -163,7 +164,7 @@ def test_the_workloads_of_the_chart_go_where_the_published_ones_do() -> None:
 def play(case: Mapping[str, Any]) -> None:
     """Play a case, and compare the lab's operator with the recording after each step."""
     player = Player(case)
-    compare(player, case["output"], {name: dict(node["labels"]) for name, node in player.nodes.items()})
+    compare(player, case["output"], copy.deepcopy(player.labels))
     for step in case.get("then") or []:
         where = f"{case['case']}, {step['step']}"
         if case["case"].partition("-")[0] in UNDONE:
@@ -172,7 +173,7 @@ def play(case: Mapping[str, Any]) -> None:
         specs = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
         # The digest of a spec, not the spec: the change of a step is none of the operator's.
         player.change(step["change"])
-        before = {name: dict(node["labels"]) for name, node in player.nodes.items()}
+        before = copy.deepcopy(player.labels)
         compare(player, step["output"], before)
         after = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
         assert changes(specs, after) == expected_changes(step), where
@@ -199,12 +200,12 @@ def expected_changes(step: Mapping[str, Any]) -> dict[str, list[str]]:
 def compare(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
     known = {"nodeLabelsAdded", "nodeLabelsChanged", "nodeLabelsRemoved", "daemonSets", "runtimeClasses"}
     assert output.keys() <= {*known, "clusterPolicyStatus", *UNKNOWN}
-    player.settle({each["name"]: _pending(each["podsOnNodes"]) for each in output["daemonSets"]})
+    player.settle({entry["name"]: _pending(entry["podsOnNodes"]) for entry in output["daemonSets"]})
     compare_labels(player, output, before)
-    assert sorted(player.daemonsets) == sorted(each["name"] for each in output["daemonSets"])
-    for each in output["daemonSets"]:
-        compare_daemonset(player, each)
-    assert sorted(player.classes) == output["runtimeClasses"]
+    assert sorted(player.daemonsets) == sorted(entry["name"] for entry in output["daemonSets"])
+    for entry in output["daemonSets"]:
+        compare_daemonset(player, entry)
+    assert player.classes == output["runtimeClasses"]
     assert player.status == output["clusterPolicyStatus"]
 
 
@@ -213,8 +214,8 @@ def _pending(nodes: list[str]) -> list[str]:
 
 
 def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
-    for name, node in player.nodes.items():
-        then, now = before[name], node["labels"]
+    for name, now in player.labels.items():
+        then = before[name]
         added = {key: value for key, value in now.items() if key not in then}
         expected = output["nodeLabelsAdded"].get(name, {})
         assert added == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
@@ -226,8 +227,8 @@ def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[st
 
 def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
     """Compare every field that is recorded of a DaemonSet, but those that are named as unknown."""
-    made = player.daemonsets[recorded["name"]]
-    metadata, spec = made["metadata"], made["spec"]
+    daemonset = player.daemonsets[recorded["name"]]
+    metadata, spec = daemonset["metadata"], daemonset["spec"]
     template, pod = spec["template"]["metadata"], spec["template"]["spec"]
     found = {
         "name": metadata["name"],
@@ -235,8 +236,8 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
         "labels": metadata["labels"],
         "podLabels": template["labels"],
         "owner": [
-            {key: each[key] for key in ("kind", "name", "controller", "blockOwnerDeletion")}
-            for each in metadata["ownerReferences"]
+            {key: owner[key] for key in ("kind", "name", "controller", "blockOwnerDeletion")}
+            for owner in metadata["ownerReferences"]
         ],
         "matchLabels": spec["selector"]["matchLabels"],
         "updateStrategy": spec["updateStrategy"],
@@ -254,7 +255,9 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
         assert found["runtimeClassName"] == recorded.get("runtimeClassName")
         ordinary = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
         assert found["updateStrategy"] == recorded.get("updateStrategy", ordinary)
-    assert player.pods[metadata["name"]] == sorted(node.removesuffix(" (Pending)") for node in recorded["podsOnNodes"])
+    assert player.nodes_of(metadata["name"]) == sorted(
+        node.removesuffix(" (Pending)") for node in recorded["podsOnNodes"]
+    )
     for part in ("initContainers", "containers"):
         if part in recorded:
             compare_containers(pod[part], recorded[part], all_fields="owner" in recorded)
@@ -263,24 +266,24 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
             assert {"name": volume, "configMap": {"name": name}} in pod["volumes"]
 
 
-def compare_containers(made: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
+def compare_containers(found: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
     """Compare containers; only full recordings have variables that bear on no setting."""
-    assert [each["name"] for each in made] == [each["name"] for each in recorded]
-    for mine, theirs in zip(made, recorded, strict=True):
+    assert [container["name"] for container in found] == [container["name"] for container in recorded]
+    for mine, theirs in zip(found, recorded, strict=True):
         assert theirs.keys() <= {"name", "env", "mounts", *UNKNOWN_OF_CONTAINERS}
-        variables = {each["name"]: each["value"] for each in mine["env"]}
+        variables = {entry["name"]: entry["value"] for entry in mine["env"]}
         if mine["name"] in CHECKS:
             assert variables.items() <= (theirs.get("env") or {}).items()
             continue
         expected = {key: value for key, value in (theirs.get("env") or {}).items() if key not in UNKNOWN_VARIABLES}
         assert expected.items() <= variables.items(), mine["name"]
         assert not all_fields or variables == expected, mine["name"]
-        mounts = {each["mountPath"]: each["name"] for each in mine.get("volumeMounts") or []}
+        mounts = {mount["mountPath"]: mount["name"] for mount in mine.get("volumeMounts") or []}
         assert mounts == {path: name for path, name in (theirs.get("mounts") or {}).items() if path in CONFIG_PATHS}
 
 
 def in_any_order(objects: list[dict[str, str]]) -> list[str]:
-    return sorted(json.dumps(each, sort_keys=True) for each in objects)
+    return sorted(json.dumps(entry, sort_keys=True) for entry in objects)
 
 
 def _fields() -> Iterator[str]:

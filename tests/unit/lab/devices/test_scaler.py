@@ -12,7 +12,7 @@ import pytest
 
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.node_templates import Templates, from_machine, stopped
-from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled, short
+from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from berth.lab.plugins.gcp.store import Record, Store
@@ -24,7 +24,7 @@ PATH = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
 CPUS = {"machineType": "n2-standard-8"}
 GPUS = {"machineType": "a4-highgpu-8g", "guestAccelerators": [{"type": "nvidia-b200", "count": 8}]}
 UP_TO_8 = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
-NIC = {"name": "nic", "attributes": {"dra.net/rdma": {"bool": True}}}
+RDMA_NIC = {"dra.net/rdma": {"bool": True}}
 
 
 class StillFleet(Fleet):
@@ -221,20 +221,6 @@ def test_a_pool_without_machines_says_so_once_and_grows_when_there_are_some(tmp_
     assert world.events[1][2].endswith("-grp 0->1 (max: 3)}]")
 
 
-def test_a_quota_counts_all_pools(tmp_path: Path) -> None:
-    world = World(tmp_path, UP_TO_8)
-    world.put(1, 1, name="other", nodeConfig={"machineType": "n2-standard-16"})
-    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 36}}}}")
-    world.pods = [cpus(6)]
-    world.pods[0]["spec"]["nodeSelector"] = {"cloud.google.com/gke-nodepool": "flex"}
-    world.scaler.step()
-    assert world.sizes() == [0, 0]
-    assert "failed: GCE quota exceeded" in world.events[0][2]
-    world.conditions.write_text("projects: {p: {quotas: {us-central1: {N2_CPUS: 40}}}}")
-    world.scaler.step()
-    assert sum(world.sizes()) == 1
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -248,17 +234,6 @@ def test_a_pod_that_no_pool_would_help_gets_the_reason(tmp_path: Path, change: d
     world.pods[0]["spec"] |= change
     world.scaler.step()
     assert world.events == [("pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reason}")]
-
-
-def test_machines_that_a_fixed_pool_waits_for_come_when_there_are_some(tmp_path: Path) -> None:
-    world = World(tmp_path, {})
-    record = Record(PATH, {"nodeCount": 2, "nodeConfig": CPUS}, {"missing": {ZONES[0]: 2, ZONES[1]: 0}})
-    resize(record, dict.fromkeys(ZONES, 0))
-    world.store.put(record)
-    for available, size in ((0, 0), (1, 1), (9, 2)):
-        world.conditions.write_text(STOCK.format(zone=ZONES[0], count=available))
-        world.scaler.step()
-        assert (world.sizes(), bool(short(world.store))) == ([size, 0], size < 2)
 
 
 # kubernetes/autoscaler at 55c37cd5 (gce/), kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
@@ -337,7 +312,8 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
     """The pool's node shows these resources, publishes so many NICs, and is full."""
     (node,) = world.nodes()
     world.advertised = shown
-    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "devices": [NIC] * nics}}] if nics else []
+    devices = [{"name": f"nic-{number}", "attributes": RDMA_NIC} for number in range(nics)]
+    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "pool": {"name": node}, "devices": devices}}]
     holder, claim = claiming("holder", "dranet", nics, node)
     world.pods, world.claims = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])], [claim]
 

@@ -39,7 +39,8 @@ def test_flags() -> None:
     }
     inputs = release_shape.with_defaults(given)
     shared = ["--version", "1.2.3", "--repo", "file:///charts", "--wait", "--timeout", "60s"]
-    # pulumi-kubernetes v4.32.0, provider/pkg/provider/helm_release.go: set in helmCreate, and not in helmUpdate.
+    # pulumi-kubernetes v4.32.0, provider/pkg/provider/helm_release.go: set in helmCreate, and not
+    # in helmUpdate.
     assert release_shape.install_flags(inputs) == ["--disable-openapi-validation", *shared]
     assert release_shape.upgrade_flags(inputs) == [*shared, "--history-max", "0"]
 
