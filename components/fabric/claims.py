@@ -1,7 +1,8 @@
-"""The ResourceClaimTemplate of a worker: the NICs and the GPUs that its pods claim. Pure.
+"""ResourceClaimTemplates of workers, and the device class of DraNet's NICs.
 
-A template cannot be changed, and the kubernetes provider plans a change as an update that then fails. So its name comes from its
-content: other content is another template, the RayCluster follows to it, and the old one is deleted after.
+A template cannot be changed, and the kubernetes provider plans a change as an update that then
+fails. Its name comes from its content: other content is another template, the RayCluster follows to
+it, and the old one is deleted after.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.manifest import Manifest
-from berth.components.fabric.workers import Devices
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.fabric.workers import Worker
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
 
@@ -24,10 +25,10 @@ class Request:
     """Some devices of one kind.
 
     Attributes:
-        name: the request's name in its claim.
-        device_class: their class.
-        count: how many.
-        expression: a CEL expression that is true for them, "" for any of the class.
+        name: name of the request in its claim.
+        device_class: class of the devices.
+        count: number of devices.
+        expression: CEL expression that selects the devices, "" for any of the class.
     """
 
     name: str
@@ -36,7 +37,10 @@ class Request:
     expression: str = ""
 
     def written(self, api: ResourceApi) -> dict[str, Any]:
-        """As it stands in a claim: v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest)."""
+        """Return the request as in a claim.
+
+        v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest).
+        """
         devices: dict[str, Any] = {"deviceClassName": self.device_class, "count": self.count}
         if self.expression:
             devices["selectors"] = [{"cel": {"expression": self.expression}}]
@@ -45,14 +49,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Claim:
-    """What one worker pod claims.
+    """Claim of one worker pod.
 
     Attributes:
-        name: the claim's name in the pod.
-        kind: what it is called in the template's name: `8-gpu-nic`.
-        requests: the devices.
+        name: name of the claim in the pod.
+        kind: prefix of the template's name: `8-gpu-nic`.
+        requests: requests for devices.
         pairs: names of requests whose devices must be on one PCIe root.
-        gpus: how many GPUs, or MIG instances, are among them.
+        gpus: number of GPUs, or MIG instances, among the devices.
     """
 
     name: str
@@ -62,11 +66,7 @@ class Claim:
     gpus: int = 0
 
     def spec(self, api: ResourceApi) -> dict[str, Any]:
-        """The claim's spec.
-
-        Args:
-            api: the version of resource.k8s.io to write it in.
-        """
+        """Return the claim's spec in a version of resource.k8s.io."""
         devices: dict[str, Any] = {"requests": [request.written(api) for request in self.requests]}
         if self.pairs:
             devices["constraints"] = [{"requests": list(pair), "matchAttribute": PCIE_ROOT} for pair in self.pairs]
@@ -74,18 +74,13 @@ class Claim:
 
     @property
     def template_name(self) -> str:
-        """The template's name: what it is about, and a hash of its content, whatever the version it is written in."""
+        """Name of the template: its kind, and a hash of its content, the same in all versions."""
         content = json.dumps(self.spec("v1"), sort_keys=True).encode()
         return f"{self.kind}-{hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]}"
 
 
-def claim_of(worker: Devices, pool: Pool) -> Claim | None:
-    """What one worker pod claims; None where it claims nothing.
-
-    Args:
-        worker: the worker.
-        pool: its pool. One with NICs for claimed GPUs gives each GPU the NIC of its PCIe root: as many of one as of the other.
-    """
+def claim_of(worker: Worker, pool: Pool) -> Claim | None:
+    """Return the claim of one worker pod on a pool; None for a pod that claims nothing."""
     gpus = worker.gpus if pool.settings.by_dra else 0
     if gpus and worker.nics:
         return _pairs(gpus, pool)
@@ -99,14 +94,7 @@ def claim_of(worker: Devices, pool: Pool) -> Claim | None:
 
 
 def claim_template(claim: Claim, api: ResourceApi, namespace: str, labels: dict[str, str]) -> Manifest:
-    """The template from which each worker pod gets a claim of its own.
-
-    Args:
-        claim: what a pod claims.
-        api: the version of resource.k8s.io to write it in.
-        namespace: that of the pods.
-        labels: labels of the template.
-    """
+    """Return the template from which each worker pod in a namespace gets a claim of its own."""
     return {
         "apiVersion": f"resource.k8s.io/{api}",
         "kind": "ResourceClaimTemplate",
@@ -115,8 +103,22 @@ def claim_template(claim: Claim, api: ResourceApi, namespace: str, labels: dict[
     }
 
 
+def dranet_class(api: ResourceApi) -> Manifest:
+    """Return the class of the devices of DraNet, among which claims select the RDMA NICs.
+
+    GKE's managed DRANET brings a class of its own, and so does NVIDIA's DRA driver; DraNet brings
+    none (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
+    """
+    return {
+        "apiVersion": f"resource.k8s.io/{api}",
+        "kind": "DeviceClass",
+        "metadata": {"name": DRANET, "labels": dict(MANAGED_BY)},
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRANET_DRIVER}"'}}]},
+    }
+
+
 def _pairs(count: int, pool: Pool) -> Claim:
-    """A request and a constraint for each pair: one constraint over all of them would force all on one PCIe root."""
+    """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
     names = [(f"gpu-{number}", f"nic-{number}") for number in range(count)]
     requests = [request for gpu, nic in names for request in (Request(gpu, GPU, 1), _nic(nic, 1, pool))]
     kind = f"{_amount(count, pool.per_node)}-gpu-nic"

@@ -1,4 +1,4 @@
-"""What NCCL needs in a worker: its environment by profile, the node's libraries, shared memory. Pure."""
+"""Parts of a worker's pod for NCCL: environment by profile, the node's libraries, shared memory."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.fabric.settings import Nccl
-from berth.components.fabric.workers import Devices
+from berth.components.fabric.workers import Worker
 from berth.components.hardware.machines import GIB_PROFILES
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"
-"""The node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
+"""Folder of the node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
 
 _LIBRARIES = "LD_LIBRARY_PATH"
 
 
 def _gib(tuner_config: str) -> dict[str, str]:
-    """The environment for gIB; machine types differ in the tuner's configuration alone."""
+    """Return the environment for gIB; machine types differ in the tuner's configuration alone."""
     return {
         _LIBRARIES: HOST_LIBRARIES,
         "TORCH_DISTRIBUTED_DEBUG": "INFO",
@@ -36,50 +36,39 @@ def _gib(tuner_config: str) -> dict[str, str]:
 
 
 PROFILES: dict[str, dict[str, str]] = {
-    # Google's tutorial has the same values for all machine types, and a file of its own for the H200's tuner. The script that
-    # Google's own tests take them from, set_nccl_env.sh in gIB's image, could not be read.
+    # Google's tutorial has the same values for all machine types, and a file of its own for the
+    # H200's tuner. The script that Google's own tests take them from, set_nccl_env.sh in gIB's
+    # image, could not be read.
     **{name: _gib(profile.tuner) for name, profile in GIB_PROFILES.items()},
-    # gIB's tuner ends NCCL where it finds no configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these keep NCCL from loading it,
-    # and unset a plugin that the image may name (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
+    # gIB's tuner ends NCCL without a configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these
+    # keep NCCL from loading it, and unset a plugin that the image may name
+    # (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
     "single-node": {"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""},
     "none": {},
 }
 """Environment variables of each profile, in order."""
 
 
-@dataclass(frozen=True)
-class HostFolder:
-    """A folder of the node that a worker has.
-
-    Attributes:
-        volume: the volume's name.
-        on_node: where it is on the node.
-        in_container: where it is in the container.
-    """
-
-    volume: str
-    on_node: str
-    in_container: str
-
-
-HOST_FOLDERS = (
-    HostFolder("library-dir-host", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"),
-    HostFolder("gib", "/home/kubernetes/bin/gib", "/usr/local/gib"),
+_HOST_FOLDERS = (
+    ("library-dir-host", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"),
+    ("gib", "/home/kubernetes/bin/gib", "/usr/local/gib"),
 )
-"""Where gIB's installer, and Google's of the driver, put things on a node, and where NCCL looks for them
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
+"""Volumes with what Google's installers put on a node: name, folder on the node, and in a container
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a worker's pod has for NCCL.
+    """Parts of a worker's pod for NCCL.
 
-    No capability IPC_LOCK: it has no effect where the container does not run as root, as Ray's images don't (docs/decisions.md).
+    The capability IPC_LOCK is not among them: it has no effect where the container does not run as
+    root, as Ray's images don't (docs/decisions.md).
 
     Attributes:
         env: environment variables.
         volumes: volumes of the pod.
-        mounts: where the container has them.
+        mounts: mounts of the volumes in the container.
     """
 
     env: dict[str, str] = field(default_factory=dict)
@@ -87,20 +76,13 @@ class Parts:
     mounts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts_of(nccl: Nccl, worker: Devices) -> Parts:
-    """What a worker's pod has for NCCL; nothing where it has neither GPUs nor NICs.
-
-    Args:
-        nccl: the RayCluster's settings, complete.
-        worker: its worker.
-    """
+def parts_of(nccl: Nccl, worker: Worker) -> Parts:
+    """Return the parts of a worker's pod for NCCL; empty without GPUs and NICs."""
     if not worker.gpus and not worker.nics:
         return Parts()
-    folders = HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
-    volumes: list[dict[str, Any]] = [
-        {"name": folder.volume, "hostPath": {"path": folder.on_node}} for folder in folders
-    ]
-    mounts = [{"name": folder.volume, "mountPath": folder.in_container} for folder in folders]
+    folders = _HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
+    volumes: list[dict[str, Any]] = [{"name": name, "hostPath": {"path": path}} for name, path, _ in folders]
+    mounts = [{"name": name, "mountPath": path} for name, _, path in folders]
     if nccl.shared_memory:
         volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory}})
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
@@ -110,6 +92,7 @@ def parts_of(nccl: Nccl, worker: Devices) -> Parts:
 def _environment(nccl: Nccl) -> dict[str, str]:
     variables = dict(PROFILES[nccl.profile])
     if nccl.library_path:
-        # torch finds its own libraries after these: without the folder in front, an NCCL that an older installer of gIB left on the node would be loaded.
+        # torch finds its own libraries after these: without the folder in front, an NCCL that an
+        # older installer of gIB left on the node would be loaded.
         variables[_LIBRARIES] = f"{nccl.library_path}:{HOST_LIBRARIES}"
     return variables | nccl.env

@@ -1,4 +1,4 @@
-"""NCCL's settings, and the NICs and the NCCL profile of workers whose settings do not choose them."""
+"""NCCL's settings, and defaults for a worker's NICs and NCCL profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _MIB, _GIB = 2**20, 2**30
 
 _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4.yaml)."""
+(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
+gpudirect-rdma/nccl-test-a4.yaml)."""
 
 _PROFILES = ("auto", *NCCL_PROFILES)
 
@@ -44,8 +45,8 @@ class NcclShape(DefaultedSettings):
     """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
     quarter of the worker's memory if that is less."""
     min_bus_bandwidth: Annotated[Decimal, Field(gt=0)] | None = None
-    """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails. Default:
-    the machine type's."""
+    """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails.
+    Default: the machine type's."""
 
 
 class Nccl(NcclShape):
@@ -85,7 +86,7 @@ def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Po
 
 
 def _profile(gpus: int | None, nics: int, pool: Pool) -> str:
-    """Return the default profile; gIB, which NCCL has to use or ignore, is on nodes with RDMA only."""
+    """Return the default profile; only nodes with RDMA have gIB, to use or to ignore."""
     if not gpus or not pool.settings.nics:
         return "none"
     tuned = pool.settings.machine.series.nccl

@@ -1,4 +1,4 @@
-"""Facts about a RayCluster and its workers that the fabric needs, as protocols that RayCluster settings fulfil."""
+"""Protocols of the facts about a RayCluster that the fabric needs; its settings fulfil them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from typing import Protocol
 from berth.components.fabric.settings import Nccl
 
 
-class Devices(Protocol):
-    """Devices of one worker."""
-
-    @property
-    def gpus(self) -> int:
-        """GPUs, shares of GPUs or MIG instances."""
-
-    @property
-    def nics(self) -> int:
-        """RDMA NICs."""
-
-
-class Worker(Devices, Protocol):
-    """One worker on a pool."""
+class Worker(Protocol):
+    """A worker: its pool, memory, RDMA NICs, and GPUs, shares of GPUs or MIG instances."""
 
     @property
     def pool(self) -> str:
@@ -28,15 +16,23 @@ class Worker(Devices, Protocol):
 
     @property
     def memory(self) -> str:
-        """Memory of the worker, as a Kubernetes quantity."""
+        """Memory, as a Kubernetes quantity."""
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+
+    @property
+    def nics(self) -> int:
+        """Number of RDMA NICs."""
 
 
 class Cluster(Protocol):
-    """A cluster of such workers."""
+    """A cluster of such workers, which are all alike."""
 
     @property
     def worker(self) -> Worker:
-        """One worker; all are alike."""
+        """One of the workers."""
 
     @property
     def nccl(self) -> Nccl:

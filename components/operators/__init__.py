@@ -1,4 +1,4 @@
-"""Operators and drivers on the cluster: settings, rules, values, effects of a change, and the component.
+"""Operators and drivers on the cluster: settings, rules, effects of a change, the component.
 
 The component imports pulumi, and is loaded when it is first used.
 """

@@ -1,9 +1,9 @@
-"""Custom resource definitions in the folder `crds/` of a chart, applied before the chart's release changes.
+"""CRDs in the folder `crds/` of a chart, applied before the chart's release changes.
 
 Helm installs such definitions once. It never changes them, neither with an upgrade nor where an
-earlier release left them (https://helm.sh/docs/chart_best_practices/custom_resource_definitions/). An
-operator of a newer version would then run on definitions that drop its new fields. Charts whose own
-hook upgrades their definitions, such as the GPU Operator's, need none of this.
+earlier release left them (https://helm.sh/docs/chart_best_practices/custom_resource_definitions/).
+An operator of a newer version would then run on definitions that drop its new fields. Charts whose
+own hook upgrades their definitions, such as the GPU Operator's, need none of this.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _number(text: str) -> int | float:
 
 
 def _name(path: Path) -> str:
-    """Return the name of the definition in a file, whose megabytes take too long to parse as YAML."""
+    """Return the name of the definition in a file, which is too long to parse as YAML."""
     group = plural = ""
     with path.open(encoding="utf-8") as file:
         for line in file:

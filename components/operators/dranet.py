@@ -1,8 +1,8 @@
-"""DraNet, which hands the RDMA NICs of nodes to pods that claim them, and the device class of those claims.
+"""DraNet, which hands RDMA NICs to pods that claim them, and the device class of the claims.
 
 Values: https://github.com/kubernetes-sigs/dranet, deployments/helm/dranet/values.yaml.
-Container-Optimized OS fulfils its needs: containerd with NRI, by which DraNet moves a NIC into a pod's
-network namespace, and the kubelet's folder in its usual place. DraNet detects Compute Engine
+Container-Optimized OS fulfils its needs: containerd with NRI, by which DraNet moves a NIC into a
+pod's network namespace, and the kubelet's folder in its usual place. DraNet detects Compute Engine
 automatically, and then publishes each NIC's network and the node's block.
 """
 
@@ -48,14 +48,14 @@ class DraNetSettings(ChartSettings):
     """
 
     source: Literal["chart", "manifest", "present"] = "chart"
-    """`chart`: berth installs it by its chart. `manifest`: by a file with its objects. `present`: it is
-    there already."""
+    """`chart`: berth installs it by its chart. `manifest`: by a file with its objects. `present`:
+    it is there already."""
     chart: ChartName = versions.DRANET_CHART
     repository: Repository = None
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.DRANET
     """Version of chart and image."""
     manifest: NonEmpty | None = None
-    """For `source: manifest`: a file of YAML documents, relative to the project's folder, such as
+    """File of YAML documents for `source: manifest`, relative to the project's folder, such as
     DraNet's install.yaml of a release."""
     namespace: Name = SYSTEM_NAMESPACE
     """Namespace of its DaemonSet. GKE admits pods of system priority in kube-system."""
@@ -121,7 +121,7 @@ class DraNet(Operator[DraNetSettings]):
         return chosen
 
     def placed(self, manifest: Manifest) -> Manifest:
-        """Return an object of the manifest with a DaemonSet limited to the pools and the node selector."""
+        """Return an object of the manifest, a DaemonSet limited to the pools and selector."""
         if manifest["kind"] != "DaemonSet":
             return manifest
         changed = copy.deepcopy(manifest)

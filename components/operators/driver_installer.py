@@ -1,7 +1,7 @@
-"""Google's driver installer for Container-Optimized OS, for nodes that GKE's own automation leaves alone.
+"""Google's driver installer for Container-Optimized OS, where GKE installs no driver.
 
-GKE installs the driver together with its own device plugin. Where the GPU Operator's plugin serves a
-pool, or its GPUs are claimed, GKE's plugin is off, and the installer has to be run as in Google's
+GKE installs the driver together with its own device plugin. Where the GPU Operator's plugin serves
+a pool, or its GPUs are claimed, GKE's plugin is off, and the installer has to be run as in Google's
 documentation (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers).
 The image of the installer is on every node.
 
@@ -101,7 +101,7 @@ def driver_installer() -> Manifest:
 def installer_daemon_set(
     name: str, *, affinity: Manifest, volumes: Sequence[Manifest], containers: Sequence[Manifest]
 ) -> Manifest:
-    """Return a DaemonSet of Google's whose privileged init containers install something on each node.
+    """Return a DaemonSet of Google's with privileged init containers that install on each node.
 
     Args:
         name: name of the DaemonSet, in kube-system.

@@ -2,11 +2,11 @@
 
 The DaemonSet is that of Google's installer for A3 Ultra and A4
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
-gpudirect-rdma/nccl-rdma-installer.yaml at 992db812), except that it selects the pools with RDMA NICs
-by name, and Google's selects their GPU. A test compares the two.
+gpudirect-rdma/nccl-rdma-installer.yaml at 992db812), except that it selects the pools with RDMA
+NICs by name, and Google's selects their GPU. A test compares the two.
 
-The installer overwrites files that running workers have mapped; Google's release notes ask for a time
-without workloads.
+The installer overwrites files that running workers have mapped; Google's release notes ask for a
+time without workloads.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def has_nics(pool: PlannedPool) -> bool:
 
 
 def _installs_nccl(state: State | None) -> bool:
-    """Return whether an installer copies an NCCL to nodes too, as berth's did until Google's stopped."""
+    """Return whether an installer copies an NCCL to nodes too, as older versions did."""
     pod = (((state.inputs if state else {}).get("spec") or {}).get("template") or {}).get("spec") or {}
     arguments = [word for container in pod.get("initContainers") or [] for word in container.get("args") or []]
     return any("--install-nccl" in word for word in arguments)

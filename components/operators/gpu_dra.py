@@ -1,4 +1,4 @@
-"""NVIDIA's DRA driver for GPUs on GKE: pods claim single GPUs, each beside the NIC of its PCIe root.
+"""NVIDIA's DRA driver for GPUs on GKE: pods claim GPUs, each with the NIC of its PCIe root.
 
 Values: "Prepare GKE infrastructure for DRA workloads"
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra) and
@@ -56,7 +56,8 @@ class GpuDra(Operator[GpuDraSettings]):
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     when_removed: ClassVar[str] = (
-        "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is back, and none that claims GPUs starts"
+        "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is"
+        " back, and none that claims GPUs starts"
     )
     when_changed: ClassVar[str] = (
         "NVIDIA's DRA driver restarts on its nodes: running pods keep their GPUs, and none that claims GPUs starts"

@@ -1,11 +1,11 @@
-"""NVIDIA's GPU Operator on GKE; where its nodes need Google's driver installer, that is installed first.
+"""NVIDIA's GPU Operator on GKE, after Google's driver installer where nodes need that.
 
 Values: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html.
 
 Effects of changes: docs.nvidia.com/datacenter/cloud-native/gpu-operator, "Upgrading the NVIDIA GPU
-Operator" and "GPU Driver Upgrades" (the driver of a node is reloaded once its GPU pods are evicted),
-"Time-Slicing GPUs in Kubernetes" (the device plugin restarts for another config, running pods keep
-what they have), "GPU Operator with MIG".
+Operator" and "GPU Driver Upgrades" (the driver of a node is reloaded once its GPU pods are
+evicted), "Time-Slicing GPUs in Kubernetes" (the device plugin restarts for another config, running
+pods keep what they have), "GPU Operator with MIG".
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from berth.components.plan.plan import State, Step
 from berth.components.sharing import KEEPS, Pools, config_change, config_map, of_configs
 
 CRITICAL_PODS = "100k"
-"""Quota of pods of system priority, without which GKE admits none. The operator has one on every node,
-and up to eight on a node with GPUs: Google's example of 100 would keep the daemons off the nodes of a
-larger cluster."""
+"""Quota of pods of system priority, without which GKE admits none. The operator has one on every
+node, and up to eight on a node with GPUs: Google's example of 100 would keep the daemons off the
+nodes of a larger cluster."""
 
 CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
@@ -72,9 +72,9 @@ class GpuOperatorSettings(ChartSettings):
     """GPU metrics by NVIDIA's exporter, of the pools that the operator serves. GKE's managed DCGM
     exports the same metrics, so that the exporter is off by default."""
     node_feature_discovery: bool = True
-    """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then tolerate
-    the taints of the operator's pools, and label nodes by PCI vendor (`pci-10de.present`) and
-    os-release."""
+    """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then
+    tolerate the taints of the operator's pools, and label nodes by PCI vendor (`pci-10de.present`)
+    and os-release."""
     validator: bool = True
     """Run a CUDA workload of the operator's own on every node that it serves; it takes no GPU from
     pods."""
@@ -105,7 +105,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
 
     @classmethod
     def pools_of(cls, fleet: PlannedFleet) -> list[str]:
-        """Return the pools that the operator serves; on an existing cluster those with GPUs in use."""
+        """Return the served pools; on an existing cluster those with GPUs in use."""
         if fleet.before:
             return super().pools_of(fleet)
         usages = [usage for occupant in fleet.occupants for usage in occupant.on.items()]
@@ -115,8 +115,8 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         """Yield the namespace, the quota and the chart."""
         yield namespace_of(name, self.settings.namespace)
         yield Object(name, quota(self.settings.namespace))
-        # The chart's hook upgrades the CRD after Helm would check the new ClusterPolicy against the old
-        # one ("Upgrading the NVIDIA GPU Operator",
+        # The chart's hook upgrades the CRD after Helm would check the new ClusterPolicy against the
+        # old one ("Upgrading the NVIDIA GPU Operator",
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
         yield self.settings.chart_with(self.values(), timeout=900, validated=False, warn=self._warnings)
 
@@ -140,13 +140,15 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
         }
         if on_cos:
-            # The root file system is read-only: driver and toolkit live where Google's installer puts the driver.
+            # The root file system is read-only: driver and toolkit live where Google's installer
+            # puts the driver.
             chosen["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
             chosen["toolkit"]["installDir"] = HOST_DRIVER
             # A COS node has to be restarted before MIG mode holds.
             chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
         if not self.settings.validator:
-            # The validator runs the workload unless it is told not to (gpu-operator v26.7.0, cmd/nvidia-validator).
+            # The validator runs the workload unless it is told not to (gpu-operator v26.7.0,
+            # cmd/nvidia-validator).
             chosen["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
         if tolerated := _tolerations(pools):
             chosen["daemonsets"] = {"tolerations": tolerated}
@@ -194,8 +196,8 @@ def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[
         if key in before and before[key] != after.get(key):
             effects.append(Effect(Level.DISTURBS, config_change(name, key), sitting_on(fleet, [name])))
     if not effects:
-        # The ConfigMap has another name because of a pool that is new or goes; no node reads anything
-        # else in it.
+        # The ConfigMap has another name because of a pool that is new or goes; no node reads
+        # anything else in it.
         text = f"the device plugins read another ConfigMap and restart; {KEEPS}"
         effects.append(Effect(Level.DISTURBS, text, sitting_on(fleet, served)))
     return effects
@@ -204,8 +206,8 @@ def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[
 def _tolerations(pools: Pools) -> list[dict[str, str]]:
     """Return the tolerations of the operator's daemons; empty where the chart's own suffice.
 
-    Helm replaces lists as a whole. Without them a pool with taints has no device plugin, or no label by
-    which the operator finds it.
+    Helm replaces lists as a whole. Without them a pool with taints has no device plugin, or no
+    label by which the operator finds it.
     """
     found: list[dict[str, str]] = []
     for pool in pools.values():
@@ -214,7 +216,7 @@ def _tolerations(pools: Pools) -> list[dict[str, str]]:
 
 
 def quota(namespace: str) -> Manifest:
-    """Return the quota without which GKE refuses pods of system priority outside kube-system."""
+    """Return the quota for pods of system priority, which GKE refuses outside kube-system."""
     scope = {
         "operator": "In",
         "scopeName": "PriorityClass",

@@ -1,4 +1,4 @@
-"""Components that install operators: each registers the parts of an operator, one after the other."""
+"""The component that installs an operator: it registers its parts, one after the other."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class KubeRaySettings(ChartSettings):
     """The KubeRay operator."""
 
     source: Literal["chart", "addon", "present"] = "chart"
-    """`chart`: berth installs it. `addon`: GKE does, in a version of its own choice. `present`: it is
-    there already."""
+    """`chart`: berth installs it. `addon`: GKE does, in a version of its own choice. `present`: it
+    is there already."""
     chart: ChartName = "kuberay-operator"
     repository: Repository = versions.KUBERAY_REPOSITORY
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY

@@ -1,4 +1,4 @@
-"""Base of the operators: facts that berth asks of each, and the parts that an operator consists of."""
+"""Base of the operators: facts that berth asks of each, and their parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Chart:
         values: Helm values.
         timeout: seconds until the objects of the chart have to be ready.
         validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
-        definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not upgrade them.
+        definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not
+            upgrade them.
         kubeconfig: access to the cluster, as text, for `definition`.
         warn: lines to print in a preview, from the Helm values before and after a change.
     """
@@ -146,13 +147,14 @@ class Operator(ABC, Generic[SettingsType]):
     chart_name: ClassVar[str] = ""
     """Name of the chart, by which a plan's release is recognised."""
     daemon_set: ClassVar[str] = ""
-    """Name of the DaemonSet by which a plan's object is recognised, for operators without a chart."""
+    """Name of the DaemonSet by which a plan's object is recognised, for operators without a
+    chart."""
     pool_setting: ClassVar[str] = ""
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {}
     """Settings that belong to some values of `source` only."""
     when_removed: ClassVar[str] = ""
-    """Effect of its removal; `{again}` stands for the end of "is removed" where it is a replacement."""
+    """Effect of its removal; `{again}` stands for the end of "is removed" in a replacement."""
     when_changed: ClassVar[str] = ""
     """Effect of a change of its release."""
 
@@ -164,7 +166,7 @@ class Operator(ABC, Generic[SettingsType]):
 
     @abstractmethod
     def parts(self, name: str) -> Iterator[Part]:
-        """Yield the objects and charts of a component with this name; each needs those before it."""
+        """Yield the objects and charts of the named component; each needs those before it."""
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -190,7 +192,7 @@ class Operator(ABC, Generic[SettingsType]):
 
     @classmethod
     def pools_of(cls, fleet: PlannedFleet) -> list[str]:
-        """Return the pools that the operator serves; on an existing cluster all pools that are in use."""
+        """Return the served pools; on an existing cluster all pools in use."""
         planned = fleet.before.items()
         return [name for name, pool in planned if cls.serves_planned(pool)] if planned else fleet.everywhere
 

@@ -24,7 +24,7 @@ OPERATORS: tuple[type[Operator[Any]], ...] = (
     GpuDra,
     Gib,
 )
-"""All operators, in the order in which previews show them."""
+"""Operators in the order in which previews show them."""
 
 
 class OperatorsSettings(Settings):

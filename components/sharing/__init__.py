@@ -1,4 +1,4 @@
-"""GPU sharing: modes, profiles, pools with what they offer, node labels, and the device plugin's config."""
+"""GPU sharing: modes, pools with their offers, node labels, the device plugin's config."""
 
 from berth.components.sharing.device_plugin import config_map, label_command, node_labels, serving_labels
 from berth.components.sharing.modes import WHOLE, Offer, Profiles, SharingProfile

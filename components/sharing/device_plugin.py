@@ -1,4 +1,4 @@
-"""ConfigMap of NVIDIA's device plugin, and the node labels that choose from it or keep the plugin off.
+"""ConfigMap of NVIDIA's device plugin, and node labels that choose from it.
 
 Format: https://github.com/NVIDIA/k8s-device-plugin#configuration-file, and for the GPU Operator
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html.
@@ -56,7 +56,7 @@ def config_map(pools: Pools) -> dict[str, Any]:
 
 
 def serving_labels(pool: Pool) -> dict[str, str]:
-    """Return the labels of a GPU pool's nodes that choose who serves the GPUs, and their sharing mode.
+    """Return labels of a pool's nodes that choose who serves the GPUs, and their mode.
 
     The GPU Operator serves every node with an NVIDIA device unless its labels opt out, and any
     cluster may get the operator later: every GPU pool that the operator does not serve opts out.

@@ -1,4 +1,4 @@
-"""Effects of another sharing profile on nodes in use: the edit looks harmless, and may stop pods."""
+"""Effects of another sharing profile on nodes in use; the edit may stop pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from berth.components.sharing.pools import Pools
 
 Labels = Mapping[str, str]
 Occupants = Mapping[str, Sequence[str]]
-"""Names of the berths and clusters of this stack whose workers are on a pool, by the pool's name."""
+"""Names of the stack's berths and clusters with workers on a pool, by the pool's name."""
 
 KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
 

@@ -75,7 +75,7 @@ Pools = Mapping[str, Pool]
 
 
 def offered(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, Pool]:
-    """Return the pools with their offers, without those whose profile is missing or does not fit."""
+    """Return the pools with their offers, except those whose profile does not fit."""
     known: dict[str, Pool] = {}
     for name, settings in pools.items():
         profile = WHOLE if settings.sharing is None else profiles.get(settings.sharing)

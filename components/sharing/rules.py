@@ -1,4 +1,4 @@
-"""Rules of GPU pools: who installs the driver, who advertises the GPUs, how they are shared, RDMA beside them."""
+"""Rules of GPU pools: driver, who advertises the GPUs, how they are shared, RDMA beside them."""
 
 from __future__ import annotations
 
@@ -37,31 +37,33 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
         if drivers.keys() == {True, False} and first == name:
             yield Problem(
                 (*path, "driver"),
-                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the driver,"
-                " which is one switch for the cluster; give both the same `driver`, or leave one to GKE"
+                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the"
+                " driver, which is one switch for the cluster; give both the same `driver`, or leave one to GKE"
                 " (gpuManagement: gke)",
             )
 
 
 def _counted_beside_claims(settings: SharingSettings) -> Iterable[Problem]:
-    """Counted GPUs and claimed NICs in one pod, where other pods claim GPUs.
+    """Return pools whose pods count GPUs and claim NICs, where other pods claim GPUs.
 
-    The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since 1.36 the scheduler goes by that, and
-    fails to bind a pod with a claim of its own whose counted GPUs a device plugin has ("nil or empty request mappings": kubernetes
-    v1.36.3, pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go).
+    The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since
+    1.36 the scheduler goes by that, and fails to bind a pod with a claim of its own whose counted
+    GPUs come from a device plugin ("nil or empty request mappings": kubernetes v1.36.3,
+    pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go).
     """
     claimed = [name for name, pool in settings.pools.items() if pool.by_dra]
     for name, pool in settings.pools.items():
         if claimed and pool.machine.gpus and not pool.by_dra and pool.rdma != "none":
             yield Problem(
                 ("environment", "pools", name, "gpuAllocation"),
-                f"GPUs of pool {claimed[0]!r} are claimed, and with NVIDIA's DRA driver in the cluster Kubernetes 1.36 starts no pod that"
-                " counts its GPUs and claims its NICs, as workers do here; write `gpuAllocation: dra` for both pools, or for none",
+                f"GPUs of pool {claimed[0]!r} are claimed, and with NVIDIA's DRA driver in the cluster Kubernetes 1.36"
+                " starts no pod that counts its GPUs and claims its NICs, as workers do here; write"
+                " `gpuAllocation: dra` for both pools, or for none",
             )
 
 
 def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
-    machine, profiles = pool.machine, settings.sharing
+    machine = pool.machine
     for key, value in (
         ("sharing", pool.sharing),
         ("gpuManagement", pool.gpu_management),
@@ -77,21 +79,24 @@ def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> 
         yield from _claim_problems(pool, path)
         yield from _claimed_sharing_problems(pool, settings, path)
     elif machine.gpus:
-        yield from _plugin_problems(pool, profiles, path)
+        yield from _plugin_problems(pool, path)
+        if pool.sharing is not None:
+            yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
 
 
-def _plugin_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iterable[Problem]:
-    """GPUs that a device plugin advertises."""
+def _plugin_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
+    """Return problems of GPUs that a device plugin advertises."""
     if pool.sharing and pool.gpu_management == "gke":
         yield Problem(
             (*path, "gpuManagement"),
-            "GKE's own device plugin does not read berth's sharing profiles; take this line out, and the GPU Operator serves"
-            " the pool",
+            "GKE's own device plugin does not read berth's sharing profiles; take this line out, and the GPU Operator"
+            " serves the pool",
         )
     if pool.driver == "operator" and pool.node_image == "cos":
         yield Problem(
             (*path, "driver"),
-            "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or `nodeImage: ubuntu`",
+            "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or"
+            " `nodeImage: ubuntu`",
         )
     if pool.driver == "gke" and pool.node_image == "ubuntu" and pool.by_operator:
         yield Problem(
@@ -101,55 +106,76 @@ def _plugin_problems(pool: PoolSettings, profiles: Profiles, path: Path) -> Iter
         )
     if pool.driver == "operator" and not pool.by_operator:
         yield Problem((*path, "driver"), "the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`")
-    yield from _driver_problems(pool, path)
-    if pool.sharing is not None:
-        yield from _sharing_problems(pool, pool.sharing, profiles, path)
+    if pool.driver_version and pool.by_operator:
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator serves them, with"
+            " the version of Google's installer or its own; take this line out",
+        )
+    elif pool.driver_version and pool.driver == "preinstalled":
+        yield Problem(
+            (*path, "driverVersion"),
+            "with `driver: preinstalled` GKE installs no driver; take one of the two lines out",
+        )
+    elif pool.driver_version == "latest" and pool.node_image == "ubuntu":
+        yield Problem(
+            (*path, "driverVersion"),
+            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out",
+        )
+    if pool.secure_boot and pool.driver == "operator":
+        yield Problem(
+            (*path, "secureBoot"),
+            "the GPU Operator builds a driver that nobody signed, and secure boot would not load it; take this line"
+            " out, or leave the driver to GKE (driver: gke)",
+        )
 
 
 def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    """GPUs that pods claim.
+    """Return problems of GPUs that pods claim.
 
     Source: "Prepare GKE infrastructure for DRA workloads", limitations
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no driver by GKE's own automation.
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no driver by GKE's own
+    automation.
     """
-    rests = ((*path, "gpuAllocation"),)
+    rests_on = ((*path, "gpuAllocation"),)
     if pool.gpu_management:
-        whose = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
+        plugin = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
         yield Problem(
             (*path, "gpuManagement"),
-            f"{whose} would hand out the GPUs that NVIDIA's DRA driver hands out (gpuAllocation: dra), each to two pods; take one of"
-            " the two lines out",
-            rests_on=rests,
+            f"{plugin} would hand out the GPUs that NVIDIA's DRA driver hands out (gpuAllocation: dra), each to two"
+            " pods; take one of the two lines out",
+            rests_on=rests_on,
         )
     if pool.node_image != "cos":
         yield Problem(
             (*path, "nodeImage"),
-            "berth tells NVIDIA's DRA driver one place of the GPU driver, that of Container-Optimized OS; take this line out, or"
-            " `gpuAllocation`",
-            rests_on=rests,
+            "berth tells NVIDIA's DRA driver one place of the GPU driver, that of Container-Optimized OS; take this"
+            " line out, or `gpuAllocation`",
+            rests_on=rests_on,
         )
     if pool.driver == "operator":
         yield Problem(
             (*path, "driver"),
-            "the GPU Operator has no daemons, and so installs no driver, on nodes whose GPUs are claimed (gpuAllocation: dra); use"
-            " `driver: gke` for Google's installer, or `driver: preinstalled`",
-            rests_on=rests,
+            "the GPU Operator has no daemons, and so installs no driver, on nodes whose GPUs are claimed"
+            " (gpuAllocation: dra); use `driver: gke` for Google's installer, or `driver: preinstalled`",
+            rests_on=rests_on,
         )
     if pool.driver_version:
         yield Problem(
             (*path, "driverVersion"),
-            "GKE installs no driver by itself where GPUs are claimed (gpuAllocation: dra): Google's installer does, with the version"
-            " that belongs to the node's image; take this line out",
-            rests_on=rests,
+            "GKE installs no driver by itself where GPUs are claimed (gpuAllocation: dra): Google's installer does,"
+            " with the version that belongs to the node's image; take this line out",
+            rests_on=rests_on,
         )
 
 
 def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
-    """Claimed GPUs that are shared.
+    """Return problems of claimed GPUs that are shared.
 
-    GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG instances that it finds, and cuts
-    none (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates): so nodes of another make can
-    have them.
+    GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG
+    instances that it finds, and cuts none
+    (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates):
+    nodes that berth does not create can have them.
     """
     profile = settings.sharing.get(pool.sharing or "")
     if profile is None or (profile.facts.claimable and settings.cluster.existing):
@@ -163,24 +189,24 @@ def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, pat
         return
     yield Problem(
         (*path, "sharing"),
-        "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is for a whole one;"
-        " share the GPUs of another pool, or take `gpuAllocation` out",
+        "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is"
+        " for a whole one; share the GPUs of another pool, or take `gpuAllocation` out",
         rests_on=((*path, "gpuAllocation"),),
     )
 
 
 def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
-    """Labels of a pool's `labels` that say something else about its GPUs than its settings do."""
+    """Return labels of a pool that contradict its settings for GPUs."""
+    choosing = {CONFIG_LABEL, *(mode.label for mode in MODES)}
     for name, pool in offered(settings.pools, settings.sharing).items():
         labels = serving_labels(pool)
         for key, value in pool.settings.labels.items():
-            chooses = key in (CONFIG_LABEL, *(mode.label for mode in MODES))
-            if (key in labels or chooses) and labels.get(key) != value:
-                says = f"is {labels[key]}" if key in labels else "is not there"
+            if key in labels.keys() | choosing and labels.get(key) != value:
+                state = f"is {labels[key]}" if key in labels else "is not there"
                 yield Problem(
                     ("environment", "pools", name, "labels", key),
-                    f"by the pool's settings {key} {says}, and a node with {value} would not offer what berth counts on; take this"
-                    " line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
+                    f"by the pool's settings {key} {state}, and a node with {value} would not offer what berth counts"
+                    " on; take this line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
                     of_key=True,
                 )
 
@@ -196,7 +222,7 @@ def _conflicting_modes(settings: SharingSettings) -> Iterable[Problem]:
 
 
 def warnings(settings: SharingSettings) -> Iterable[Problem]:
-    """Warnings about labels on the nodes of an existing cluster, which berth does not set."""
+    """Return warnings about labels that nodes of an existing cluster need."""
     if not settings.cluster.existing:
         return
     pools = offered(settings.pools, settings.sharing)
@@ -213,7 +239,7 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
 
 
 def _unlabelled(pool: Pool) -> str:
-    """Effect on nodes of a pool that lack the pool's labels."""
+    """Return the effect on nodes of a pool that lack the pool's labels."""
     if pool.settings.by_dra:
         return "a device plugin hands out the same GPUs as claims do, each to two pods"
     if not pool.settings.by_operator:
@@ -224,39 +250,14 @@ def _unlabelled(pool: Pool) -> str:
     return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
 
 
-def _driver_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    if pool.driver_version and pool.by_operator:
-        yield Problem(
-            (*path, "driverVersion"),
-            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator serves them, with the version"
-            " of Google's installer or its own; take this line out",
-        )
-    elif pool.driver_version and pool.driver == "preinstalled":
-        yield Problem(
-            (*path, "driverVersion"),
-            "with `driver: preinstalled` GKE installs no driver; take one of the two lines out",
-        )
-    elif pool.driver_version == "latest" and pool.node_image == "ubuntu":
-        yield Problem(
-            (*path, "driverVersion"),
-            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out",
-        )
-    if pool.secure_boot and pool.driver == "operator":
-        yield Problem(
-            (*path, "secureBoot"),
-            "the GPU Operator builds a driver that nobody signed, and secure boot would not load it; take this line out, or leave"
-            " the driver to GKE (driver: gke)",
-        )
-
-
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 
 
 def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     if not pool.machine.rdma:
         with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
-        other = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
-        instead = f", its GPUs' NICs are for {other}" if other else ""
+        network = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
+        instead = f", its GPUs' NICs are for {network}" if network else ""
         yield Problem(
             (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
         )
@@ -265,8 +266,8 @@ def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     if pool.sharing and not pool.by_dra:
         yield Problem(
             (*path, "sharing"),
-            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs and all"
-            " NICs; share the GPUs of another pool, or set `rdma: none`",
+            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs"
+            " and all NICs; share the GPUs of another pool, or set `rdma: none`",
         )
 
 

@@ -1,11 +1,13 @@
-"""GKE's cluster autoscaler: pools that it can never grow, or grows only in some states.
+"""Rules of GKE's cluster autoscaler: pools that it can never grow, or grows only in some states.
 
-Sources: kubernetes/autoscaler at 55c37cd5 (cluster-autoscaler/cloudprovider/gce/templates.go, BuildCapacity: the template of a
-node that is not there has nvidia.com/gpu for each accelerator; gce_cloud_provider.go, TemplateNodeInfo: it has no
-ResourceSlices) and kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/processors/customresources/gpu_processor.go: a node with
-an accelerator label and no nvidia.com/gpu counts as unready; pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go: such
-a node is never a template; pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler is built from them, and its
-additions are not public.
+Sources: kubernetes/autoscaler at 55c37cd5 (cluster-autoscaler/cloudprovider/gce/templates.go,
+BuildCapacity: the template of a node that is not there has nvidia.com/gpu for each accelerator;
+gce_cloud_provider.go, TemplateNodeInfo: it has no ResourceSlices) and
+kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/processors/customresources/gpu_processor.go: a
+node with an accelerator label and no nvidia.com/gpu counts as unready;
+pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go: such a node is never a template;
+pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler is built from them, and
+its additions are not public.
 """
 
 from __future__ import annotations
@@ -19,28 +21,27 @@ from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, Facts
 from berth.components.sharing.settings import SharingSettings
 
-# Defaults of the flags ok-total-unready-count and max-total-unready-percentage (pkg/config/flags/flags.go).
+# Defaults of the flags ok-total-unready-count and max-total-unready-percentage
+# (pkg/config/flags/flags.go).
 _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 
 def problems(settings: SharingSettings) -> Iterable[Problem]:
-    """Pools whose autoscaling can never work."""
-    if not settings.cluster.existing:
-        yield from _never(settings)
+    """Return pools whose autoscaling can never work."""
+    return () if settings.cluster.existing else _never(settings)
 
 
 def warnings(settings: SharingSettings) -> Iterable[Problem]:
-    """Pools whose autoscaling works in some states only, and on existing clusters those where it likely never works."""
+    """Return pools that scale in some states only, or never on an existing cluster."""
     if settings.cluster.existing:
         yield from _never(settings)
-    for name, pool in settings.pools.items():
-        if not _scales(pool):
-            continue
+    for name, pool in _scaled(settings):
         if pool.nodes_at_least == 0 and pool.rdma != "none" and not _never_by_nics(pool):
             yield Problem(
                 _nodes(name),
-                "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet: while the pool has"
-                f" no node, it may never add one for pods that claim NICs; {_with_a_node(pool)}",
+                "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet:"
+                " while the pool has no node, it may never add one for pods that claim NICs;"
+                f" {_with_a_node(pool)}",
             )
         risk = _facts(pool, settings).scaling_risk
         if risk and not _unseen(pool, settings):
@@ -49,31 +50,33 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
 
 
 def _never(settings: SharingSettings) -> Iterable[Problem]:
-    for name, pool in settings.pools.items():
-        if not _scales(pool):
-            continue
+    for name, pool in _scaled(settings):
         if resource := _unseen(pool, settings):
             yield Problem(
                 _nodes(name),
-                f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise {resource}: it would add"
-                f" no node for pods that wait, and take the pool's nodes for broken ones;"
+                "GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise"
+                f" {resource}: it would add no node for pods that wait, and take the pool's nodes for broken ones;"
                 f" write a number of nodes, or {_facts(pool, settings).counted_with} {pool.sharing!r}",
                 rests_on=(("environment", "sharing", pool.sharing or ""),),
             )
         if _never_by_nics(pool):
             yield Problem(
                 _nodes(name),
-                "pods claim the RDMA NICs of this pool, and GKE's cluster autoscaler does not know which NICs a node has that is not"
-                f" there yet: it would never add the first one; {_with_a_node(pool)}",
+                "pods claim the RDMA NICs of this pool, and GKE's cluster autoscaler does not know which NICs a node"
+                f" has that is not there yet: it would never add the first one; {_with_a_node(pool)}",
             )
 
 
-def _scales(pool: PoolSettings) -> bool:
-    return isinstance(pool.nodes, Bounds) and pool.nodes.min < pool.nodes.max
+def _scaled(settings: SharingSettings) -> list[tuple[str, PoolSettings]]:
+    return [
+        (name, pool)
+        for name, pool in settings.pools.items()
+        if isinstance(pool.nodes, Bounds) and pool.nodes.min < pool.nodes.max
+    ]
 
 
 def _never_by_nics(pool: PoolSettings) -> bool:
-    """DraNet's NICs from zero nodes; what a ProvisioningRequest brings (queued) is GKE's own and not public."""
+    """Return whether claims on NICs keep a pool at zero nodes; a ProvisioningRequest would not."""
     return pool.rdma == "networks" and pool.nodes_at_least == 0 and not pool.capacity.queued
 
 
@@ -88,23 +91,24 @@ def _facts(pool: PoolSettings, settings: SharingSettings) -> Facts:
 
 
 def _unseen(pool: PoolSettings, settings: SharingSettings) -> str:
-    """Return the resource that nodes of a pool advertise in place of nvidia.com/gpu; empty for that one, or none."""
+    """Return the resource that nodes advertise instead of nvidia.com/gpu; empty for none."""
     resource = _facts(pool, settings).resource
     return "" if resource == GPU_RESOURCE else resource
 
 
 def _stopped(settings: SharingSettings) -> Iterable[Problem]:
-    """Nodes that count as broken, of which some stop the autoscaling of all pools."""
-    scaled = [name for name, pool in settings.pools.items() if _scales(pool) and not _unseen(pool, settings)]
+    """Return nodes that count as broken, of which some stop the autoscaling of all pools."""
+    scaled = [name for name, pool in _scaled(settings) if not _unseen(pool, settings)]
     unseen = {name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)}
     broken = sum(unseen.values())
-    others = sum(pool.nodes_at_least for name, pool in settings.pools.items() if name not in unseen)
-    if scaled and broken > _UNREADY_NODES and broken * 100 > _UNREADY_PERCENT * (broken + others):
+    seen = sum(pool.nodes_at_least for name, pool in settings.pools.items() if name not in unseen)
+    if scaled and broken > _UNREADY_NODES and broken * 100 > _UNREADY_PERCENT * (broken + seen):
         yield Problem(
             ("environment", "pools", next(iter(unseen)), "sharing"),
-            f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and takes the {broken} nodes that advertise another resource"
-            f" ({', '.join(unseen)}) for broken ones; it stops for all pools ({', '.join(scaled)}) where more than {_UNREADY_NODES}"
-            f" nodes and {_UNREADY_PERCENT} % of all are broken: have fewer such nodes, or let them advertise nvidia.com/gpu",
+            f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and takes the {broken} nodes that advertise"
+            f" another resource ({', '.join(unseen)}) for broken ones; it stops for all pools ({', '.join(scaled)})"
+            f" where more than {_UNREADY_NODES} nodes and {_UNREADY_PERCENT} % of all are broken: have fewer such"
+            " nodes, or let them advertise nvidia.com/gpu",
         )
 
 

@@ -11,4 +11,5 @@ class SharingSettings(GkeSettings):
     """A GKE cluster with ways to share the GPUs of its pools."""
 
     sharing: dict[Name, SharingProfile] = {}
-    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole GPUs."""
+    """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole
+    GPUs."""

@@ -1,4 +1,4 @@
-"""Sharing modes, one file each: settings, limits, words, node labels and device plugin config of the mode.
+"""Sharing modes, one file each: settings, limits, words, node labels, plugin config.
 
 A mode is known to berth when it is a member of the union below.
 """

@@ -26,8 +26,8 @@ class Mig(Mode):
     label_change: ClassVar[tuple[str, str]] = (
         "the MIG layout",
         (
-            "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node restarts: work there is"
-            " lost"
+            "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node restarts: work there"
+            " is lost"
         ),
     )
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(

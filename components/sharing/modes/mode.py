@@ -23,7 +23,8 @@ class Facts:
         words: short description for tables, with the most important property.
         divided: verb for the devices of one GPU: "8 GPUs, each shared by 4"; empty for whole GPUs.
         resource: resource under which the devices are advertised.
-        counted_with: edit of the profile with which nodes advertise nvidia.com/gpu, where they do not.
+        counted_with: edit of the profile with which nodes advertise nvidia.com/gpu, where they do
+            not.
         one_each: reason why a pod gets one device at most.
         memory_note: isolation of GPU memory, as the end of a warning about too little of it.
         scaling_risk: reason why pods may find no GPU on a node that the autoscaler has just added.
@@ -88,7 +89,7 @@ class Mode(Settings):
     @model_validator(mode="before")
     @classmethod
     def _without_foreign_keys(cls, value: Any) -> Any:
-        """Refuse keys of other modes; switched off they are accepted, as older versions wrote them."""
+        """Refuse keys of other modes, unless they are off, as older versions wrote them."""
         if not isinstance(value, dict):
             return value
         for key in value.keys() & cls.foreign.keys():
@@ -102,12 +103,12 @@ class Mode(Settings):
         return Facts()
 
     def problem(self, machine: Machine) -> str:
-        """Return the reason why GPUs of this machine type cannot have the mode; empty if they can."""
+        """Return the reason why a machine type cannot have the mode; empty if it can."""
         del machine
         return ""
 
     def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
-        """Return the reason why a pool cannot have the mode beside those of all pools of the GPU Operator."""
+        """Return the reason why a pool cannot have the mode beside those of all pools."""
         del pool, others
         return ""
 
@@ -129,7 +130,7 @@ class Mode(Settings):
         }
 
     def offer(self, machine: Machine, *, by_operator: bool) -> Offer | None:
-        """Return the devices of a node, with feature labels by the GPU Operator; None without GPUs."""
+        """Return the devices of a node, with the operator's labels; None without GPUs."""
         if not machine.gpus:
             return None
         labels = self.feature_labels(machine) if by_operator else {}

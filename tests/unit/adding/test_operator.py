@@ -1,4 +1,4 @@
-"""An operator is a file, its entry in the registry and the generated schema, which docs/contributing.md names."""
+"""An operator is a file, its entry in the registry and the generated schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sharing mode is a file, a member of a union and the generated schema, which docs/contributing.md names."""
+"""A sharing mode is a file, a member of a union and the generated schema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class FakeSharing(Shares):
     @property
     def facts(self) -> Facts:
         """Facts about the GPUs."""
-        return self.facts_of_shares(f"fake × {self.replicas}", one_each="it is a test's", failRequestsGreaterThanOne=True)
+        words = f"fake × {self.replicas}"
+        return self.facts_of_shares(words, one_each="it is a test's", failRequestsGreaterThanOne=True)
 '''
 
 STACK = """config:
