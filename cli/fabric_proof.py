@@ -150,8 +150,6 @@ def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
     claim = claim_of(settings.worker, pool)
     return Expected(
         cluster=settings.name,
-        pool=pool.name,
-        machine=pool.settings.machine_type,
         workers=settings.workers_at_start,
         gpus=settings.worker.gpus,
         nics=settings.worker.nics,

@@ -208,29 +208,8 @@ class Engine(Protocol):
         """Show a warning that stays."""
 
 
-class Provider:
-    """Base of the lab's providers; every method may raise a `BerthError`.
-
-    Attributes:
-        engine: set before the first request.
-        cancelled: set when the user interrupts: waits end at once.
-    """
-
-    engine: Engine
-
-    def __init__(self) -> None:
-        self.cancelled = threading.Event()
-
-    def check_config(self, request: CheckRequest) -> CheckResult:
-        """Check the provider's settings."""
-        return CheckResult(request.news)
-
-    def diff_config(self, request: DiffRequest) -> DiffResult:
-        """Compare the provider's settings; a replacement replaces all its resources."""
-        return DiffResult(changed(request.old_inputs, request.news), input_diff=True)
-
-    def configure(self, settings: Properties) -> None:
-        """Take the settings; called once, before any resource."""
+class Handler:
+    """Base of the resource types of a provider; every method may raise a `BerthError`."""
 
     def check(self, request: CheckRequest) -> CheckResult:
         """Fill in defaults and refuse inputs that cannot work."""
@@ -255,6 +234,36 @@ class Provider:
     def delete(self, request: DeleteRequest) -> None:
         """Delete."""
         raise NotImplementedError
+
+
+class Provider(Handler):
+    """Base of the lab's providers; by default it handles all resource types itself.
+
+    Attributes:
+        engine: set before the first request.
+        cancelled: set when the user interrupts: waits end at once.
+    """
+
+    engine: Engine
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def check_config(self, request: CheckRequest) -> CheckResult:
+        """Check the provider's settings."""
+        return CheckResult(request.news)
+
+    def diff_config(self, request: DiffRequest) -> DiffResult:
+        """Compare the provider's settings; a replacement replaces all its resources."""
+        return DiffResult(changed(request.old_inputs, request.news), input_diff=True)
+
+    def configure(self, settings: Properties) -> None:
+        """Take the settings; called once, before any resource."""
+
+    def handler(self, type_token: str) -> Handler:
+        """Return the handler of a resource type."""
+        del type_token
+        return self
 
     def close(self) -> None:
         """Release the resources of the process; called once, at its end."""

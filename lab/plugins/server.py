@@ -180,24 +180,25 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     @_plainly
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:
-        return _check_response(self._provider.check(_check_request(request)))
+        check = _check_request(request)
+        return _check_response(self._provider.handler(check.type).check(check))
 
     @_plainly
     def Diff(self, request: Any, context: grpc.ServicerContext) -> Any:
-        return _diff_response(self._provider.diff(_diff_request(request)))
+        diff = _diff_request(request)
+        return _diff_response(self._provider.handler(diff.type).diff(diff))
 
     @_plainly
     def Create(self, request: Any, context: grpc.ServicerContext) -> Any:
-        resource_id, properties = self._provider.create(
-            CreateRequest(request.urn, read_properties(request.properties), request.timeout, request.preview)
-        )
+        create = CreateRequest(request.urn, read_properties(request.properties), request.timeout, request.preview)
+        resource_id, properties = self._provider.handler(create.type).create(create)
         return provider_pb2.CreateResponse(id=resource_id, properties=write_properties(properties))
 
     @_plainly
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:
-        result = self._provider.read(
-            ReadRequest(request.urn, request.id, read_properties(request.properties), read_properties(request.inputs))
-        )
+        properties, inputs = read_properties(request.properties), read_properties(request.inputs)
+        read = ReadRequest(request.urn, request.id, properties, inputs)
+        result = self._provider.handler(read.type).read(read)
         if not result.id:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
@@ -208,15 +209,15 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:
         olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
         ignored, preview = list(request.ignoreChanges), request.preview
-        properties = self._provider.update(
-            UpdateRequest(request.urn, request.id, olds, old_inputs, news, request.timeout, ignored, preview)
-        )
+        update = UpdateRequest(request.urn, request.id, olds, old_inputs, news, request.timeout, ignored, preview)
+        properties = self._provider.handler(update.type).update(update)
         return provider_pb2.UpdateResponse(properties=write_properties(properties))
 
     @_plainly
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
         properties, old_inputs = read_properties(request.properties), read_properties(request.old_inputs)
-        self._provider.delete(DeleteRequest(request.urn, request.id, properties, old_inputs, request.timeout))
+        delete = DeleteRequest(request.urn, request.id, properties, old_inputs, request.timeout)
+        self._provider.handler(delete.type).delete(delete)
         return empty_pb2.Empty()
 
     @_plainly

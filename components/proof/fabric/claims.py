@@ -26,8 +26,6 @@ class Expected:
     """
 
     cluster: str
-    pool: str
-    machine: str
     workers: int
     gpus: int
     nics: int

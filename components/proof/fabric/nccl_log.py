@@ -30,12 +30,9 @@ _PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
 _VERSION = re.compile(r"^NCCL version (\S+)")
 _NETWORK = re.compile(r"Using network (.+?)\s*$")
 _GIB_VERSION = re.compile(r"Initializing gIB (v\S+)")
-_LOADED = re.compile(r"NET/Plugin ?: Loaded net plugin (.+?) \(v\d+\)|Initialized NET plugin (.+?)\s*$")
-_CHANNEL = re.compile(
-    r"Channel \d+(?:/\d+)? : (\d+)\[[^\]]*\] -> (\d+)\[[^\]]*\] (?:\[(send|receive)\] )?via (.+?)\s*$"
-)
+_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? : \d+\[[^\]]*\] -> \d+\[[^\]]*\] (?:\[(?:send|receive)\] )?via (.+?)\s*$")
 _NET = re.compile(r"NET/([^/]+)/(\d+)(?:\(\d+\))?(.*)")
-_HCA = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for HCA (\d+) '([^']*)'")
+_HCA = re.compile(r"GPU Direct RDMA (?:Enabled|Disabled) for HCA (\d+) '([^']*)'")
 _CHOICE = re.compile(r"AllReduce: (\d+) Bytes -> Algo (\S+) proto (\S+)")
 _NO_PLUGIN = re.compile(
     r"NET/Plugin ?: (?:Could not find:|No plugin found|.*cannot open shared object file)"
@@ -67,8 +64,6 @@ class Channel:
         direct: whether NIC and GPU exchange data without the node's memory (GPUDirect RDMA).
     """
 
-    sender: int
-    receiver: int
     kind: Literal["net", "p2p", "shm"]
     network: str = ""
     device: int | None = None
@@ -83,7 +78,6 @@ class ProcessLog:
         version: version of NCCL, such as `2.28.3+cuda12.8`.
         gib: gIB's version.
         nics: names of NICs by number.
-        not_direct: names of NICs for which GPUDirect RDMA is off.
         choices: algorithm and protocol of all-reduces by their size in bytes.
         no_plugin: lines about plugins that were not found.
         tuner_problems: lines about failures of the tuner's configuration.
@@ -93,16 +87,13 @@ class ProcessLog:
 
     version: str = ""
     network: str = ""
-    plugins: tuple[str, ...] = ()
     gib: str = ""
     nics: Mapping[int, str] = field(default_factory=dict)
-    not_direct: tuple[str, ...] = ()
     channels: tuple[Channel, ...] = ()
     choices: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     no_plugin: tuple[str, ...] = ()
     tuner_problems: tuple[str, ...] = ()
     mismatches: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
     complete: bool = False
 
 
@@ -125,17 +116,14 @@ class Transport:
 
 def parse(log: str) -> ProcessLog:
     """Parse a process's log, written with NCCL_DEBUG=INFO for at least INIT, NET and ENV."""
-    lines = [(_PREFIX.sub("", line).strip(), "NCCL WARN " in line) for line in log.splitlines()]
-    texts = [text for text, _ in lines]
+    texts = [_PREFIX.sub("", line).strip() for line in log.splitlines()]
     hcas = [match for text in texts if (match := _HCA.search(text))]
-    channels = [_channel(match) for text in texts if (match := _CHANNEL.search(text))]
+    channels = [_channel(match[1]) for text in texts if (match := _CHANNEL.search(text))]
     return ProcessLog(
         version=_last(_VERSION, texts),
         network=_last(_NETWORK, texts),
-        plugins=tuple(dict.fromkeys(match[1] or match[2] for text in texts if (match := _LOADED.search(text)))),
         gib=_last(_GIB_VERSION, texts),
-        nics={int(match[2]): match[3] for match in hcas},
-        not_direct=tuple(dict.fromkeys(match[3] for match in hcas if match[1] == "Disabled")),
+        nics={int(match[1]): match[2] for match in hcas},
         channels=tuple(channel for channel in channels if channel),
         choices={
             int(match[1]): (_name(match[2], _ALGORITHMS), _name(match[3], _PROTOCOLS))
@@ -147,7 +135,6 @@ def parse(log: str) -> ProcessLog:
             text for text in _matching(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
         ),
         mismatches=_matching(texts, _MISMATCH),
-        warnings=tuple(dict.fromkeys(text for text, warning in lines if warning)),
         complete=any(_COMPLETE in text for text in texts) and any(_CONNECTED.search(text) for text in texts),
     )
 
@@ -189,15 +176,12 @@ def _way(
     return "fabric" if all(nics.values()) else "unknown"
 
 
-def _channel(match: re.Match[str]) -> Channel | None:
-    sender, receiver, via = int(match[1]), int(match[2]), match[4]
+def _channel(via: str) -> Channel | None:
     if net := _NET.match(via):
-        return Channel(sender, receiver, "net", net[1], int(net[2]), "GDRDMA" in net[3])
+        return Channel("net", net[1], int(net[2]), "GDRDMA" in net[3])
     if via.startswith("P2P"):
-        return Channel(sender, receiver, "p2p")
-    if via.startswith(("SHM", "direct shared memory")):
-        return Channel(sender, receiver, "shm")
-    return None
+        return Channel("p2p")
+    return Channel("shm") if via.startswith(("SHM", "direct shared memory")) else None
 
 
 def _name(written: str, names: Sequence[str]) -> str:

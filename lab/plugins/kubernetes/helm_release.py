@@ -38,6 +38,7 @@ from berth.lab.plugins.provider import (
     DeleteRequest,
     DiffRequest,
     DiffResult,
+    Handler,
     InitFailedError,
     Kind,
     ProviderError,
@@ -63,7 +64,7 @@ _LABEL = "pulumi-urn"
 _SETTLE_SECONDS = 5.0
 
 
-class Releases:
+class Releases(Handler):
     """Helm releases of one cluster."""
 
     def __init__(self, kubeconfig: str | None, engine: Engine, cancelled: threading.Event) -> None:

@@ -14,15 +14,11 @@ from berth.lab.plugins.kubernetes.resources import Resources
 from berth.lab.plugins.provider import (
     CheckRequest,
     CheckResult,
-    CreateRequest,
-    DeleteRequest,
     DiffRequest,
     DiffResult,
+    Handler,
     Provider,
     ProviderError,
-    ReadRequest,
-    ReadResult,
-    UpdateRequest,
 )
 
 if TYPE_CHECKING:
@@ -63,29 +59,15 @@ class KubernetesProvider(Provider):
         self._resources = Resources(cluster, self.engine, self.cancelled, upsert=chosen.upsert)
         self._releases = Releases(chosen.kubeconfig, self.engine, self.cancelled)
 
-    def check(self, request: CheckRequest) -> CheckResult:
-        """See `Resources.check`."""
-        return self._handler(request.type).check(request)
-
-    def diff(self, request: DiffRequest) -> DiffResult:
-        """See `Resources.diff`."""
-        return self._handler(request.type).diff(request)
-
-    def create(self, request: CreateRequest) -> tuple[str, Properties]:
-        """See `Resources.create`."""
-        return self._handler(request.type).create(request)
-
-    def read(self, request: ReadRequest) -> ReadResult:
-        """See `Resources.read`."""
-        return self._handler(request.type).read(request)
-
-    def update(self, request: UpdateRequest) -> Properties:
-        """See `Resources.update`."""
-        return self._handler(request.type).update(request)
-
-    def delete(self, request: DeleteRequest) -> None:
-        """See `Resources.delete`."""
-        self._handler(request.type).delete(request)
+    def handler(self, type_token: str) -> Handler:
+        """Return the handler of a resource type."""
+        if self._resources is None or self._releases is None:
+            raise ProviderError("the provider has not been configured")
+        if type_token == _RELEASE:
+            return self._releases
+        if type_token.startswith(("kubernetes:helm.sh/", "kubernetes:yaml", "kubernetes:kustomize")):
+            raise ProviderError(f"{type_token} is not part of the lab's stand-in for the kubernetes provider")
+        return self._resources
 
     def invoke(self, token: str, arguments: Properties) -> Properties:
         """Run a function: of the real plugin's, only the one that berth calls."""
@@ -97,12 +79,3 @@ class KubernetesProvider(Provider):
         """Stop helm where it still runs, and remove its kubeconfig."""
         if self._releases:
             self._releases.close()
-
-    def _handler(self, type_token: str) -> Resources | Releases:
-        if self._resources is None or self._releases is None:
-            raise ProviderError("the provider has not been configured")
-        if type_token == _RELEASE:
-            return self._releases
-        if type_token.startswith(("kubernetes:helm.sh/", "kubernetes:yaml", "kubernetes:kustomize")):
-            raise ProviderError(f"{type_token} is not part of the lab's stand-in for the kubernetes provider")
-        return self._resources

@@ -23,6 +23,7 @@ from berth.lab.plugins.provider import (
     DiffRequest,
     DiffResult,
     Engine,
+    Handler,
     InitFailedError,
     Kind,
     ProviderError,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from berth.lab.plugins.values import Properties
 
 
-class Resources:
+class Resources(Handler):
     """Objects of one cluster."""
 
     def __init__(self, cluster: Cluster, engine: Engine, cancelled: threading.Event, *, upsert: bool) -> None:

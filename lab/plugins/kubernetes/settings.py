@@ -7,7 +7,9 @@ Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -58,7 +60,7 @@ def read(given: Mapping[str, Any]) -> Settings:
             f"the setting {unknown[0]} is not part of the lab's stand-in for the kubernetes provider;"
             " install the real one"
         )
-    text = plain.get("kubeconfig")
+    text = _kubeconfig(plain)
     if not isinstance(text, Unknown):
         _server(text)
     upsert = str(plain.get("upsertExistingObjects", "")).lower() == "true"
@@ -85,7 +87,14 @@ def compare(request: DiffRequest) -> DiffResult:
 
 
 def _elsewhere(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return isinstance(new.get("kubeconfig"), Unknown) or _server(old.get("kubeconfig")) != _server(new["kubeconfig"])
+    text = _kubeconfig(new)
+    return isinstance(text, Unknown) or _server(_kubeconfig(old)) != _server(text)
+
+
+def _kubeconfig(plain: Mapping[str, Any]) -> Any:
+    """Return the text of the kubeconfig; the engine's default provider takes KUBECONFIG's file."""
+    file = Path(os.environ.get("KUBECONFIG", ""))
+    return plain.get("kubeconfig") or (file.read_text(encoding="utf-8") if file.is_file() else None)
 
 
 def _server(kubeconfig: Any) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from berth.components.proof.fabric.claims import Expected
 
 CASES = Path(__file__).parent / "nccl_logs"
 PODS = ("train-workers-worker-a", "train-workers-worker-b")
-EXPECTED = Expected("train", "train", "a4-highgpu-8g", 2, 2, 2, claimed_gpus=True, device_class="dranet")
+EXPECTED = Expected("train", 2, 2, 2, claimed_gpus=True, device_class="dranet")
 
 _PROCESS = re.compile(r"^(\S+):(\d+):\d+ ", re.MULTILINE)
 

@@ -10,7 +10,7 @@ from berth.components.proof.fabric.claims import Expected, Worker, devices_of, j
 
 Object = dict[str, Any]
 
-EXPECTED = Expected("train", "train", "a4-highgpu-8g", 2, 2, 2, claimed_gpus=True, device_class="dranet")
+EXPECTED = Expected("train", 2, 2, 2, claimed_gpus=True, device_class="dranet")
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 

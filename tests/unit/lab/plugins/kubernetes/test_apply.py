@@ -44,19 +44,6 @@ def test_nothing_to_take_over_is_no_request() -> None:
     assert hand_over_patch(live(entry(MINE, "Apply", {}), others), MINE) == []
 
 
-def test_a_conflict_names_the_field_and_its_owner() -> None:
-    message = 'Apply failed with 1 conflict: conflict with "autoscaler" using v1: .spec.replicas'
-    causes = [{"reason": "FieldManagerConflict", "message": message, "field": ".spec.replicas"}]
-    answer = {"reason": "Conflict", "message": message, "details": {"causes": causes}}
-    text = explain(ConflictError(409, answer), MINE)
-    assert f'The resource managed by field manager "{MINE}" had an apply conflict: {message}' in text
-
-
 def test_a_changed_object_is_not_a_field_conflict() -> None:
     message = "the object has been modified; please apply your changes to the latest version and try again"
     assert explain(ConflictError(409, {"reason": "Conflict", "message": message}), MINE) == message
-
-
-def test_an_object_that_exists() -> None:
-    exists = ConflictError(409, {"reason": "AlreadyExists", "message": 'namespaces "rec" already exists'})
-    assert explain(exists, MINE).startswith('namespaces "rec" already exists\n\nThe resource already exists')

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.lab.plugins.kubernetes import objects
-from berth.lab.plugins.values import UNKNOWN, Secret
+from berth.lab.plugins.values import UNKNOWN
 
 
 def test_kind_of_a_type() -> None:
@@ -38,13 +38,6 @@ def test_the_same_seed_gives_the_same_name() -> None:
     assert len(objects.autoname("cm", b"")) == len("cm-12345678")
 
 
-def test_ids() -> None:
-    assert objects.id_of({"metadata": {"name": "a", "namespace": "b"}}) == "b/a"
-    assert objects.id_of({"metadata": {"name": "a"}}) == "a"
-    assert objects.parse_id("b/a") == ("b", "a")
-    assert objects.parse_id("a") == ("", "a")
-
-
 def test_text_of_a_secret_becomes_its_data() -> None:
     secret = {"kind": "Secret", "stringData": {"t": "canary"}, "data": {"u": "eA=="}}
     assert objects.normalize(secret) == {"kind": "Secret", "data": {"u": "eA==", "t": "Y2FuYXJ5"}}
@@ -58,17 +51,6 @@ def test_a_text_that_is_not_known_yet_stays_a_text() -> None:
 def test_only_what_inputs_speak_of_is_compared() -> None:
     live = {"a": 1, "b": {"c": 2, "d": 3}, "e": [{"f": 1, "g": 2}, {"f": 3}], "h": 5}
     assert objects.prune(live, {"a": 0, "b": {"c": 0}, "e": [{"f": 0}]}) == {"a": 1, "b": {"c": 2}, "e": [{"f": 1}]}
-
-
-def test_a_checkpoint_reads_back() -> None:
-    given = {"kind": "Secret", "data": Secret({"t": "x"})}
-    inputs, live = {"kind": "Secret", "data": {"t": "x"}}, {"kind": "Secret", "data": {"t": "x"}, "type": "Opaque"}
-    state = objects.checkpoint(inputs, live, given, "v1", "pulumi-kubernetes-12345678")
-    assert state["data"] == Secret({"t": "x"})
-    assert state["__inputs"]["data"] == Secret({"t": "x"})
-    assert objects.read_checkpoint(state) == (inputs, live)
-    assert objects.field_manager({}, state) == "pulumi-kubernetes-12345678"
-    assert objects.initial_api_version(state, {}) == "v1"
 
 
 def test_a_named_manager_wins() -> None:

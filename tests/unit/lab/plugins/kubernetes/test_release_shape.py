@@ -5,30 +5,6 @@ from __future__ import annotations
 from berth.lab.plugins.kubernetes import release_shape
 
 
-def test_every_option_is_recorded() -> None:
-    inputs = release_shape.with_defaults({"chart": "./chart", "name": "r", "compat": "true", "namespace": "team"})
-    assert inputs == {
-        **dict.fromkeys(
-            (
-                *("allowNullValues", "atomic", "cleanupOnFail", "createNamespace", "dependencyUpdate", "devel"),
-                *("disableCRDHooks", "disableOpenapiValidation", "disableWebhooks", "forceUpdate", "lint"),
-                *("recreatePods", "renderSubchartNotes", "replace", "resetValues", "reuseValues", "skipAwait"),
-                *("skipCrds", "verify", "waitForJobs"),
-            ),
-            False,
-        ),
-        "chart": "./chart",
-        "description": "",
-        "keyring": "",
-        "name": "r",
-        "namespace": "team",
-        "postrender": "",
-        "timeout": 300,
-        "values": {},
-        "version": "",
-    }
-
-
 def test_flags() -> None:
     given = {
         "chart": "c",

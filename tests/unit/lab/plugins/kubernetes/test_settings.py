@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,15 @@ def test_settings_that_berth_gives() -> None:
     assert settings.read({"kubeconfig": UNKNOWN}) == settings.Settings(None)
 
 
+def test_the_default_provider_takes_the_file_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(document())
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    assert settings.read({}) == settings.Settings(document())
+
+
 @pytest.mark.parametrize(
     "given", [{"renderYamlToDirectory": "x"}, {"enableServerSideApply": "false"}, {"context": "x"}]
 )
@@ -42,7 +52,8 @@ def test_a_setting_that_the_stand_in_lacks_is_refused(given: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("text", [None, "", "a: [", "/home/x/.kube/config", "clusters: []"])
-def test_a_text_that_is_not_a_kubeconfig_is_refused(text: str | None) -> None:
+def test_a_text_that_is_not_a_kubeconfig_is_refused(text: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
     with pytest.raises(ProviderError, match="not the text of a kubeconfig"):
         settings.read({"kubeconfig": text})
 

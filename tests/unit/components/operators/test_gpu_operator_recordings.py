@@ -21,9 +21,9 @@ from berth.components.sharing import node_labels, offered
 from berth.stacks import stack_file
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from tests.unit.components.test_gpu_operator import GPU_POOL, TIME_SLICING, fleet
+from tests.unit.components.operators.test_gpu_operator import GPU_POOL, TIME_SLICING, fleet
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 UPSTREAM = ROOT.parent / "shared" / "upstream" / "gpu-operator"
 
 DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.sharing import node_labels, of_configs, of_labels
-from tests.unit.components.test_gpu_operator import TIME_SLICING, fleet
+from tests.unit.components.operators.test_gpu_operator import TIME_SLICING, fleet
 
 MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}
 

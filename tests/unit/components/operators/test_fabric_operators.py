@@ -19,7 +19,7 @@ from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.gke import environment_of, unknown_arguments
 
-UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream"
+UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream"
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
 POOLS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment
 
-UPSTREAM = Path(__file__).resolve().parents[4] / "shared" / "upstream" / "gpu-operator"
+UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream" / "gpu-operator"
 
 TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 GPU_POOL: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 1}
