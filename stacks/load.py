@@ -15,7 +15,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.components.gke import cluster_arguments
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation import IsolationSettings
 from berth.stacks import service_code, stack_file
 from berth.stacks.policies.settings import Judgement, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
@@ -59,28 +59,33 @@ def located(problem: Problem, file: StackFile | None) -> str:
 
 
 @dataclass(frozen=True)
-class Environment:
-    """Environment: its settings, and everything that is derived from them before the engine runs.
+class Judged:
+    """Stack that is resolved and held to policies."""
 
-    Attributes:
-        resolved: complete settings of its RayClusters, jobs and services.
-        berths: inputs of everything that has a RayCluster, with the manifests.
-        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
-    """
-
-    kind: ClassVar = "environment"
     stack: str
-    settings: EnvironmentSettings
     file: StackFile | None
     resolved: Resolved
-    berths: Sequence[BerthInputs]
-    cluster_arguments: Mapping[str, Any] | None
     judgement: Judgement
 
     @property
     def warnings(self) -> list[Problem]:
         """Settings that work, but probably not as intended."""
         return [*self.resolved.warnings, *self.judgement.warnings]
+
+
+@dataclass(frozen=True)
+class Environment(Judged):
+    """Environment: its settings, and everything that is derived from them before the engine runs.
+
+    Attributes:
+        berths: inputs of everything that has a RayCluster, with the manifests.
+        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
+    """
+
+    kind: ClassVar = "environment"
+    settings: EnvironmentSettings
+    berths: Sequence[BerthInputs]
+    cluster_arguments: Mapping[str, Any] | None
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""
@@ -88,21 +93,12 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class EngineerBerth:
+class EngineerBerth(Judged):
     """Berth of an engineer's own stack on its environment, with its manifests, judged."""
 
     kind: ClassVar = "engineer"
-    stack: str
-    file: StackFile | None
     contract: EnvironmentContract
-    resolved: Resolved
     berth: BerthInputs
-    judgement: Judgement
-
-    @property
-    def warnings(self) -> list[Problem]:
-        """Settings that work, but probably not as intended."""
-        return [*self.resolved.warnings, *self.judgement.warnings]
 
 
 @dataclass(frozen=True)
@@ -141,7 +137,7 @@ class EngineerStack:
             problems = [*problems, *judgement.problems]
         if problems:
             raise SettingsError(self.stack, problems, self.file)
-        return EngineerBerth(self.stack, self.file, contract, resolved, berths[0], judgement)
+        return EngineerBerth(self.stack, self.file, resolved, judgement, contract, berths[0])
 
 
 def load_stack(stack: str) -> Environment | EngineerStack:
@@ -234,7 +230,7 @@ def _environment(
     ]
     arguments = None if settings.cluster.existing else cluster_arguments(settings)
     judgement = judge_environment(stack, settings, resolved.pools, berths, arguments)
-    environment = Environment(stack, settings, file, resolved, berths, arguments, judgement)
+    environment = Environment(stack, file, resolved, judgement, settings, berths, arguments)
     return environment, [*problems, *judgement.problems]
 
 

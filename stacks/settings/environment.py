@@ -5,11 +5,10 @@ from __future__ import annotations
 from pydantic import field_validator
 
 from berth.components.core.types import Name
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
-from berth.components.ray.settings import RayShape
-from berth.components.ray.workload_settings import JobShape, ServiceShape
+from berth.components.ray import JobShape, RayShape, ServiceShape
 from berth.stacks.settings.policy import PolicySettings
 
 
