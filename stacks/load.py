@@ -13,6 +13,7 @@ from berth.components.berth import BerthInputs, built
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
+from berth.components.core.types import checked_name
 from berth.components.gke import cluster_arguments
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
@@ -20,7 +21,6 @@ from berth.stacks import service_code, stack_file
 from berth.stacks.policies.settings import Judgement, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.names import name_problems
 from berth.stacks.settings.resolve import (
     EnvironmentContract,
     Resolved,
@@ -187,7 +187,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
         raise SettingsError(stack, problems, file) from None
-    problems += name_problems(stack, settings)
+    problems += _name_problems(stack, settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
@@ -197,6 +197,30 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     if problems:
         raise SettingsError(stack, problems, file)
     return loaded
+
+
+CLUSTER_NAME_LIMIT = 40
+"""Most characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
+
+
+def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
+    """Return the problems with the name of the cluster or berth, by default the stack's."""
+    path: Path
+    if isinstance(settings, EngineerSettings):
+        given, limit, path = settings.name, None, ("engineer", "name")
+    elif settings.cluster.existing:
+        return []
+    else:
+        given, limit, path = settings.cluster.name, CLUSTER_NAME_LIMIT, ("environment", "cluster", "name")
+    name = given or stack
+    from_stack = "" if given else "; it is the stack's name: give another one here"
+    try:
+        checked_name(name)
+    except ValueError as error:
+        return [Problem(path, f"{error}{from_stack}")]
+    if limit and len(name) > limit:
+        return [Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")]
+    return []
 
 
 def _environment(
@@ -256,7 +280,7 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         _, across = _environment(stack, settings, None, lost)
         return [
             problem
-            for problem in (*name_problems(stack, settings), *across)
+            for problem in (*_name_problems(stack, settings), *across)
             if problem.path not in reported and not problem.rests_on_any(reported)
         ]
     return []
