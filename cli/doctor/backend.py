@@ -107,7 +107,8 @@ def secrets(stack: str, url: str) -> list[Finding]:
         return [
             TOPIC.missing(
                 "the stack's secrets are encrypted by a passphrase, which is not set",
-                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack} gcpkms://…",
+                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack}"
+                " gcpkms://…",
             )
         ]
     if salt and not fits(given, salt):
@@ -185,7 +186,8 @@ def check_bucket(google: Google, bucket: str) -> list[Finding]:
 def _grant_bucket(bucket: str) -> str:
     return (
         f'gcloud storage buckets add-iam-policy-binding gs://{bucket} --member="user:$(gcloud config get account)"'
-        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself: roles/storage.bucketViewer"
+        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself:"
+        " roles/storage.bucketViewer"
     )
 
 

@@ -88,7 +88,8 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
         return [
             CLUSTER.missing(
                 f"the kubeconfig {existing.kubeconfig} cannot be read: {reason}",
-                f"KUBECONFIG={existing.kubeconfig} gcloud container clusters get-credentials CLUSTER --location=LOCATION"
+                f"KUBECONFIG={existing.kubeconfig} gcloud container clusters get-credentials CLUSTER"
+                " --location=LOCATION"
                 " --project=PROJECT",
             )
         ]

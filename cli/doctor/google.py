@@ -176,7 +176,8 @@ class Google:
         if self._only_here and not _is_loopback(base.geturl()):
             raise GoogleError(
                 "credentials",
-                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to {base.netloc}",
+                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
+                f" {base.netloc}",
                 'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
             )
         if base.scheme != "https" and not _is_loopback(base.geturl()):

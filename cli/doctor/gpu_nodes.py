@@ -54,7 +54,8 @@ def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Itera
             without.append(node["metadata"]["name"])
     if lacking:
         yield CLUSTER.missing(
-            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that say who serves their"
+            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that say who"
+            " serves their"
             " GPUs: a second device plugin, or the wrong one, advertises them",
             label_command(pool.name, lacking),
         )
@@ -67,7 +68,8 @@ def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
         if untolerated([taint], tolerated):
             key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
             yield CLUSTER.missing(
-                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no worker runs on"
+                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no"
+                " worker runs on"
                 " them, nor does a daemon of the GPU Operator",
                 f"environment.pools.{pool.name}.taints: [{{key: {key}, value: {value!r}, effect: {effect}}}]",
             )

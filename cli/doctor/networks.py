@@ -80,14 +80,16 @@ class _Networks:
                 wrong.append(name)
             elif str(found.get("network", "")).rsplit("/", 1)[-1] != network:
                 yield TOPIC.missing(
-                    f"subnetwork {name} belongs to network {str(found.get('network', '')).rsplit('/', 1)[-1]}, not to {network}",
+                    f"subnetwork {name} belongs to network {str(found.get('network', '')).rsplit('/', 1)[-1]}, not to"
+                    f" {network}",
                     f"gcloud compute networks subnets list --project={self._project} --network={network}",
                 )
                 return
         if wrong:
             yield TOPIC.missing(
                 f"network {network} has no {', '.join(wrong)} in {self._region}",
-                f"gcloud compute networks subnets list --project={self._project} --network={network} --regions={self._region}",
+                f"gcloud compute networks subnets list --project={self._project} --network={network}"
+                f" --regions={self._region}",
             )
             return
         many = f"subnetwork {names[0]}" if len(names) == 1 else f"{len(names)} subnetworks"
