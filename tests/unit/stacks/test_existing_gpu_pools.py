@@ -26,7 +26,7 @@ def resolved(pools: dict[str, Any], cluster: dict[str, Any] | None = None) -> tu
     given = {**place, "sharing": PROFILES, "pools": {"cpu": cpu, **pools}}
     settings = load("test", {"environment": given}, None).settings
     assert isinstance(settings, EnvironmentSettings)
-    found = [f"{each.where}: {each.message}" for each in resolve_environment(settings).warnings]
+    found = [f"{warning.where}: {warning.message}" for warning in resolve_environment(settings).warnings]
     return settings, [text for text in found if "label" in text]
 
 
@@ -57,10 +57,10 @@ def test_the_command_sets_what_berth_puts_into_the_pools_that_it_makes(pool: dic
     (warning,) = warnings({"dev": pool}, EXISTING)
     assert consequence in warning
     command = warning.partition("; run: ")[2].partition(", and give")[0]
-    made = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
+    pool_offered = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
     *words, _selector = shlex.split(command)[:5]
     assert words == ["kubectl", "label", "nodes", "--overwrite"]
-    assert dict(each.split("=", 1) for each in shlex.split(command)[5:]) == serving_labels(made)
+    assert dict(label.split("=", 1) for label in shlex.split(command)[5:]) == serving_labels(pool_offered)
 
 
 def test_nothing_is_warned_of_where_berth_sets_the_labels_or_no_operator_is_there() -> None:

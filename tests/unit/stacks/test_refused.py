@@ -47,7 +47,9 @@ def accepted(given: dict[str, Any]) -> EnvironmentSettings:
 def warnings(given: dict[str, Any]) -> list[str]:
     """Warnings of berth, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
     images = {"defaults": {"imageHas": ["libnl", "torch"]}}
-    return [f"{each.where}: {each.message}" for each in resolve_environment(accepted(over(given, images))).warnings]
+    return [
+        f"{warning.where}: {warning.message}" for warning in resolve_environment(accepted(over(given, images))).warnings
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
