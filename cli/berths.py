@@ -64,7 +64,7 @@ class Berth:
         return str(self.cluster["metadata"]["labels"][STACK_LABEL])
 
     def suspension_note(self, cluster: Object | None = None) -> str:
-        """Return a sentence that the berth is suspended and how to wake it; "" for one that is awake.
+        """Return a note on how to wake a suspended berth; "" for one that is awake.
 
         Args:
             cluster: its RayCluster as it is by now.
@@ -129,7 +129,7 @@ def find(name: str | None, stack: str | None) -> Berth:
 
 
 def names_of(objects: Iterable[Object]) -> list[str]:
-    """Return the owners of some RayClusters or pods: engineers' ids and clusters' names, by their labels."""
+    """Return the owners of RayClusters or pods: engineers' ids and clusters' names."""
     labels = [item["metadata"].get("labels") or {} for item in objects]
     return sorted({str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label})
 
