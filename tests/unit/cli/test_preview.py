@@ -80,7 +80,7 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
     assert "forces the replacement" in done.stdout
     assert "warning" not in done.stdout
     assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
-    assert "say --allow-destroy" in done.stderr
+    assert "to accept that: --allow-destroy" in done.stderr
 
 
 def test_json_is_a_document(project: Project) -> None:
