@@ -12,7 +12,7 @@ import yaml
 from berth.components.berth import Berth, BerthInputs
 from berth.components.fabric import dranet_class
 from berth.components.hardware.names import ResourceApi
-from berth.components.ray import ClusterWorkload
+from berth.components.ray import cluster_workload
 from berth.lab.home import CLONE
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run
@@ -109,7 +109,7 @@ def made(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
     cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
 
     async def program() -> None:
-        inputs = BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api)
+        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
         Berth(NAME, inputs)
 
     manifests = [dranet_class(api), *(each.inputs for each in run(program, "lab").registrations)]
