@@ -89,7 +89,9 @@ def same(of_type: str, name: str, inputs: Inputs) -> EngineEvent:
 
 
 def report(*events: EngineEvent, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
-    """What a plan means; by default the cluster was asked, and has nothing that the plan does not know."""
+    """What a plan means; by default the cluster was asked, and has nothing that the plan does
+    not know.
+    """
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
 
@@ -99,11 +101,11 @@ def effects(*events: EngineEvent, live: list[Inputs] | None = None) -> list[Effe
     return [effect for change in report(*events, live=live).changes for effect in change.effects]
 
 
-def told(found: list[Effect]) -> list[tuple[str, str]]:
+def levels_and_texts(found: list[Effect]) -> list[tuple[str, str]]:
     """Levels and texts."""
     return [(effect.level.word, effect.text) for effect in found]
 
 
 def who(found: list[Effect]) -> list[list[str]]:
     """Who is there, effect by effect."""
-    return [[str(each) for each in effect.sitting] for effect in found]
+    return [[str(item) for item in effect.sitting] for effect in found]

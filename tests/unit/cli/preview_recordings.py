@@ -1,6 +1,7 @@
 """What the real engine said, recorded in a lab, for tests of what `berth preview` makes of it.
 
-    PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1 pulumi preview -s STACK --json --show-sames --non-interactive \
+    PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1 pulumi preview -s STACK --json --show-sames
+    --non-interactive \
         | python -m tests.unit.cli.preview_recordings tests/golden/preview/NAME.jsonl
 
 keeps of it what is looked at. The fleet of the recordings is `fleet.yaml` beside them.
@@ -38,7 +39,7 @@ def live() -> list[dict[str, Any]]:
     return list(json.loads((FOLDER / "rayclusters.json").read_text(encoding="utf-8")))
 
 
-def kept(event: dict[str, Any]) -> dict[str, Any] | None:
+def relevant(event: dict[str, Any]) -> dict[str, Any] | None:
     """What is looked at of an event; None for nothing."""
     for key in ("resourcePreEvent", "resOutputsEvent"):
         if key in event:
@@ -72,7 +73,7 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _main(lines: Iterator[str], path: Path) -> None:
-    events = [event for line in lines if (event := kept(json.loads(line)))]
+    events = [event for line in lines if (event := relevant(json.loads(line)))]
     path.write_text("".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events), encoding="utf-8")
 
 

@@ -1,4 +1,6 @@
-"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi said: streams and exit codes."""
+"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi
+said: streams and exit codes.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +87,9 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
 
 def test_json_is_a_document(project: Project) -> None:
     project.plans("driver")
-    told = json.loads(preview("--json").stdout)
-    assert (told["format"], told["stack"], told["verdict"]) == (1, "fleet", "destroys")
-    assert told["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
+    report = json.loads(preview("--json").stdout)
+    assert (report["format"], report["stack"], report["verdict"]) == (1, "fleet", "destroys")
+    assert report["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
 
 
 def test_markdown_is_a_comment(project: Project) -> None:

@@ -15,11 +15,11 @@ from tests.unit.cli.preview_plans import (
     edited,
     effects,
     event,
+    levels_and_texts,
     pool,
     ray,
     report,
     same,
-    told,
     who,
 )
 
@@ -51,8 +51,11 @@ def pool_changes(old: Inputs, new: Inputs, *, live: list[Inputs] | None = None) 
 def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> None:
     old = pool() | UPGRADE
     found = pool_changes(old, edited(old, **change))
-    text = f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, and evicts the pods on it"
-    assert told(found) == [("destroys", text)]
+    text = (
+        f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, "
+        "and evicts the pods on it"
+    )
+    assert levels_and_texts(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), True)]
 
@@ -97,7 +100,7 @@ def test_an_empty_pool_has_no_nodes_to_make_anew() -> None:
 def test_fewer_nodes() -> None:
     found = pool_changes(pool(), edited(pool(), nodeCount=1), live=OTHERS)
     text = "pool train: 2 nodes become 1; GKE deletes 1 node of its own choice, and evicts the pods there"
-    assert told(found) == [("destroys", text)]
+    assert levels_and_texts(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), False)]
 
@@ -109,7 +112,7 @@ def test_fewer_nodes_where_nobody_is() -> None:
 
 
 def test_more_nodes_are_harmless() -> None:
-    assert told(pool_changes(pool(), edited(pool(), nodeCount=3))) == [
+    assert levels_and_texts(pool_changes(pool(), edited(pool(), nodeCount=3))) == [
         ("harmless", "pool train: 2 nodes become 3"),
     ]
 
@@ -151,7 +154,7 @@ def test_another_sharing_profile_disturbs() -> None:
 
 def test_a_taint_with_no_execute_ends_pods() -> None:
     new = edited(pool(), nodeConfig__taints=[{"key": "maintenance", "effect": "NO_EXECUTE"}])
-    assert told(pool_changes(pool(), new)) == [
+    assert levels_and_texts(pool_changes(pool(), new)) == [
         ("destroys", "pool train: taint maintenance (NoExecute) ends the pods that do not tolerate it")
     ]
 
@@ -197,7 +200,7 @@ def cluster_changes(location: str = "us-central1-b", **change: Any) -> list[Any]
 
 
 def test_the_control_plane_of_a_zonal_cluster_is_away_while_it_is_upgraded() -> None:
-    ((level, text),) = told(cluster_changes(minMasterVersion="1.35"))
+    ((level, text),) = levels_and_texts(cluster_changes(minMasterVersion="1.35"))
     assert level == "disturbs"
     assert text.startswith(
         "the control plane is upgraded from 1.34.1-gke.1829001 to 1.35 or newer; the API server is away"
@@ -205,7 +208,7 @@ def test_the_control_plane_of_a_zonal_cluster_is_away_while_it_is_upgraded() -> 
 
 
 def test_that_of_a_regional_cluster_stays() -> None:
-    ((_, text),) = told(cluster_changes("us-central1", minMasterVersion="1.35"))
+    ((_, text),) = levels_and_texts(cluster_changes("us-central1", minMasterVersion="1.35"))
     assert "the API server stays, since the cluster is regional" in text
 
 
@@ -214,13 +217,13 @@ def test_a_minimum_that_the_control_plane_has_is_no_upgrade() -> None:
 
 
 def test_deletion_protection_that_is_switched_off_is_told() -> None:
-    ((level, text),) = told(cluster_changes(deletionProtection=False))
+    ((level, text),) = levels_and_texts(cluster_changes(deletionProtection=False))
     assert (level, "deletion protection is switched off" in text) == ("disturbs", True)
 
 
 def test_cluster_settings_that_make_all_nodes_anew() -> None:
     found = cluster_changes(enableIntranodeVisibility=True)
-    assert told(found)[0][0] == "destroys"
+    assert levels_and_texts(found)[0][0] == "destroys"
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
 
@@ -229,7 +232,7 @@ def test_labels_and_logs_of_the_cluster_are_harmless() -> None:
 
 
 def test_a_setting_that_berth_says_nothing_of_may_disturb() -> None:
-    ((level, text),) = told(cluster_changes(deletionPolicy="ABANDON"))
+    ((level, text),) = levels_and_texts(cluster_changes(deletionPolicy="ABANDON"))
     assert (level, text) == (
         "disturbs",
         "deletionPolicy changes in place; berth does not know the effect on what runs",
@@ -242,7 +245,9 @@ def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
         same(POOL, "train", pool()),
         same(RAY, "alice", ALICE),
     )
-    assert told(found) == [("destroys", "the cluster is deleted with everything on it, then made anew and empty")]
+    assert levels_and_texts(found) == [
+        ("destroys", "the cluster is deleted with everything on it, then made anew and empty")
+    ]
     assert found[0].gpus_away[0].gpus == (16, 16)
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
@@ -264,7 +269,7 @@ def ray_changes(new: Inputs, live: list[Inputs] | None = None) -> list[Any]:
 
 def test_another_pod_template_restarts_the_berth() -> None:
     found = ray_changes(edited(ALICE, spec__headGroupSpec__template__spec__containers=[{"image": "ray:2"}]))
-    assert told(found) == [
+    assert levels_and_texts(found) == [
         ("destroys", "berth alice restarts: KubeRay makes all its pods anew, and what runs in them is lost")
     ]
     assert who(found) == [["berth alice (3 pods, 16 GPUs)"]]
@@ -273,14 +278,14 @@ def test_another_pod_template_restarts_the_berth() -> None:
 def test_without_recreate_only_later_pods_are_other_ones() -> None:
     old = edited(ALICE, spec__upgradeStrategy=None)
     new = edited(old, spec__rayVersion="2.61.0")
-    assert told(effects(event("update", RAY, "alice", old, new))) == [
+    assert levels_and_texts(effects(event("update", RAY, "alice", old, new))) == [
         ("harmless", "berth alice: only pods that are made later are other ones")
     ]
 
 
 def test_fewer_workers_disturb() -> None:
     found = ray_changes(edited(ALICE, spec__workerGroupSpecs__0__replicas=1, spec__workerGroupSpecs__0__maxReplicas=1))
-    ((level, text),) = told(found)
+    ((level, text),) = levels_and_texts(found)
     assert level == "disturbs"
     assert text.startswith("berth alice: 2 workers become 1;")
 
@@ -290,7 +295,7 @@ def test_more_workers_are_harmless() -> None:
 
 
 def test_a_suspended_cluster_loses_its_pods() -> None:
-    ((level, text),) = told(ray_changes(edited(ALICE, spec__suspend=True)))
+    ((level, text),) = levels_and_texts(ray_changes(edited(ALICE, spec__suspend=True)))
     assert (level, text) == (
         "destroys",
         "berth alice is suspended: its pods go, and what runs in them is lost",
@@ -300,7 +305,7 @@ def test_a_suspended_cluster_loses_its_pods() -> None:
 def test_a_suspended_cluster_has_no_pods_that_an_edit_reaches() -> None:
     old = edited(ALICE, spec__suspend=True)
     found = effects(event("update", RAY, "alice", old, edited(old, spec__rayVersion="2.61.0")))
-    assert told(found) == [("harmless", "berth alice has no pods that the change could reach")]
+    assert levels_and_texts(found) == [("harmless", "berth alice has no pods that the change could reach")]
 
 
 def test_labels_and_tolerations_reach_no_running_pod() -> None:
@@ -333,8 +338,8 @@ def test_another_driver_evicts_gpu_pods() -> None:
     found = operator_changes(
         operator(driver={"enabled": True, "version": "570"}), operator(driver={"enabled": True, "version": "580"})
     )
-    assert told(found)[0][0] == "destroys"
-    assert "evicts the GPU pods of one node after the other and reloads it" in told(found)[0][1]
+    assert levels_and_texts(found)[0][0] == "destroys"
+    assert "evicts the GPU pods of one node after the other and reloads it" in levels_and_texts(found)[0][1]
     assert who(found)[0] == ["berth alice (2 pods, 16 shares of GPUs)"]
 
 
@@ -345,13 +350,13 @@ def test_another_operator_brings_its_own_driver() -> None:
 
 def test_another_operator_without_a_driver_disturbs() -> None:
     found = operator_changes(operator(driver={"enabled": False}), operator("v26.7.1", driver={"enabled": False}))
-    ((level, text),) = told(found)
+    ((level, text),) = levels_and_texts(found)
     assert (level, text.startswith("another version of the GPU Operator: its daemons restart")) == ("disturbs", True)
 
 
 def test_another_config_of_the_device_plugin_disturbs_those_who_read_it() -> None:
     old, new = ({"config": {"name": name, "data": {"any": data}}} for name, data in (("a", "4"), ("b", "2")))
-    ((level, text),) = told(operator_changes(operator(devicePlugin=old), operator(devicePlugin=new)))
+    ((level, text),) = levels_and_texts(operator_changes(operator(devicePlugin=old), operator(devicePlugin=new)))
     assert level == "disturbs"
     assert text.startswith("pool train: sharing profile 'any' changes; the device plugin restarts on its nodes")
 
@@ -362,7 +367,7 @@ def test_on_a_cluster_that_another_made_those_with_gpus_are_reached() -> None:
     found = effects(
         event("update", RELEASE, "gpu-operator", old, new), live=[*OTHERS, ray("idle", pool="slow", gpus=0)]
     )
-    assert told(found)[0][0] == "destroys"
+    assert levels_and_texts(found)[0][0] == "destroys"
     assert who(found)[0] == ["berth zoe (2 pods, 16 GPUs)"]
 
 
@@ -375,7 +380,7 @@ def test_operators_that_go() -> None:
 
 def test_another_kuberay_leaves_clusters_running() -> None:
     old = {"chart": "kuberay-operator", "version": "1.6.2"}
-    ((level, text),) = told(effects(event("update", RELEASE, "kuberay", old, old | {"version": "1.7.0"})))
+    ((level, text),) = levels_and_texts(effects(event("update", RELEASE, "kuberay", old, old | {"version": "1.7.0"})))
     assert level == "disturbs"
     assert "RayClusters keep running" in text
 
@@ -400,12 +405,12 @@ def test_another_driver_of_devices_keeps_them_with_those_who_have_them(
     old = {"chart": chart, "version": "1.4.0"}
     there = (same(POOL, "train", its_pool), same(POOL, "other", pool("other")), same(RAY, "alice", ALICE))
     found = effects(event("update", RELEASE, "x", old, old | {"version": "1.4.1"}), *there)
-    assert [(level, f"running pods keep their {devices}" in text) for level, text in told(found)] == [
+    assert [(level, f"running pods keep their {devices}" in text) for level, text in levels_and_texts(found)] == [
         ("disturbs", True)
     ]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     found = effects(event("delete", RELEASE, "x", old, None), *there)
-    assert [(level, "those that end hang" in text) for level, text in told(found)] == [("destroys", True)]
+    assert [(level, "those that end hang" in text) for level, text in levels_and_texts(found)] == [("destroys", True)]
     assert effects(event("update", RELEASE, "x", old, old | {"timeout": 900}), *there) == []
 
 
@@ -414,7 +419,9 @@ def test_another_plugin_for_nccl_is_written_over_the_one_that_runs() -> None:
     new = edited(old, spec__template__image="v1.1.2")
     there = (same(POOL, "train", WITH_NICS), same(RAY, "alice", ALICE))
     found = effects(event("update", DAEMON_SET, "x", old, new), *there)
-    assert [(level, "change it while none runs" in text) for level, text in told(found)] == [("destroys", True)]
+    assert [(level, "change it while none runs" in text) for level, text in levels_and_texts(found)] == [
+        ("destroys", True)
+    ]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     idle = effects(event("update", DAEMON_SET, "x", old, new), same(POOL, "train", WITH_NICS), live=[])
     assert [effect.level.word for effect in idle] == ["disturbs"]

@@ -1,4 +1,6 @@
-"""Effects in the preview of an edit in place of every field of pools and clusters, and lines about values that stay."""
+"""Effects in the preview of an edit in place of every field of pools and clusters, and lines
+about values that stay.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from berth.components.gke.effects.stays import WAYS
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
-from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, pool, ray, report, same, told
+from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, levels_and_texts, pool, ray, report, same
 
 POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
 CLUSTER_FIELDS = {
@@ -34,33 +36,33 @@ def changed(token: str, path: str) -> list[tuple[str, str]]:
     old, new = pool(), pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
     step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
     around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []
-    return told(effects(step, *around, same(RAY, "alice", ray("alice"))))
+    return levels_and_texts(effects(step, *around, same(RAY, "alice", ray("alice"))))
 
 
 def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in POOL_FIELDS.items():
-        said = changed(NODE_POOL, path)
+        output = changed(NODE_POOL, path)
         word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
         guess = " (whether it does is not known; berth says the worst)" if fact.nodes == "unknown" else ""
         pace = "1 at a time with 1 spare node, and evicts the pods on it"
         text = f"pool train: for a change of {word} GKE makes every node anew{guess}, {pace}"
-        if said != ([] if fact.nodes == "no" else [("destroys", text)]):
-            wrong.append((path, said))
+        if output != ([] if fact.nodes == "no" else [("destroys", text)]):
+            wrong.append((path, output))
     assert wrong == []
 
 
 def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in CLUSTER_FIELDS.items():
-        said = changed(CLUSTER, path)
+        output = changed(CLUSTER, path)
         quiet = any(below(path, prefix) for prefix in gke_cluster.QUIET)
         known = any(below(path, prefix) for prefix in gke_cluster.DISTURBS)
         levels = [] if quiet else ["disturbs"] if known or fact.nodes == "no" else ["destroys"]
-        if [level for level, _ in said] != levels:
-            wrong.append((path, said))
+        if [level for level, _ in output] != levels:
+            wrong.append((path, output))
         if levels == ["destroys"]:
-            assert ("is not known" in said[0][1]) is (fact.nodes == "unknown"), path
+            assert ("is not known" in output[0][1]) is (fact.nodes == "unknown"), path
     assert wrong == []
 
 
@@ -73,7 +75,7 @@ def test_the_worst_is_said_of_a_field_of_which_nothing_is_known(token: str) -> N
 def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
     both = {"nodeConfig.diskSizeGb": {"diffKind": "update"}, "newThing": {"diffKind": "update"}}
     step = event("update", NODE_POOL, "train", pool(), pool(), detailedDiff=both)
-    ((_, text),) = told(effects(step))
+    ((_, text),) = levels_and_texts(effects(step))
     assert "the size of the boot disk and newThing GKE makes every node anew, 1 at a time" in text
 
 
@@ -145,7 +147,7 @@ def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> 
     old, new = pool(resourceLabels={"owner": "ml"}), pool()
     found = report(event("update", NODE_POOL, "train", old, new))
     assert [effect.text for change in found.changes for effect in change.effects] == []
-    assert [each.path for each in found.stays] == ["nodeConfig.resourceLabels"]
+    assert [stay.path for stay in found.stays] == ["nodeConfig.resourceLabels"]
 
 
 def test_what_stays_is_in_every_rendering() -> None:

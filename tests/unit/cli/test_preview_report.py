@@ -92,13 +92,13 @@ def test_verdicts(name: str, verdict: str) -> None:
 
 def test_whose_work_is_lost_by_another_driver() -> None:
     report = of("driver")
-    assert [str(each) for each in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
+    assert [str(item) for item in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
     assert [(away.pool, away.product, away.gpus) for away in report.gpus] == [("train", "B200", (16, 16))]
 
 
 def test_berths_of_engineers_own_stacks_are_seen() -> None:
     (effect,) = of("sharing").changes[0].effects
-    assert [(each.name, each.stack) for each in effect.sitting] == [
+    assert [(item.name, item.stack) for item in effect.sitting] == [
         ("alice", "alice"),
         ("bob", "fleet"),
         ("carol", "fleet"),
@@ -130,7 +130,7 @@ def test_other_words_to_engineers_are_a_change() -> None:
 
 def test_gpu_hours_are_by_product() -> None:
     plan = plan_of(recorded("machine"))
-    found = {each.product: (each.now, each.after) for each in gpu_hours(planned_fleet("fleet", plan, None))}
+    found = {hour.product: (hour.now, hour.after) for hour in gpu_hours(planned_fleet("fleet", plan, None))}
     assert found == {
         "B200": ((384, 384), (0, 0)),
         "H200": ((0, 0), (384, 384)),

@@ -1,4 +1,6 @@
-"""GPU pools of an existing cluster: berth does not label their nodes, but warns, and names the command that does."""
+"""GPU pools of an existing cluster: berth does not label their nodes, but warns, and names the
+command that does.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def resolved(pools: dict[str, Any], cluster: dict[str, Any] | None = None) -> tu
     given = {**place, "sharing": PROFILES, "pools": {"cpu": cpu, **pools}}
     settings = load("test", {"environment": given}, None).settings
     assert isinstance(settings, EnvironmentSettings)
-    found = [f"{each.where}: {each.message}" for each in resolve_environment(settings).warnings]
+    found = [f"{warning.where}: {warning.message}" for warning in resolve_environment(settings).warnings]
     return settings, [text for text in found if "label" in text]
 
 
@@ -37,9 +39,12 @@ def warnings(pools: dict[str, Any], cluster: dict[str, Any] | None = None) -> li
 def test_pools_that_the_operator_must_not_serve_are_warned_of_with_the_command() -> None:
     _, cluster = warnings({"dev": A4 | {"sharing": "any"}, "train": A4}, EXISTING)
     assert cluster == (
-        "environment.pools.train: berth labels no nodes of an existing cluster: where they lack these labels, the GPU Operator, which"
-        " takes every node with an NVIDIA device, runs a second device plugin beside GKE's; run: kubectl label nodes --overwrite"
-        " --selector=cloud.google.com/gke-nodepool=train nvidia.com/gpu.deploy.operands=false, and give the node pool the same labels"
+        "environment.pools.train: berth labels no nodes of an existing cluster: where they lack "
+        "these labels, the GPU Operator, which"
+        " takes every node with an NVIDIA device, runs a second device plugin beside GKE's; run: "
+        "kubectl label nodes --overwrite"
+        " --selector=cloud.google.com/gke-nodepool=train nvidia.com/gpu.deploy.operands=false, and "
+        "give the node pool the same labels"
         " for nodes that come later"
     )
 
@@ -57,10 +62,10 @@ def test_the_command_sets_what_berth_puts_into_the_pools_that_it_makes(pool: dic
     (warning,) = warnings({"dev": pool}, EXISTING)
     assert consequence in warning
     command = warning.partition("; run: ")[2].partition(", and give")[0]
-    made = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
+    created = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
     *words, _selector = shlex.split(command)[:5]
     assert words == ["kubectl", "label", "nodes", "--overwrite"]
-    assert dict(each.split("=", 1) for each in shlex.split(command)[5:]) == serving_labels(made)
+    assert dict(word.split("=", 1) for word in shlex.split(command)[5:]) == serving_labels(created)
 
 
 def test_nothing_is_warned_of_where_berth_sets_the_labels_or_no_operator_is_there() -> None:

@@ -1,4 +1,6 @@
-"""What an environment's program installs for the fabric, and in which version of resource.k8s.io."""
+"""What an environment's program installs for the fabric, and in which version of
+resource.k8s.io.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,13 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
         serves(monkeypatch, api)
         recorder = run(lambda: environment(settings), "some")
         return {
-            "releases": {each.inputs["name"] for each in recorder.of_type(RELEASE)} - {"kuberay-operator"},
-            "daemons": {each.inputs["metadata"]["name"] for each in recorder.of_type(DAEMON_SET)},
-            "classes": {each.type for each in recorder.registrations if each.type.endswith(":DeviceClass")},
+            "releases": {item.inputs["name"] for item in recorder.of_type(RELEASE)} - {"kuberay-operator"},
+            "daemons": {item.inputs["metadata"]["name"] for item in recorder.of_type(DAEMON_SET)},
+            "classes": {
+                registration.type
+                for registration in recorder.registrations
+                if registration.type.endswith(":DeviceClass")
+            },
         }
 
     return names
@@ -121,11 +127,11 @@ def test_what_pools_need_is_installed_once(
 def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: tuple[Any, ...]) -> None:
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
-    (release,) = (each.inputs for each in recorder.of_type(RELEASE) if each.name == "dranet")
+    (release,) = (item.inputs for item in recorder.of_type(RELEASE) if item.name == "dranet")
     repository = (release.get("repositoryOpts") or {}).get("repo")
     assert (release["chart"], release.get("version"), repository, release["namespace"]) == registered
-    made = {each.inputs["metadata"]["name"] for each in recorder.of_type("kubernetes:core/v1:Namespace")}
-    assert ("dranet" in made) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
+    created = {item.inputs["metadata"]["name"] for item in recorder.of_type("kubernetes:core/v1:Namespace")}
+    assert ("dranet" in created) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
 
 
 MANIFEST = """\
@@ -150,9 +156,9 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     path = tmp_path / "install.yaml"
     path.write_text(MANIFEST)
     recorder = run(lambda: environment(by_manifest(path)), "some")
-    assert "dranet" not in {each.name for each in recorder.of_type(RELEASE)}
-    assert "kube-system/dranet" in {each.name for each in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
-    (daemons,) = (each.inputs for each in recorder.of_type(DAEMON_SET) if each.name == "kube-system/dranet")
+    assert "dranet" not in {item.name for item in recorder.of_type(RELEASE)}
+    assert "kube-system/dranet" in {item.name for item in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
+    (daemons,) = (item.inputs for item in recorder.of_type(DAEMON_SET) if item.name == "kube-system/dranet")
     (term,) = daemons["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]
@@ -185,7 +191,7 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
     assert "install.yaml:2: this is not YAML" in recorded[0]
 
 
-def told(settings: Environment) -> tuple[Recorder, list[str]]:
+def outcome(settings: Environment) -> tuple[Recorder, list[str]]:
     """What a program registered, and the error that it ended with."""
     recorded: list[str] = []
 
@@ -205,7 +211,7 @@ def test_classes_are_written_in_the_version_that_the_cluster_serves(installed: A
 
 def test_a_cluster_is_not_asked_where_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = serves(monkeypatch, None)
-    recorder, errors = told(settings_of(train=A4))
+    recorder, errors = outcome(settings_of(train=A4))
     assert (asked, errors) == ([], [])
     assert recorder.of_type(RELEASE) != []
 
@@ -215,7 +221,7 @@ def test_a_cluster_without_claims_is_refused_where_a_pool_needs_them(
     monkeypatch: pytest.MonkeyPatch, pool: dict[str, Any]
 ) -> None:
     serves(monkeypatch, None)
-    recorder, errors = told(settings_of(train=pool))
+    recorder, errors = outcome(settings_of(train=pool))
     assert len(errors) == 1
     assert "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool 'train'" in errors[0]
     assert "upgrade it to Kubernetes 1.34 or newer" in errors[0]
@@ -226,7 +232,7 @@ def test_a_preview_goes_on_where_the_cluster_cannot_be_reached(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     serves(monkeypatch, ClusterError("the API server x does not answer: refused"))
-    recorder, errors = told(settings_of(train=NETWORKS))
+    recorder, errors = outcome(settings_of(train=NETWORKS))
     assert errors == []
     assert len(recorder.of_type(CLASS)) == 1
     assert "the API server x does not answer: refused; the preview assumes v1" in caplog.text
@@ -235,7 +241,7 @@ def test_a_preview_goes_on_where_the_cluster_cannot_be_reached(
 def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     serves(monkeypatch, ClusterError("the API server x does not answer: refused"))
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
-    recorder, errors = told(settings_of(train=NETWORKS))
+    recorder, errors = outcome(settings_of(train=NETWORKS))
     assert errors == [
         "cannot tell which version of resource.k8s.io the cluster serves: the API server x does not answer: refused"
     ]

@@ -1,4 +1,6 @@
-"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver changes it."""
+"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver
+changes it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def judged(environment: dict[str, Any], stack: str = "dev") -> Judgement:
     return environment_of(stack, environment).judgement
 
 
-def kept(found: Judgement) -> list[str]:
+def upheld(found: Judgement) -> list[str]:
     """The policies that hold, where nothing is against any."""
     assert [*found.problems, *found.warnings, *found.waivers] == []
     return found.held
@@ -56,7 +58,8 @@ CASES = {
     "public dashboard": (
         alice(dashboard="public"),
         (
-            "environment.engineers.alice.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a"
+            "environment.engineers.alice.dashboard: policy private-dashboard: Service "
+            "alice-dashboard is a load balancer with a"
             " public address, where everyone can send code to Ray; use `dashboard: internal` or `private`, or waive it"
             " (policies.waived.private-dashboard: REASON)"
         ),
@@ -64,21 +67,24 @@ CASES = {
     "no tokens": (
         alice(auth="none"),
         (
-            "environment.engineers.alice.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head"
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice does not ask for a "
+            "token, so whoever reaches its head"
             " runs code as its owner; use `auth: token`, or waive it (policies.waived.ray-auth: REASON)"
         ),
     ),
     "no tokens by the back door": (
         alice(env={"RAY_AUTH_MODE": "disabled"}),
         (
-            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has RAY_AUTH_MODE=disabled in `env`, which overrides"
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has "
+            "RAY_AUTH_MODE=disabled in `env`, which overrides"
             " `auth: token`; take it out"
         ),
     ),
     "part of a node with RDMA": (
         alice(worker={"pool": "train", "gpus": 4}),
         (
-            "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 of the 8 GPUs of a node of pool"
+            "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 "
+            "of the 8 GPUs of a node of pool"
             " 'train', whose RDMA NICs go to one pod with all of them; take 8, or another pool, or waive it"
         ),
     ),
@@ -100,7 +106,8 @@ PRODUCTION_CASES = {
     "no protection": (
         LABELLED | {"cluster": {"deletionProtection": False}},
         (
-            "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a production environment has no"
+            "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a "
+            "production environment has no"
             " deletion protection; take `cluster.deletionProtection` out, or set it to true, or waive it"
             " (policies.waived.deletion-protection: REASON)"
         ),
@@ -108,7 +115,8 @@ PRODUCTION_CASES = {
     "no labels": (
         GOOD,
         (
-            "environment.labels: policy required-labels: cluster prod of a production environment lacks labels owner, cost-center;"
+            "environment.labels: policy required-labels: cluster prod of a production environment "
+            "lacks labels owner, cost-center;"
             " add them to `labels`, or waive it (policies.waived.required-labels: REASON)"
         ),
     ),
@@ -162,11 +170,11 @@ def test_which_environments_are_production(stack: str, production: bool | None, 
     ],
 )
 def test_settings_that_keep_every_policy(environment: dict[str, Any]) -> None:
-    assert kept(judged(environment)) == ["private-dashboard", "ray-auth", "rdma-whole"]
+    assert upheld(judged(environment)) == ["private-dashboard", "ray-auth", "rdma-whole"]
 
 
 def test_production_is_held_to_every_policy() -> None:
-    assert kept(judged(LABELLED, "prod")) == list(POLICIES)
+    assert upheld(judged(LABELLED, "prod")) == list(POLICIES)
 
 
 def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
@@ -181,12 +189,12 @@ def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
 
 
 def test_a_waiver_with_a_reason_lets_it_pass_and_is_told() -> None:
-    told = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
-    assert (told.problems, told.warnings) == ([], [])
-    assert [str(waiver) for waiver in told.waivers] == [
+    report = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
+    assert (report.problems, report.warnings) == ([], [])
+    assert [str(waiver) for waiver in report.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
-    assert told.held == ["private-dashboard", "rdma-whole"]
+    assert report.held == ["private-dashboard", "rdma-whole"]
 
 
 def test_a_waiver_needs_a_reason() -> None:
@@ -201,9 +209,12 @@ def test_an_unknown_policy_is_not_waived() -> None:
 
 
 def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
-    told = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
-    assert [f"{warning.where}: {warning.message}" for warning in told.warnings] == [
-        "environment.policies.waived.deletion-protection: nothing here breaks policy deletion-protection; take the waiver out",
+    report = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
+    assert [f"{warning.where}: {warning.message}" for warning in report.warnings] == [
+        (
+            "environment.policies.waived.deletion-protection: nothing here breaks policy "
+            "deletion-protection; take the waiver out"
+        ),
     ]
 
 
@@ -252,11 +263,13 @@ def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
         engineer_of("alice", auth="none", dashboard="public").on(contract(GOOD))
     assert caught.value.lines == [
         (
-            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head runs code as its"
+            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever "
+            "reaches its head runs code as its"
             " owner; use `auth: token`, or have environment 'dev' waive it (policies.waived.ray-auth: REASON)"
         ),
         (
-            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a public address, where"
+            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load "
+            "balancer with a public address, where"
             " everyone can send code to Ray; use `dashboard: internal` or `private`, or have environment 'dev' waive it"
             " (policies.waived.private-dashboard: REASON)"
         ),
@@ -272,16 +285,16 @@ def test_the_environments_waivers_hold_for_engineers_stacks() -> None:
     waived = contract(waiving(GOOD, ray_auth="an appliance that knows no tokens"))
     found = engineer_of("alice", auth="none").on(waived)
     assert found.berth.settings.auth == "none"
-    told = found.judgement
-    assert [str(waiver) for waiver in told.waivers] == [
+    report = found.judgement
+    assert [str(waiver) for waiver in report.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
 
 
 def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -> None:
-    told = contract(waiving(LABELLED, ray_auth="why not"), "prod")
-    assert (told.production, told.waived) == (True, {"ray-auth": "why not"})
-    older = told.model_dump(exclude={"production", "waived"})
+    report = contract(waiving(LABELLED, ray_auth="why not"), "prod")
+    assert (report.production, report.waived) == (True, {"ray-auth": "why not"})
+    older = report.model_dump(exclude={"production", "waived"})
     assert EnvironmentContract.model_validate(older).waived == {}
 
 

@@ -48,14 +48,14 @@ def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str,
 
 
 def found(resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT) -> list[tuple[str, str]]:
-    told = violations([Planned(resource_type, "it", inputs)], context)
-    assert all((each.type, each.resource, each.waived) == (resource_type, "it", "") for each in told)
-    return [(each.policy, each.message) for each in told]
+    report = violations([Planned(resource_type, "it", inputs)], context)
+    assert all((item.type, item.resource, item.waived) == (resource_type, "it", "") for item in report)
+    return [(item.policy, item.message) for item in report]
 
 
 def one(resource_type: str, inputs: dict[str, Any], name: str, words: str) -> None:
-    ((told, message),) = found(resource_type, inputs)
-    assert told == name
+    ((report, message),) = found(resource_type, inputs)
+    assert report == name
     assert words in message
 
 
@@ -163,10 +163,10 @@ NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
 )
 def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any]) -> None:
     pool = {"name": "train", "nodeConfig": {"machineType": "a4-highgpu-8g"}, "networkConfig": network}
-    told = violations(
+    report = violations(
         [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS))], PolicyContext()
     )
-    assert [(each.policy, each.resource) for each in told] == [("rdma-whole", "train")]
+    assert [(item.policy, item.resource) for item in report] == [("rdma-whole", "train")]
     without = [
         Planned(NODE_POOL, "train", pool | {"networkConfig": {}}),
         Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS)),
@@ -207,9 +207,9 @@ def test_another_cluster_is_not_asked() -> None:
 def test_a_waived_policy_is_still_told_with_its_reason() -> None:
     context = PolicyContext(waived={"ray-auth": "a test"})
     resources = [Planned(RAY_CLUSTER, name, changed(ray(), None, "spec", "authOptions")) for name in ("a", "b")]
-    told = violations(resources, context)
-    assert [(each.resource, each.waived) for each in told] == [("a", "a test"), ("b", "a test")]
-    assert [str(each) for each in waivers(told)] == ["policy ray-auth is waived for a, b: a test"]
+    report = violations(resources, context)
+    assert [(item.resource, item.waived) for item in report] == [("a", "a test"), ("b", "a test")]
+    assert [str(waiver) for waiver in waivers(report)] == ["policy ray-auth is waived for a, b: a test"]
 
 
 def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
@@ -219,8 +219,8 @@ def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
         {"spec": {"workerGroupSpecs": [None, "x"], "authOptions": 1}},
     ):
         for resource_type in (RAY_CLUSTER, SERVICE, NODE_POOL, "aws:s3:Bucket"):
-            told = violations([Planned(resource_type, "it", inputs)], CONTEXT)
-            assert all(isinstance(each, Violation) for each in told)
+            report = violations([Planned(resource_type, "it", inputs)], CONTEXT)
+            assert all(isinstance(item, Violation) for item in report)
 
 
 @pytest.mark.parametrize("dashboard", ["private", "internal", "public"])
@@ -239,9 +239,11 @@ def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: st
         Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
 
     recorder = recording.run(program, "test")
-    planned = [Planned(each.type, each.name, each.inputs) for each in recorder.registrations]
-    told = violations(planned, PolicyContext(rdma={"train": 8}))
-    assert [each.policy for each in told] == (["private-dashboard"] if dashboard == "public" else [])
+    planned = [
+        Planned(registration.type, registration.name, registration.inputs) for registration in recorder.registrations
+    ]
+    report = violations(planned, PolicyContext(rdma={"train": 8}))
+    assert [item.policy for item in report] == (["private-dashboard"] if dashboard == "public" else [])
 
 
 def test_every_policy_describes_itself() -> None:

@@ -54,22 +54,22 @@ def refused(**given: Any) -> list[str]:
     return [line.removeprefix("environment.services.chat.") for line in caught.value.lines]
 
 
-def templates(made: dict[str, Any]) -> list[dict[str, Any]]:
-    config = made["spec"]["rayClusterConfig"]
+def templates(kuberay_object: dict[str, Any]) -> list[dict[str, Any]]:
+    config = kuberay_object["spec"]["rayClusterConfig"]
     return [config["headGroupSpec"]["template"], config["workerGroupSpecs"][0]["template"]]
 
 
 def test_head_and_workers_have_the_code_as_files_and_applications_find_it() -> None:
-    made = manifest(runtime_env={"env_vars": {"PYTHONPATH": "/mine", "A": "b"}})
+    created = manifest(runtime_env={"env_vars": {"PYTHONPATH": "/mine", "A": "b"}})
     folder = code.folder({"main.py": APP})
-    for template in templates(made):
+    for template in templates(created):
         assert template["metadata"]["annotations"]["berth/code-0"] == APP
         (volume,) = template["spec"]["volumes"]
         item = {"path": "main.py", "fieldRef": {"fieldPath": "metadata.annotations['berth/code-0']"}}
         assert volume["downwardAPI"]["items"] == [item]
         mount = {"name": volume["name"], "mountPath": folder, "readOnly": True}
         assert template["spec"]["containers"][0]["volumeMounts"] == [mount]
-    (application,) = yaml.safe_load(made["spec"]["serveConfigV2"])["applications"]
+    (application,) = yaml.safe_load(created["spec"]["serveConfigV2"])["applications"]
     assert application["runtime_env"]["env_vars"] == {"PYTHONPATH": f"{folder}:/mine", "A": "b"}
 
 
@@ -77,15 +77,15 @@ def test_an_edit_is_another_version_of_cluster_and_application(project: Path) ->
     before = manifest()
     (project / "app" / "main.py").write_text(APP + "# edited\n")
     after = manifest()
-    marks = [templates(made)[0]["metadata"]["annotations"][CLUSTER_CONFIG] for made in (before, after)]
+    marks = [templates(created)[0]["metadata"]["annotations"][CLUSTER_CONFIG] for created in (before, after)]
     assert marks[0] != marks[1], "KubeRay makes a second cluster"
     assert before["spec"]["serveConfigV2"] != after["spec"]["serveConfigV2"], "Ray takes it for another version"
 
 
 def test_a_service_without_code_is_as_it_was() -> None:
-    made = manifest(path=None)
-    assert all("volumes" not in template["spec"] for template in templates(made))
-    assert "runtime_env" not in made["spec"]["serveConfigV2"]
+    created = manifest(path=None)
+    assert all("volumes" not in template["spec"] for template in templates(created))
+    assert "runtime_env" not in created["spec"]["serveConfigV2"]
 
 
 def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> None:
@@ -98,13 +98,16 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("path", "import_path", "said"),
+    ("path", "import_path", "message"),
     [
         ("ap", "main:build", "code: there is no file or folder ap; paths count from the project's folder"),
         (
             "app",
             "mian:build",
-            "serveConfig.applications[0].import_path: there is no module 'mian' in app; did you mean 'main'?; it has main",
+            (
+                "serveConfig.applications[0].import_path: there is no module 'mian' in app; did you mean "
+                "'main'?; it has main"
+            ),
         ),
         (
             "app",
@@ -115,14 +118,15 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
             "app",
             "main",
             (
-                "serveConfig.applications[0].import_path: 'main' names a module and no application in it, which Ray refuses;"
+                "serveConfig.applications[0].import_path: 'main' names a module and no application "
+                "in it, which Ray refuses;"
                 " write main:APPLICATION"
             ),
         ),
     ],
 )
-def test_what_ray_would_not_find_is_refused(path: str, import_path: str, said: str) -> None:
-    assert refused(path=path, import_path=import_path)[0] == said
+def test_what_ray_would_not_find_is_refused(path: str, import_path: str, message: str) -> None:
+    assert refused(path=path, import_path=import_path)[0] == message
 
 
 def test_files_that_pods_cannot_take_are_refused(project: Path) -> None:
@@ -152,7 +156,9 @@ REFUSED = [name for name in RECORDED if RECORDED[name].get("put", [0])[0] == 400
 
 @pytest.mark.parametrize("case", [*REFUSED, "min above max"])
 def test_what_ray_refuses_berth_refuses_before(case: str) -> None:
-    """Recorded of Ray 2.60.0: an HTTP 400, or an application that fails, once the RayService is there."""
+    """Recorded of Ray 2.60.0: an HTTP 400, or an application that fails, once the RayService is
+    there.
+    """
     given = values(path=None)
     given["services"]["chat"]["serveConfig"] = RECORDED[case]["config"]
     with pytest.raises(SettingsError):
@@ -168,5 +174,5 @@ def test_the_gallerys_application_is_the_code_beside_it(monkeypatch: pytest.Monk
     assert len(application["args"]["revision"]) == 40, "a commit of the model's repository, not a branch"
     (painter,) = application["deployments"]
     assert painter["autoscaling_config"]["min_replicas"] == 0
-    assert all("==" in each for each in painter["ray_actor_options"]["runtime_env"]["pip"])
+    assert all("==" in option for option in painter["ray_actor_options"]["runtime_env"]["pip"])
     assert "stable-diffusion-2" not in text, "withdrawn: https://github.com/huggingface/diffusers/issues/12874"
