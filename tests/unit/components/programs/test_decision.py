@@ -296,7 +296,7 @@ def test_days(text: str, days: set[int]) -> None:
         ({"berth/expires": "soon"}, "neither a day nor a duration"),
         ({"berth/working-hours": "mon-fri"}, "no time of day"),
         ({"berth/working-hours": "weekdays 08:00-20:00"}, "no days of the week"),
-        ({"berth/idle": "0s"}, "no duration"),
+        ({"berth/idle": "0s"}, "is not a duration"),
         ({"berth/zone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
         ({"berth/zone": "../etc/passwd"}, "no time zone"),
     ],
