@@ -20,13 +20,12 @@ from berth.stacks.load import (
     EngineerStack,
     Environment,
     SettingsError,
-    load,
     load_stack,
+    load_text,
     located,
 )
 from berth.stacks.policies.policy import Waiver
 from berth.stacks.policies.registry import POLICIES
-from berth.stacks.settings.resolve import EnvironmentContract
 from berth.stacks.stack_file import NAMESPACE
 
 
@@ -99,16 +98,14 @@ class Checker:
             stack: the stack.
             text: content of its file; None for what is in the file.
         """
-        kind = None
         try:
-            file = stack_file.find(stack) if text is None else stack_file.parse(stack_file.stack_path(stack), text)
-            kind = next((kind for kind in KINDS if kind in file.settings), None)
-            loaded = self._load(stack) if text is None else load(stack, file.settings, file)
-            return Checked(stack, kind, loaded=self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded)
+            loaded = self._load(stack) if text is None else load_text(stack, text)
+            judged = self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded
+            return Checked(stack, loaded.kind, loaded=judged)
         except SettingsError as error:
-            return Checked(stack, kind, error.lines)
+            return Checked(stack, error.kind, error.lines)
         except BadInputError as error:
-            return Checked(stack, kind, [str(error)])
+            return Checked(stack, None, [str(error)])
 
     def _load(self, stack: str) -> Environment | EngineerStack:
         if stack not in self._loads:
@@ -130,24 +127,17 @@ class Checker:
         environment = loaded.settings.environment
         if "/" in environment:
             return loaded  # of another project: only `pulumi preview` can ask its state
-        contract = self._contract(environment)
-        if contract is None:
-            known = did_you_mean(environment, _environments())
-            problem = Problem(("engineer", "environment"), f"there is no environment {environment!r}{known}")
-            raise SettingsError(loaded.stack, [problem], loaded.file)
-        return loaded if isinstance(contract, SettingsError) else loaded.on(contract)
-
-    def _contract(self, environment: str) -> EnvironmentContract | SettingsError | None:
-        """Return the contract of an environment's file, or its errors; None without a file."""
+        found: Environment | EngineerStack | None = None
         try:
-            if "environment" not in stack_file.find(environment).settings:
-                return None
-            loaded = self._load(environment)
-        except SettingsError as error:
-            return error
-        except BadInputError:
-            return None
-        return loaded.contract() if isinstance(loaded, Environment) else None
+            found = self._load(environment)
+        except BadInputError as error:
+            if isinstance(error, SettingsError) and error.kind == "environment":
+                return loaded  # the environment's own check reports its problems
+        if isinstance(found, Environment):
+            return loaded.on(found.contract())
+        known = did_you_mean(environment, _environments())
+        problem = Problem(("engineer", "environment"), f"there is no environment {environment!r}{known}")
+        raise SettingsError(loaded.stack, [problem], loaded.file)
 
 
 def check(stack: str, text: str | None = None) -> Checked:

@@ -43,6 +43,7 @@ class SettingsError(BadInputError):
     def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
+        self.kind = next((kind for kind in KINDS if file and kind in file.settings), None)
         self.lines = [located(problem, file) for problem in self.problems]
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__("\n".join([f"stack {stack}: {count} in its settings; nothing is changed", *self.lines]))
@@ -151,6 +152,17 @@ def load_stack(stack: str) -> Environment | EngineerStack:
         SettingsError: the settings have problems.
     """
     file = stack_file.find(stack)
+    return load(stack, file.settings, file)
+
+
+def load_text(stack: str, text: str) -> Environment | EngineerStack:
+    """Load a stack by a text in place of its file.
+
+    Raises:
+        StackFileError: the text is not the YAML that Pulumi takes.
+        SettingsError: the settings have problems.
+    """
+    file = stack_file.parse(stack_file.stack_path(stack), text)
     return load(stack, file.settings, file)
 
 

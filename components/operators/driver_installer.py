@@ -66,7 +66,6 @@ _VARIABLES = {
 class DriverInstaller(Operator[None]):
     """The installer, once for all pools that need it; it has no settings."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:DriverInstaller"
     title: ClassVar[str] = "GPU driver installer"
     release: ClassVar[str] = NAME
 

@@ -83,12 +83,10 @@ class GpuOperatorSettings(ChartSettings):
 class GpuOperator(Operator[GpuOperatorSettings]):
     """The operator, and the quota that admits its daemons."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:GpuOperator"
     title: ClassVar[str] = "GPU Operator"
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
-    chart_name: ClassVar[str] = "gpu-operator"
     when_removed: ClassVar[str] = (
         "the GPU Operator is removed{again}: its nodes offer no GPUs, and lose a driver that it installed"
     )

@@ -4,6 +4,7 @@ Belongs here: everything that Ray and KubeRay decide. Does not belong here: isol
 `readiness` and `suspension` talk to a live cluster and are imported by name.
 """
 
+from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayShape
@@ -26,6 +27,7 @@ __all__ = [
     "ServiceWorkload",
     "Workload",
     "as_kuberay_writes_it",
+    "complete",
     "condition_of",
     "dashboard_service",
     "gpus_of",

@@ -1,4 +1,4 @@
-"""Whether RayClusters fit on their pools: one by one, and all together."""
+"""Fit of RayClusters on their pools: one by one, and all together."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ _TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
 
 
 class Demand(Settings):
-    """What one RayCluster asks of one pool when it starts.
-
-    Attributes of quantities are sums over its pods there.
-    """
+    """Demand of one RayCluster on one pool at the start, as sums over its pods."""
 
     owner: str
-    """Who asks, for people: `alice`."""
+    """Owner of the RayCluster: `alice`."""
     pool: Name
     gpus: int
-    """GPUs, or shares of them where the pool shares them."""
+    """GPUs, or shares on a pool that shares them."""
     nics: int = 0
     """RDMA NICs."""
     cores: Decimal
@@ -38,7 +35,7 @@ class Demand(Settings):
 
 
 def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """What can never run because one node or the whole pool is too small for it, or has another resource."""
+    """Yield requests that can never run: a node or the pool is too small, or has another resource."""
     pool, worker = pools[cluster.worker.pool], cluster.worker
     machine = pool.settings.machine
     node = f"a node of pool {worker.pool!r} ({machine.name})"
@@ -58,7 +55,7 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
     elif worker.gpus > machine.gpus and pool.grows_from_zero:
-        # A node that is not there yet counts with its accelerators (rules/scaling.py names the source).
+        # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the source).
         yield Problem(
             (*path, "worker", "gpus"),
             f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not there yet for its"
@@ -78,24 +75,24 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             f"{worker.cpu_limit} is less than `cpu`, {worker.cpu}, and Kubernetes refuses a limit below the request;"
             " raise it, or take this line out",
         )
-    for role, pod, its_machine in (
+    for role, pod, of_role in (
         ("worker", worker, machine),
         ("head", cluster.head, pools[cluster.head.pool].settings.machine),
     ):
-        if parse_quantity(pod.cpu) > its_machine.vcpus:
+        if parse_quantity(pod.cpu) > of_role.vcpus:
             yield Problem(
                 (*path, role, "cpu"),
-                f"a {role} asks for {pod.cpu} cores, but {its_machine.name} has {its_machine.vcpus}",
+                f"a {role} asks for {pod.cpu} cores, but {of_role.name} has {of_role.vcpus}",
             )
-        if parse_quantity(pod.memory) > its_machine.memory_gib * GIB:
+        if parse_quantity(pod.memory) > of_role.memory_gib * GIB:
             yield Problem(
                 (*path, role, "memory"),
-                f"a {role} asks for {pod.memory} of memory, but {its_machine.name} has {its_machine.memory_gib}Gi",
+                f"a {role} asks for {pod.memory} of memory, but {of_role.name} has {of_role.memory_gib}Gi",
             )
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """A Ray that is too old to be safe or another one than the image's, and a CUDA that does not know the GPU."""
+    """Yield problems of versions: a Ray without tokens, a Ray that is not the image's, a CUDA older than the GPU."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
@@ -123,7 +120,7 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
 
 
 def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """A warning where nodes come after hours, or only when something else asks for them.
+    """Return a warning if nodes come after hours, or only with a ProvisioningRequest.
 
     Source: "Run a large-scale workload with flex-start with queued provisioning"
     (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
@@ -147,7 +144,7 @@ def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pr
 
 
 def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """A warning where a worker's stated need of GPU memory is more than its share."""
+    """Return a warning if a worker needs more GPU memory than its share."""
     pool, needed = pools[cluster.worker.pool], cluster.worker.gpu_memory
     if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
         return None
@@ -161,7 +158,7 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
 
 
 def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """A warning where Ray counts more GPUs on a worker than it has."""
+    """Return a warning if Ray counts more GPUs on a worker than the worker has."""
     worker = cluster.worker
     if worker.ray_gpus is None or worker.ray_gpus <= worker.gpus:
         return None
@@ -174,7 +171,7 @@ def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> P
 
 
 def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """A warning where a service's pool has no room for the second cluster that an edit of the first one makes."""
+    """Return a warning if a service's pool has no room for the second cluster of an edit."""
     pool, gpus = pools[cluster.worker.pool], cluster.worker.gpus * cluster.workers_at_start
     if not gpus or 2 * gpus <= pool.at_most:
         return None
@@ -187,7 +184,7 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
 
 
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
-    """What the cluster asks of its pools at start."""
+    """Return the demands of a cluster on its pools at the start."""
     workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head
     return [
         Demand(
@@ -203,20 +200,20 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
 
 
 def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterable[Problem]:
-    """Pools of which more is asked at start than they can ever have, with the sum."""
+    """Yield the pools whose demands at the start are more than they can ever have, with the sum."""
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]
-        machine, nodes, each = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
-        nics = nodes * each
+        machine, nodes, per_node = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
+        nics = nodes * per_node
         path = (*root, name) if root[-1] == "pools" else root
         whole = f"{nodes} × {machine.name}"
         for what, tops_out, made_of, amounts in (
             (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
-            # Where the pool has none at all, that is said of each RayCluster that asks for some.
+            # A pool without NICs is a problem of each RayCluster that requests some (fabric/rules.py).
             (
                 "RDMA NICs",
                 Decimal(nics),
-                f"{whole} with {each}",
+                f"{whole} with {per_node}",
                 [Decimal(demand.nics if nics else 0) for demand in asking],
             ),
             ("cores", Decimal(nodes * machine.vcpus), whole, [demand.cores for demand in asking]),
@@ -236,5 +233,5 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
 
 
 def plain(amount: Decimal) -> str:
-    """A number without exponent or needless zeros."""
+    """Return a number without exponent and trailing zeros."""
     return f"{amount.normalize():f}"

@@ -168,7 +168,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Everything of one environment that is up."""
+    """Live objects of one environment."""
 
     stack: str
     environment: str

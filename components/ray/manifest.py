@@ -1,4 +1,4 @@
-"""The manifest of a RayCluster: a pure function of its settings and its pools."""
+"""Manifest of a RayCluster: a pure function of its settings and its pools."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _AUTH_MODES = {"token": "token", "none": "disabled"}
 
 
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
-    """A RayCluster of one head without GPUs and one group of workers.
+    """Return a RayCluster of one head without GPUs and one group of workers.
 
-    Its workers' claims are made by the template that components/fabric/claims.py names, which is to be there before it.
+    The template of the workers' claims (components/fabric/claims.py) must exist before the RayCluster.
 
     Args:
-        settings: its complete settings.
-        pools: the environment's node pools by name, those of head and workers among them.
-        namespace: where it lives.
+        settings: complete settings.
+        pools: node pools of the environment by name.
+        namespace: namespace of the RayCluster.
         labels: labels of the RayCluster and of its pods.
     """
     return {
@@ -43,7 +43,7 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
         "metadata": {"name": settings.name, "namespace": namespace, "labels": labels},
         "spec": {
             "rayVersion": settings.ray_version,
-            # Without the mode KubeRay makes the token's Secret and uses it nowhere.
+            # Without the mode KubeRay creates the token's Secret and does not use it.
             "authOptions": {"mode": _AUTH_MODES[settings.auth]},
             # An edit of the pods' template reaches the running pods; by default KubeRay would ignore it.
             "upgradeStrategy": {"type": "Recreate"},
@@ -65,15 +65,15 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
 
 
 def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
-    """The load balancer through which a head is reached from outside its cluster; None where it is private.
+    """Return the load balancer of a head; None if the dashboard is private.
 
-    It stands beside the Service that KubeRay makes for the head: KubeRay leaves that one as it was first made (kuberay v1.6.2,
-    reconcileHeadService), so a `serviceType` that is changed back would leave the load balancer where it is. The port of Ray's
-    control store (6379) is in nobody's hands but the cluster's own.
+    KubeRay never changes the Service that it creates for the head (kuberay v1.6.2, reconcileHeadService), so a
+    `serviceType` that is changed back would leave the load balancer in place. The port of Ray's control store (6379)
+    stays inside the cluster.
 
     Args:
-        settings: the RayCluster's complete settings.
-        namespace: where it lives.
+        settings: complete settings of the RayCluster.
+        namespace: namespace of the RayCluster.
         labels: labels of the Service.
     """
     if settings.dashboard == "private":
@@ -86,7 +86,7 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
             "name": f"{settings.name}-dashboard",
             "namespace": namespace,
             "labels": labels,
-            # It has endpoints when the head runs; what a stack waits for, and what it says when that fails, is the RayCluster.
+            # The Service has endpoints once the head runs; a stack waits for the RayCluster instead.
             "annotations": {**annotations, "pulumi.com/skipAwait": "true"},
         },
         "spec": {
@@ -122,11 +122,11 @@ def _replicas(settings: RayClusterSettings) -> dict[str, int]:
 
 
 def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
-    """What Ray's scheduler counts on a worker that KubeRay would not find, or not so.
+    """Return the resources of a worker that Ray's scheduler counts and KubeRay would not find.
 
-    Custom resources are a JSON object in a pair of quotes, which is for the shell that KubeRay's command line goes through; Ray's
-    autoscaler takes off whatever stands first and last (https://github.com/ray-project/ray, python/ray/autoscaler/_private/kuberay/
-    autoscaling_config.py).
+    Custom resources are a JSON object in quotes, for the shell that runs KubeRay's command line; Ray's autoscaler
+    drops the first and the last character (https://github.com/ray-project/ray,
+    python/ray/autoscaler/_private/kuberay/autoscaling_config.py).
     """
     counts = _ray_gpus(worker, pool)
     if worker.ray_resources:
@@ -135,11 +135,11 @@ def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
 
 
 def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
-    """Ray's own count of GPUs, where KubeRay would not find it or the settings say another.
+    """Return Ray's count of GPUs, if KubeRay would not find it or the settings differ.
 
     KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
-    ray-operator/controllers/ray/common/pod.go); `nvidia.com/gpu.shared` is none of them, and a claim is no resource. For
-    anything but whole GPUs that are counted it is said outright.
+    ray-operator/controllers/ray/common/pod.go), but neither `nvidia.com/gpu.shared` nor claims. So the count is explicit
+    for everything but whole GPUs that are counted.
     """
     if worker.ray_gpus is not None:
         return {"num-gpus": str(worker.ray_gpus)}
@@ -150,15 +150,15 @@ def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Container:
-    """The container of a pod, and what its pod has for it.
+    """Ray's container of a pod.
 
     Attributes:
-        name: its name.
-        limits: the most that it gets of each resource.
-        requests: what it is sure to get.
-        claim: what it claims.
-        nccl: what it has for NCCL.
-        ports: its ports.
+        name: name of the container.
+        limits: limits of its resources.
+        requests: requests of its resources.
+        claim: devices that the pod claims.
+        nccl: parts of the pod for NCCL.
+        ports: ports of the container.
     """
 
     name: str
@@ -193,7 +193,7 @@ def _template(
 ) -> dict[str, Any]:
     claim, nccl = container.claim, container.nccl
     annotations = {CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else {}
-    # Both are needed: the pod's claims are made for it, and only containers that name them get the devices.
+    # The pod names the claims to create, and a container gets the devices of claims that it names.
     claims = [{"name": claim.name}] if claim else []
     of_pod = [{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else []
     template = {
@@ -223,7 +223,7 @@ def _template(
 
 
 def _given(key: str, value: Any) -> dict[str, Any]:
-    """The key with its value, where there is one: a pod that needs nothing of the fabric is as it was without it."""
+    """Return a mapping of the key to a value; empty for an empty value."""
     return {key: value} if value else {}
 
 
@@ -237,9 +237,9 @@ _HEAD_PORTS: list[dict[str, Any]] = [
 def _environment(settings: RayClusterSettings, nccl: Parts, *, gpus: int) -> list[dict[str, str]]:
     variables = nccl.env | settings.env
     if settings.auth == "none":
-        # KubeRay sets nothing then, and from 2.61 on Ray itself asks for tokens (https://docs.ray.io/en/latest/ray-security).
+        # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens (https://docs.ray.io/en/latest/ray-security).
         variables["RAY_AUTH_MODE"] = "disabled"
     if not gpus:
-        # Where it is unset NVIDIA's runtime takes it for "all", and a pod without GPUs would see those of its node.
+        # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of its node.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": value} for name, value in variables.items()]

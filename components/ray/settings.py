@@ -31,7 +31,7 @@ class HeadShape(DefaultedSettings):
 
 
 class WorkerShape(DefaultedSettings):
-    """One worker pod."""
+    """Worker pod."""
 
     pool: Name | None = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
@@ -75,7 +75,7 @@ class RayClusterShape(DefaultedSettings):
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at the
     start."""
     worker: WorkerShape = WorkerShape()
-    """One worker pod."""
+    """Worker pod."""
     head: HeadShape = HeadShape()
     """Head pod."""
     image: NonEmpty = versions.RAY_IMAGE
@@ -154,7 +154,7 @@ class Head(HeadShape):
 
 
 class Worker(WorkerShape):
-    """One worker pod, complete."""
+    """Worker pod, complete."""
 
     pool: Name
     gpu_resource: NonEmpty

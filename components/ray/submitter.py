@@ -1,4 +1,4 @@
-"""The pod that submits a RayJob: pure. KubeRay's own default is refused by Pod Security `restricted`, and by the berths' quotas."""
+"""Pod that submits a RayJob. Pod Security `restricted` and the quotas of berths refuse KubeRay's default pod."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from berth.components.core.manifest import Manifest
 from berth.components.isolation import RESTRICTED_CONTAINER
 
 SUBMITTER = "ray-job-submitter"
-"""The container whose log is the job's output."""
+"""Container whose log is the job's output."""
 
-_ALIKE = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
+_COPIED = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
 
 
 def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
-    """The template of a small pod beside a head: of the same image, on the same nodes, without a GPU.
+    """Return the template of a small pod with the image and nodes of a head, without a GPU.
 
     Args:
-        head: the spec of the head's pod.
+        head: spec of the head's pod.
         labels: labels of the pod.
     """
     container = head["containers"][0]
     spec = {
-        **{key: head[key] for key in _ALIKE if head.get(key)},
+        **{key: head[key] for key in _COPIED if head.get(key)},
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -31,7 +31,7 @@ def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
                 "name": SUBMITTER,
                 "image": container["image"],
                 **({"imagePullPolicy": container["imagePullPolicy"]} if "imagePullPolicy" in container else {}),
-                # Where it is unset NVIDIA's runtime takes it for "all".
+                # NVIDIA's runtime reads a missing value as "all".
                 "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
                 "resources": {
                     "limits": {"cpu": "1", "memory": "1Gi"},

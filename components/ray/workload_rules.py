@@ -1,4 +1,4 @@
-"""RayJobs and RayServices: what KubeRay or Ray would refuse, or only fail on when nobody looks any more."""
+"""Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse, or that would fail later."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
-# A RayJob or RayService is named 47 characters at most (kuberay v1.6.2, ray-operator/controllers/ray/utils/constant.go), and a job's
+# The name of a RayJob or RayService has 47 characters at most (kuberay v1.6.2, ray-operator/controllers/ray/utils/constant.go), and a job's
 # name ends in "-" and eight characters of its content.
 SERVICE_NAME_LIMIT = 47
 JOB_NAME_LIMIT = SERVICE_NAME_LIMIT - 9
 
-# Ray's own (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A plugin of the image may know more, so
-# that others are only refused where one of these is meant.
+# Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A plugin of the image may know more, so
+# other keys are refused only if they look like one of these.
 _RUNTIME_ENV = {
     "conda",
     "config",
@@ -35,11 +35,11 @@ _RUNTIME_ENV = {
     "working_dir",
 }
 
-# What a shell takes for its own within double quotes, in which KubeRay's submitter has the runtime environment (kuberay v1.6.2,
+# Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime environment so (kuberay v1.6.2,
 # ray-operator/controllers/ray/common/job.go, BuildJobSubmitCommand).
-_OF_THE_SHELL = "$`"
+_SHELL_CHARACTERS = "$`"
 
-_OF_ITS_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
+_OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
 
 
 class Workloads(Protocol):
@@ -56,12 +56,12 @@ class Workloads(Protocol):
 
 
 def problems(settings: Workloads) -> Iterable[Problem]:
-    """What is wrong with an environment's jobs and services."""
+    """Yield the problems of an environment's jobs and services."""
     for name, job in settings.jobs.items():
         path: Path = ("environment", "jobs", name)
         yield from _too_long(name, JOB_NAME_LIMIT, "a RayJob and the end that tells its content", path)
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
-        yield from _of_another_cluster(job, settings, path) if job.cluster else _of_its_own(job, path)
+        yield from _on_existing_cluster(job, settings, path) if job.cluster else _on_own_cluster(job, path)
     for name, service in settings.services.items():
         path = ("environment", "services", name)
         yield from _too_long(name, SERVICE_NAME_LIMIT, "a RayService", path)
@@ -80,7 +80,7 @@ def _too_long(name: str, limit: int, what: str, path: Path) -> Iterable[Problem]
         yield Problem(path, f"{name!r} has {len(name)} characters; KubeRay leaves {what} {limit}", of_key=True)
 
 
-def _of_its_own(job: JobShape, path: Path) -> Iterable[Problem]:
+def _on_own_cluster(job: JobShape, path: Path) -> Iterable[Problem]:
     if job.ttl_after_finished and job.shutdown_after_job_finishes is False:
         yield Problem(
             (*path, "ttlAfterFinished"),
@@ -88,14 +88,14 @@ def _of_its_own(job: JobShape, path: Path) -> Iterable[Problem]:
         )
 
 
-def _of_another_cluster(job: JobShape, settings: Workloads, path: Path) -> Iterable[Problem]:
+def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iterable[Problem]:
     there = {**settings.engineers, **settings.clusters}
     if job.cluster not in there:
         message = f"there is no engineer or cluster {job.cluster!r}{did_you_mean(str(job.cluster), there)}"
         wrong = tuple(("environment", kind, str(job.cluster)) for kind in ("engineers", "clusters"))
         yield Problem((*path, "cluster"), message, rests_on=wrong)
     for name, field in JobShape.model_fields.items():
-        of_cluster = name in RayClusterShape.model_fields or name in _OF_ITS_CLUSTER
+        of_cluster = name in RayClusterShape.model_fields or name in _OF_OWN_CLUSTER
         if of_cluster and name in job.model_fields_set:
             message = f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one of the two out"
             yield Problem((*path, str(field.alias)), message)
@@ -113,7 +113,7 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
         if not isinstance(value, str):
             yield Problem((*path, "env_vars", name), f"{value!r} is not text; put it in quotes")
     for where, text in _texts(given, path) if by_shell else ():
-        if found := [mark for mark in _OF_THE_SHELL if mark in text]:
+        if found := [mark for mark in _SHELL_CHARACTERS if mark in text]:
             yield Problem(
                 where,
                 f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it out, or write"
@@ -122,7 +122,7 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
 
 
 def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
-    """Every text in a value, with where it is."""
+    """Yield every text in a value with its path."""
     if isinstance(value, str):
         yield path, value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
@@ -146,7 +146,8 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
             value = application.get(key, default)
             if value is not None and str(value) in seen:
                 yield Problem(
-                    (*where, key), f"{value!r} is that of another application, too; give each its own `{key}`"
+                    (*where, key),
+                    f"{value!r} is also another application's; give every application a `{key}` of its own",
                 )
             seen.add(str(value))
     http = service.serve_config.get("http_options")
@@ -207,8 +208,8 @@ def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     yield from _runtime_env(runtime_env, path, by_shell=False)
     modules = runtime_env.get("py_modules")
     named = [("working_dir", runtime_env.get("working_dir"))]
-    named += [("py_modules", each) for each in (modules if isinstance(modules, list) else ())]
+    named += [("py_modules", module) for module in (modules if isinstance(modules, list) else ())]
     for key, address in named:
         if isinstance(address, str) and "://" not in address:
-            message = f"{address!r} is no address, such as https://….zip, which Ray refuses; for files beside the settings: `code`"
+            message = f"{address!r} is not an address, such as https://….zip, so Ray refuses it; for files beside the settings: `code`"
             yield Problem((*path, key), message)

@@ -1,4 +1,4 @@
-"""The manifests of RayJobs and RayServices: pure functions of their settings and of the RayCluster that they have, or run on."""
+"""Manifests of RayJobs and RayServices: pure functions of their settings and of their RayCluster."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from berth.components.ray.submitter import submitter_pod
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
-"""The annotation of a RayService's head that tells all of its cluster's configuration apart from any other."""
+"""Annotation of a RayService's head with the fingerprint of the cluster's configuration."""
 
 _DIGITS = 8
 
 
 def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:
-    """A RayJob, named after its content.
+    """Return a RayJob, named after its content.
 
-    KubeRay runs a RayJob once and takes no notice of later edits, so that an edit has to be another RayJob. What submits it is no part of its content: an edit of the cluster that it runs on runs it no second time.
+    KubeRay runs a RayJob once and ignores later edits, so an edit must create another RayJob. The submitter is not part
+    of the content: an edit of an existing cluster does not run its jobs again.
 
     Args:
-        settings: its complete settings.
-        cluster: the RayCluster of its own, or that it runs on; in the namespace that it is to be in.
-        labels: labels of the RayJob and of the pod that submits it.
+        settings: complete settings.
+        cluster: RayCluster that runs the job, in the namespace of the job.
+        labels: labels of the RayJob and of its submitter's pod.
     """
     spec: dict[str, Any] = {
         "entrypoint": settings.entrypoint,
@@ -50,21 +51,21 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
 
 
 def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
-    """A RayService: applications of Ray Serve on a RayCluster of their own.
+    """Return a RayService: applications of Ray Serve on a RayCluster of their own.
 
     Args:
-        settings: its complete settings.
-        cluster: the RayCluster, of the RayService's name, namespace and labels.
+        settings: complete settings.
+        cluster: RayCluster with the name, namespace and labels of the RayService.
     """
-    config = _of_kuberays_making(cluster)
+    config = _spec_for_kuberay(cluster)
     head = config["headGroupSpec"]
     if settings.cluster.workers_at_most:
-        # Replicas that are on the head would go with it, and it is what brings lost ones back
+        # The head restarts lost replicas, so that replicas on the head would be lost with it
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"]["num-cpus"] = "0"
     for part in (head, *config["workerGroupSpecs"]):
         part["template"] = code.with_code(part["template"], settings.files)
-    # Where a head names ports KubeRay makes no Service for requests without this one (kuberay v1.6.2, BuildServeService).
+    # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
     return {
         "apiVersion": "ray.io/v1",
@@ -79,46 +80,40 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
 
 
 def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
-    """A RayJob or RayService in the very words in which KubeRay has it.
+    """Return a RayJob or RayService in the form in which KubeRay writes it.
 
-    KubeRay writes the whole object again when it first sees it, for its finalizer. What is then written another way is KubeRay's from
-    then on: to a refresh a change, and to the next edit a conflict. Go leaves out what is empty, has a `scaleStrategy` in each group, and
-    writes quantities in the largest unit (kuberay v1.6.2, ray-operator/apis/ray/v1; k8s.io/apimachinery, pkg/api/resource).
-
-    Args:
-        manifest: the RayJob or RayService.
+    KubeRay writes the whole object when it adds its finalizer. A field in another form then belongs to KubeRay: a
+    refresh sees a change, and the next edit conflicts. Go omits empty values, adds a `scaleStrategy` to each group, and
+    writes quantities in the largest unit (kuberay v1.6.2, ray-operator/apis/ray/v1; k8s.io/apimachinery,
+    pkg/api/resource).
     """
-    written: Manifest = {**manifest, "spec": _written(manifest["spec"])}
-    for group in (cluster_spec(written) or {}).get("workerGroupSpecs") or []:
+    canonical: Manifest = {**manifest, "spec": _canonical(manifest["spec"])}
+    for group in (cluster_spec(canonical) or {}).get("workerGroupSpecs") or []:
         group.setdefault("scaleStrategy", {})
-    return written
+    return canonical
 
 
 def with_fingerprint(service: Manifest) -> Manifest:
-    """A RayService every edit of whose cluster is seen.
+    """Return a complete RayService with the fingerprint of its cluster's configuration.
 
-    By itself KubeRay compares clusters without their numbers of workers and their tolerations, so that an edit of these would go
-    nowhere (kuberay v1.6.2, ray-operator/controllers/ray/rayservice_controller.go, isClusterSpecHashEqual).
-
-    Args:
-        service: the RayService, otherwise complete.
+    KubeRay compares clusters without numbers of workers and tolerations, and would ignore an edit of these (kuberay
+    v1.6.2, ray-operator/controllers/ray/rayservice_controller.go, isClusterSpecHashEqual).
     """
-    made = copy.deepcopy(service)
-    template = made["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]
-    annotations = template["metadata"].get("annotations", {})
-    template["metadata"]["annotations"] = {**annotations, CLUSTER_CONFIG: digest(service["spec"]["rayClusterConfig"])}
-    return made
+    config = copy.deepcopy(service["spec"]["rayClusterConfig"])
+    metadata = config["headGroupSpec"]["template"]["metadata"]
+    metadata["annotations"] = {**metadata.get("annotations", {}), CLUSTER_CONFIG: digest(config)}
+    return {**service, "spec": {**service["spec"], "rayClusterConfig": config}}
 
 
 def digest(value: Any) -> str:
-    """A few digits that tell a value from any other."""
+    """Return a short hash of a value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
 def _own_cluster(settings: RayJobSettings, cluster: Manifest) -> dict[str, Any]:
     shutdown, ttl = settings.shutdown_after_job_finishes, settings.ttl_after_finished
     return {
-        "rayClusterSpec": _of_kuberays_making(cluster),
+        "rayClusterSpec": _spec_for_kuberay(cluster),
         **_given("shutdownAfterJobFinishes", shutdown),
         **_given("ttlSecondsAfterFinished", parse_duration(ttl) if ttl else 0),
         "backoffLimit": settings.backoff_limit,
@@ -129,30 +124,30 @@ def _cluster_there(cluster: Manifest) -> dict[str, Any]:
     return {"clusterSelector": {"ray.io/cluster": cluster["metadata"]["name"]}}
 
 
-def _of_kuberays_making(cluster: Manifest) -> dict[str, Any]:
-    """The spec of a RayCluster that KubeRay makes: of these it refuses an `upgradeStrategy` of their own."""
+def _spec_for_kuberay(cluster: Manifest) -> dict[str, Any]:
+    """Return the spec of a RayCluster that KubeRay creates; KubeRay refuses its `upgradeStrategy`."""
     spec = copy.deepcopy(cluster_spec(cluster) or {})
     spec.pop("upgradeStrategy", None)
     return spec
 
 
-# Maps of texts, in which an empty text is one.
+# Maps of strings, which keep empty strings.
 _TEXTS = ("labels", "annotations", "nodeSelector", "rayStartParams", "clusterSelector")
 _QUANTITIES = ("limits", "requests")
 
 
-def _written(value: Any, key: str = "") -> Any:
+def _canonical(value: Any, key: str = "") -> Any:
     if isinstance(value, dict) and key in _QUANTITIES:
         return {name: canonical_quantity(str(amount)) for name, amount in value.items()}
     if isinstance(value, dict) and key not in _TEXTS:
-        return {name: _written(inner, name) for name, inner in value.items() if inner not in ("", [])}
+        return {name: _canonical(inner, name) for name, inner in value.items() if inner not in ("", [])}
     if isinstance(value, list):
-        return [_written(each) for each in value]
+        return [_canonical(item) for item in value]
     return canonical_quantity(value) if key == "sizeLimit" else value
 
 
 def _number(value: float | None) -> float:
-    """Whole numbers without a fraction, as the API server gives them back."""
+    """Return a number in the API server's form: a whole number without a fraction."""
     return int(value) if value is not None and value == int(value) else value or 0
 
 

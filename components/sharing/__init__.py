@@ -1,7 +1,7 @@
 """GPU sharing: modes, pools with their offers, node labels, the device plugin's config."""
 
 from berth.components.sharing.device_plugin import config_map, label_command, node_labels, serving_labels
-from berth.components.sharing.modes import WHOLE, Offer, Profiles, SharingProfile
+from berth.components.sharing.modes import WHOLE, Mig, Mps, Offer, Profiles, SharingProfile, TimeSlicing
 from berth.components.sharing.pools import Pool, Pools, offered
 from berth.components.sharing.settings import SharingSettings
 
@@ -11,6 +11,8 @@ from berth.components.sharing.disturbance import KEEPS, Occupants, config_change
 __all__ = [
     "KEEPS",
     "WHOLE",
+    "Mig",
+    "Mps",
     "Occupants",
     "Offer",
     "Pool",
@@ -18,6 +20,7 @@ __all__ = [
     "Profiles",
     "SharingProfile",
     "SharingSettings",
+    "TimeSlicing",
     "config_change",
     "config_map",
     "label_command",

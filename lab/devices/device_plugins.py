@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.hardware.names import CONFIG_LABEL, MIG_LABEL
 from berth.lab.devices.kubelet import CRASHES, CREATES, Hold, variable
 from berth.lab.devices.operand_objects import CONFIG_INIT, CONFIG_MANAGER
 from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, parse
 
-Object = dict[str, Any]
 Read = Callable[[str], Mapping[str, str] | None]
 """Function that returns a ConfigMap's data by its name, or None."""
 

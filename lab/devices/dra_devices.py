@@ -30,15 +30,13 @@ import hashlib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.hardware.facts import Gpu, mig_memory_gib, mig_slices
 from berth.components.hardware.machines import PCIE
 from berth.components.hardware.names import PCIE_ROOT
 from berth.lab.devices.gpus import Labels, cut, gpu_count, gpu_of
 from berth.lab.plugins.gcp.interfaces import Interface
-
-Object = dict[str, Any]
 
 _SIMULATED = {"berth-lab": "simulated"}
 _PARTITION = "cloud.google.com/gke-gpu-partition-size"

@@ -14,9 +14,8 @@ Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
-from berth.components.cluster.api import NODES, PODS
+from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.devices import GPU_PODS, NETWORK_PODS
 from berth.components.hardware.names import DRANET_DRIVER, MANAGED_DRANET_LABEL, POOL_LABEL
 from berth.components.hardware.names import GPU as GPU_DRIVER
@@ -27,8 +26,6 @@ from berth.lab.devices.gpu_cluster import is_fake, runs, runs_installer
 from berth.lab.devices.gpus import DRIVER, SYSTEM, Labels, preinstalled
 from berth.lab.plugins.gcp.interfaces import interfaces
 from berth.lab.plugins.gcp.store import Store
-
-Object = dict[str, Any]
 
 # Folders of Google's driver, by operating system ("Set up dynamic resource allocation in GKE").
 _DRIVER_FOLDERS = {"cos": "/home/kubernetes/bin/nvidia", "ubuntu": "/opt/nvidia"}

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.cluster import devices
-from berth.components.cluster.api import PODS
+from berth.components.cluster.api import PODS, Object
 from berth.components.cluster.scheduling import selected, untolerated
 from berth.lab.devices import node_features
 from berth.lab.devices.api import DAEMONSETS, DEPLOYMENTS, Api
 from berth.lab.devices.gpus import Labels, managed
 from berth.lab.devices.operand_objects import OPERANDS
-
-Object = dict[str, Any]
 
 _OPERATOR = "gpu-operator"
 _INSTALLER = "nvidia-driver-installer"

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from berth.components.cluster.api import NODES, within
+from berth.components.cluster.api import NODES, Object, within
 from berth.lab.devices import gpus, kubelet, node_features, operands
 from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.devices.device_plugins import DevicePlugins, Started
@@ -31,8 +31,6 @@ from berth.lab.devices.gpus import Instances, MigError, UnknownLayoutError
 from berth.lab.devices.kubelet import CRASHES, Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from berth.lab.devices.reconciler import POLICIES, Controller
-
-Object = dict[str, Any]
 
 # The kubelet starts a container that failed again. A ClusterPolicy may come without an event: kopf
 # looks for a kind when its CRD changes, perhaps before the API server serves it, and never again.
@@ -48,7 +46,7 @@ class GpuNodes:
         self._api = api
         self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
-        self._controller = Controller()
+        self._controller = Controller(api)
         self._logged: dict[str, str] = {}
         self._mig: dict[str, Instances] = {}
         self._single: dict[str, tuple[frozenset[str], str]] = {}
@@ -73,7 +71,7 @@ class GpuNodes:
         if policy is None or not programs.operator:
             self._controller.stop()
         else:
-            self._controller.act(self._api, nodes, policy, programs.operator, programs.operands(), held)
+            self._controller.act(nodes, policy, programs.operator, programs.operands(), held)
         unseen = policy is not None and not self._observed(policy["metadata"]["uid"])
         return _AGAIN_SECONDS if held or unseen else None
 

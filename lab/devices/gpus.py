@@ -28,12 +28,7 @@ from collections.abc import Mapping
 
 from berth.components.hardware.facts import Gpu, mig_slices
 from berth.components.hardware.machines import GPUS
-from berth.components.hardware.names import (
-    ACCELERATOR_LABEL,
-    GPU_RESOURCE,
-    MIG_LABEL,
-    NO_GKE_PLUGIN_LABEL,
-)
+from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, MIG_LABEL, NO_GKE_PLUGIN_LABEL
 
 Labels = Mapping[str, str]
 Instances = dict[str, int]
@@ -94,15 +89,9 @@ def preinstalled(labels: Labels) -> bool:
 
 def gke_devices(labels: Labels) -> dict[str, int]:
     """Return the devices that GKE's plugin advertises, by resource; none where it does not run."""
-    clients = labels.get(_CLIENTS, "1")
-    if (
-        not gpu_count(labels)
-        or DRIVER not in labels
-        or labels.get(NO_GKE_PLUGIN_LABEL) == "true"
-        or not clients.isdecimal()
-    ):
-        return {}
-    return {GPU_RESOURCE: gpu_count(labels) * max(int(clients), 1)}
+    count, clients = gpu_count(labels), labels.get(_CLIENTS, "1")
+    runs = DRIVER in labels and labels.get(NO_GKE_PLUGIN_LABEL) != "true" and clients.isdecimal()
+    return {GPU_RESOURCE: count * max(int(clients), 1)} if count and runs else {}
 
 
 def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
@@ -129,10 +118,7 @@ def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
 
 def cut(labels: Labels) -> Instances:
     """Return the MIG instances of each GPU of a node whose MIG manager has followed the label."""
-    try:
-        return instances(labels, {})[0] if labels.get(MIG_STATE) == SUCCESS else {}
-    except (MigError, UnknownLayoutError):
-        return {}
+    return layouts(gpu_of(labels)).get(labels.get(MIG_LABEL, ""), {}) if labels.get(MIG_STATE) == SUCCESS else {}
 
 
 def managed(resource: str) -> bool:

@@ -20,9 +20,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.core.types import parse_quantity
-
-Object = dict[str, Any]
 
 CRASHES, CREATES, PULLS = "CrashLoopBackOff", "ContainerCreating", "ImagePullBackOff"
 EVENTS = {CRASHES: "BackOff", CREATES: "FailedCreatePodSandBox", PULLS: "Failed"}

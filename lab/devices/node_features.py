@@ -16,12 +16,10 @@ Answers to (believed): versions of kernel and operating system, by GKE's distrib
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.lab.devices.gpu_operator import FEATURES, OS_NAME, OS_VERSION, PCI
 from berth.lab.devices.gpus import SYSTEM, Labels, gpu_count
-
-Object = dict[str, Any]
 
 WORKER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "worker"}
 MASTER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "master"}

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, inventory
 from berth.components.hardware import names
 from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
@@ -42,7 +43,6 @@ from berth.lab.devices.gpus import gpu_count
 from berth.lab.plugins.gcp.nodes import manifest, sizes_of
 from berth.lab.plugins.gcp.store import Record
 
-Object = dict[str, Any]
 Published = Mapping[str, Mapping[str, int]]
 """Devices of each driver in the ResourceSlices of a node, by the node's name."""
 

@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.hardware.names import CONFIG_LABEL
 from berth.lab.devices.gpu_operator import DEPLOY, Policy
-
-Object = dict[str, Any]
 
 DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
 VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset"

@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.hardware.facts import mig_slices
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.lab.devices.gpus import DRIVER, Labels, gpu_count, gpu_of, on_cos, preinstalled
@@ -35,7 +36,6 @@ from berth.lab.devices.operand_objects import DRIVER as DRIVER_POD
 from berth.lab.devices.operand_objects import DRIVER_ROOT, INSTALL_VOLUME, TOOLKIT, TOOLKIT_ROOT, VALIDATOR
 from berth.lab.devices.plugin_config import MPS, NONE, PluginConfig
 
-Object = dict[str, Any]
 Pods = Mapping[str, Object]
 """Pods of operands on a node, by the names of their DaemonSets."""
 

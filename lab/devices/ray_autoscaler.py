@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berth.components.cluster.api import JSON_PATCH, RAY_CLUSTERS, within
+from berth.components.cluster.api import JSON_PATCH, RAY_CLUSTERS, Object, within
 from berth.components.cluster.scheduling import amounts
 from berth.lab.devices.api import Api
 from berth.lab.devices.autoscaler import IdleClock
@@ -27,8 +27,6 @@ from berth.lab.devices.ray_serve import Load, Room
 _IDLE_SECONDS = 60.0
 
 _log = logging.getLogger("berth.lab.devices.ray")
-
-Object = dict[str, Any]
 
 
 class RayAutoscaler:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 
 from berth.components.cluster.api import NODES, Object, within
 from berth.lab.devices import gpu_operator
@@ -27,24 +26,12 @@ _CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 _log = logging.getLogger("berth.lab.devices.gpu")
 
 
-@dataclass
-class Plan:
-    """Changes that one reconcile of the controller makes."""
-
-    labels: dict[str, dict[str, str | None]] = field(default_factory=dict)  # to set, or (None) to remove, by node
-    create: list[Object] = field(default_factory=list)  # DaemonSets
-    replace: list[Object] = field(default_factory=list)
-    delete: list[str] = field(default_factory=list)
-    classes: set[str] = field(default_factory=set)  # runtime classes to create where they are missing
-    drop: set[str] = field(default_factory=set)  # runtime classes to delete
-    status: Object = field(default_factory=dict)  # status of the ClusterPolicy, without times
-
-
 class Controller:
     """Memory of the controller: the nodes and the ClusterPolicy as it saw them last."""
 
-    def __init__(self) -> None:
-        self._labels: dict[str, Mapping[str, str]] | None = None
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._labels: Mapping[str, Mapping[str, str]] | None = None
         self._policy: tuple[str, int] = ("", 0)
         self._unknown: list[str] = []
 
@@ -52,96 +39,83 @@ class Controller:
         """Forget everything: the operator does not run, or there is no ClusterPolicy."""
         self._labels = None
 
-    def plan(
-        self,
-        nodes: Mapping[str, Mapping[str, str]],
-        policy: Object,
-        namespace: str,
-        daemonsets: Mapping[str, Object],
-        held: Collection[str],
-    ) -> Plan:
-        """Return the changes that the controller makes now.
-
-        Args:
-            nodes: labels of the nodes, by name.
-            policy: the ClusterPolicy.
-            namespace: the operator's.
-            daemonsets: DaemonSets of the operator, by name.
-            held: names of DaemonSets with a pod that is not ready.
-        """
-        settings, plan = Policy(policy.get("spec") or {}), Plan()
-        key = (policy["metadata"]["uid"], policy["metadata"].get("generation") or 0)
-        before = self._labels if self._policy == key else None
-        if before is None or any(gpu_operator.relabels(before.get(name), nodes[name]) for name in nodes):
-            changes = {name: gpu_operator.node_labels(nodes[name], settings) for name in sorted(nodes)}
-            plan.labels = {name: change for name, change in changes.items() if change}
-        nodes = {name: _patched(labels, plan.labels.get(name, {})) for name, labels in nodes.items()}
-        self._labels, self._policy = dict(nodes), key
-        found, states = gpu_operator.findings(nodes), []
-        if not found.failure:
-            plan.classes, plan.drop = gpu_operator.runtime_classes(settings)
-        for operand in OPERANDS if not found.failure else ():
-            present, ready = daemonsets.get(operand.name), True
-            if not operand.on(settings):
-                plan.delete += [operand.name] if present is not None else []
-                continue
-            if not found.gpu_nodes:
-                continue
-            target = daemonset(operand, settings, policy, namespace, found.system)
-            if present is None:
-                plan.create.append(target)
-            elif _hash(present) != _hash(target):
-                plan.replace.append(target)
-                ready = False
-            else:
-                ready = gpu_operator.rolled_out(present)
-            if not ready or operand.name in held:
-                states.append(operand.step)
-        plan.status = gpu_operator.status(namespace, found, states)
-        return plan
-
     def act(
         self,
-        api: Api,
         nodes: list[Object],
         policy: Object,
         namespace: str,
         daemonsets: Mapping[str, Object],
         held: Collection[str],
     ) -> None:
-        """Reconcile the cluster, with arguments as of `plan`."""
-        unknown = Policy(policy.get("spec") or {}).unknown()
-        if unknown and unknown != self._unknown:
+        """Reconcile the cluster.
+
+        Args:
+            nodes: nodes that the operator sees.
+            policy: the ClusterPolicy.
+            namespace: the operator's.
+            daemonsets: DaemonSets of the operator, by name.
+            held: names of DaemonSets with a pod that is not ready.
+        """
+        settings, done = Policy(policy.get("spec") or {}), False
+        if (unknown := settings.unknown()) != self._unknown:
             _log.warning("ClusterPolicy %s: unknown to the lab: %s", policy["metadata"]["name"], ", ".join(unknown))
-        self._unknown = unknown
-        labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
-        plan, done = self.plan(labels, policy, namespace, daemonsets, held), False
+            self._unknown = unknown
         try:
-            done = _apply(api, plan, policy, namespace)
+            found = gpu_operator.findings(self._label(nodes, policy, settings))
+            states, done = [], True
+            if not found.failure:
+                done = self._runtime_classes(settings, policy)
+                for operand in OPERANDS:
+                    target = daemonset(operand, settings, policy, namespace, found.system)
+                    on = operand.on(settings)
+                    ready = self._operand(target, daemonsets.get(operand.name), on=on, makes=found.gpu_nodes)
+                    done = done and ready is not None
+                    if on and found.gpu_nodes and (not ready or operand.name in held):
+                        states.append(operand.step)
+            status = gpu_operator.status(namespace, found, states)
+            if status := gpu_operator.dated(policy.get("status") or {}, status, now()):
+                self._api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
         finally:
             if not done:
-                # What was not done must be planned again.
+                # What was not done must be done at the next look.
                 self.stop()
 
+    def _label(self, nodes: list[Object], policy: Object, settings: Policy) -> Mapping[str, Mapping[str, str]]:
+        """Change labels of nodes where the operator looks at them; return the labels of all nodes."""
+        labels = {node["metadata"]["name"]: dict(node["metadata"].get("labels") or {}) for node in nodes}
+        key = (policy["metadata"]["uid"], policy["metadata"].get("generation") or 0)
+        before = self._labels if self._policy == key else None
+        if before is None or any(gpu_operator.relabels(before.get(name), labels[name]) for name in labels):
+            for name in sorted(labels):
+                if change := gpu_operator.node_labels(labels[name], settings):
+                    self._api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
+                    after = {**labels[name], **change}
+                    labels[name] = {label: value for label, value in after.items() if value is not None}
+        self._labels, self._policy = labels, key
+        return self._labels
 
-def _apply(api: Api, plan: Plan, policy: Object, namespace: str) -> bool:
-    """Apply a plan; return False where an object to create or to replace has changed meanwhile."""
-    for name, change in plan.labels.items():
-        api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
-    present = {entry["metadata"]["name"] for entry in api.list(_CLASSES)}
-    done = [api.create(_CLASSES, runtime_class(name, policy)) for name in sorted(plan.classes - present)]
-    folder = within(namespace, DAEMONSETS)
-    done += [api.create(folder, entry) for entry in plan.create]
-    done += [api.replace(f"{folder}/{entry['metadata']['name']}", entry) for entry in plan.replace]
-    for path in [f"{_CLASSES}/{name}" for name in plan.drop & present] + [f"{folder}/{name}" for name in plan.delete]:
-        api.delete(path)
-    if status := gpu_operator.dated(policy.get("status") or {}, plan.status, now()):
-        api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
-    return all(done)
+    def _runtime_classes(self, settings: Policy, policy: Object) -> bool:
+        """Create and delete runtime classes; return False where somebody else was faster."""
+        classes, drop = gpu_operator.runtime_classes(settings)
+        present = {entry["metadata"]["name"] for entry in self._api.list(_CLASSES)}
+        for name in drop & present:
+            self._api.delete(f"{_CLASSES}/{name}")
+        return all(self._api.create(_CLASSES, runtime_class(name, policy)) for name in sorted(classes - present))
 
-
-def _patched(labels: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in {**labels, **change}.items() if value is not None}
+    def _operand(self, target: Object, present: Object | None, *, on: bool, makes: bool) -> bool | None:
+        """Create, replace or delete a DaemonSet; return whether it is ready, None where somebody else was faster."""
+        folder, name = within(target["metadata"]["namespace"], DAEMONSETS), target["metadata"]["name"]
+        if not on:
+            if present is not None:
+                self._api.delete(f"{folder}/{name}")
+            return True
+        if not makes:
+            return True
+        if present is None:
+            return True if self._api.create(folder, target) else None
+        if _hash(present) != _hash(target):
+            return False if self._api.replace(f"{folder}/{name}", target) else None
+        return gpu_operator.rolled_out(present)
 
 
 def _hash(daemonset: Object) -> str:

@@ -25,7 +25,7 @@ PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
-_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")"}
+_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ">"}
 
 # Fragments of an environment's settings stand on this one.
 ENVIRONMENT = {
@@ -106,7 +106,7 @@ def test_every_command_exists_with_its_options(page: Path) -> None:
     lines = [line for block in blocks(page, "sh", "console") for line in block.replace("\\\n", " ").splitlines()]
     wrong = {line: result for line in lines for item in in_shell(line) if (result := parse(item, whole=True))}
     for code in _INLINE.findall(without_blocks(page)):
-        words = [word.strip("[]") for word in code.split()]
+        words = [word.strip("[]") for word in code.partition(" > ")[0].split()]
         if words[0] == "berth" and len(words) > 1 and (output := parse(words[1:], whole=False)):
             wrong[code] = output
     assert wrong == {}

@@ -1,4 +1,4 @@
-"""What the simulated projects may do and have: enabled APIs, permissions, quotas, reservations, and machines in stock.
+"""Conditions of the simulated projects: enabled APIs, permissions, quotas, reservations, and machines in stock.
 
 They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file,
 a person or a test, sees at once what berth does when a quota is too small or a zone has run out.
@@ -44,7 +44,7 @@ class _Part(BaseModel):
 
 
 class Project(_Part):
-    """One project.
+    """Project.
 
     Attributes:
         services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
@@ -84,7 +84,7 @@ class Reservation(_Part):
 
 
 class Stock(_Part):
-    """How many machines a zone has for those who reserved none.
+    """Machines of a zone for those who reserved none.
 
     Attributes:
         zone: the zone.
@@ -101,7 +101,7 @@ class Stock(_Part):
 
 
 class Conditions(_Part):
-    """All of it.
+    """Conditions of all projects.
 
     Attributes:
         projects: by the project's id; `*` is any project that has no entry of its own. Left out,
@@ -120,7 +120,7 @@ class Conditions(_Part):
 
     def reservation(self, project: str, name: str) -> Reservation | None:
         """A project's reservation of this name."""
-        return next((each for each in self.reservations if (each.project, each.name) == (project, name)), None)
+        return next((entry for entry in self.reservations if (entry.project, entry.name) == (project, name)), None)
 
     def limit(self, project: str, region: str, metric: str) -> int | None:
         """The quota of a metric, or None where nothing limits it."""
@@ -128,14 +128,14 @@ class Conditions(_Part):
         return None if entry is None else entry.quotas.get(region, {}).get(metric)
 
     def available(self, zone: str, machine_type: str, capacity: str) -> int | None:
-        """How many machines a zone has, or None where there is no end of them."""
-        wanted = (zone, machine_type, capacity)
-        found = [each.available for each in self.stock if (each.zone, each.machine_type, each.capacity) == wanted]
+        """Return the machines of a zone; None where there is no limit."""
+        key = (zone, machine_type, capacity)
+        found = [entry.available for entry in self.stock if (entry.zone, entry.machine_type, entry.capacity) == key]
         return min(found, default=None)
 
 
 def file_of(home: Home) -> Path:
-    """Where a lab's conditions are written."""
+    """Return the file of a lab's conditions."""
     return home.cloud / SHIPPED.name
 
 
@@ -174,11 +174,11 @@ def read(file: Path) -> Conditions:
             _place(file)
         return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
     except (OSError, yaml.YAMLError) as error:
         problems = str(error)
     raise ProviderError(
-        f"the simulated cloud's conditions in {file} are not readable ({problems}); mend the file, or delete it: the "
+        f"the simulated cloud's conditions in {file} are not readable ({problems}); fix the file, or delete it: the "
         "shipped ones are then put in its place"
     )
 

@@ -101,11 +101,11 @@ def effects(*events: EngineEvent, live: list[Inputs] | None = None) -> list[Effe
     return [effect for change in report(*events, live=live).changes for effect in change.effects]
 
 
-def levels_and_texts(found: list[Effect]) -> list[tuple[str, str]]:
+def texts_of(found: list[Effect]) -> list[tuple[str, str]]:
     """Levels and texts."""
     return [(effect.level.word, effect.text) for effect in found]
 
 
 def who(found: list[Effect]) -> list[list[str]]:
     """Who is there, effect by effect."""
-    return [[str(item) for item in effect.sitting] for effect in found]
+    return [[str(reached) for reached in effect.sitting] for effect in found]

@@ -39,7 +39,7 @@ def live() -> list[dict[str, Any]]:
     return list(json.loads((FOLDER / "rayclusters.json").read_text(encoding="utf-8")))
 
 
-def relevant(event: dict[str, Any]) -> dict[str, Any] | None:
+def reduced(event: dict[str, Any]) -> dict[str, Any] | None:
     """What is looked at of an event; None for nothing."""
     for key in ("resourcePreEvent", "resOutputsEvent"):
         if key in event:
@@ -73,7 +73,7 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _main(lines: Iterator[str], path: Path) -> None:
-    events = [event for line in lines if (event := relevant(json.loads(line)))]
+    events = [event for line in lines if (event := reduced(json.loads(line)))]
     path.write_text("".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events), encoding="utf-8")
 
 

@@ -90,9 +90,9 @@ def test_json(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT | {"zone": 5})
     done = check("--json")
     assert done.exit_code == 2
-    (report,) = json.loads(done.stdout)
-    assert (report["stack"], report["kind"], report["warnings"]) == ("env", "environment", [])
-    assert report["problems"][0].endswith("environment.zone: 5 is not text; put it in quotes")
+    (checked,) = json.loads(done.stdout)
+    assert (checked["stack"], checked["kind"], checked["warnings"]) == ("env", "environment", [])
+    assert checked["problems"][0].endswith("environment.zone: 5 is not text; put it in quotes")
 
 
 def test_nothing_to_check(project: Path) -> None:
@@ -121,12 +121,12 @@ def test_a_waived_policy_is_told_with_its_reason(project: Path) -> None:
     )
     assert "note: policy ray-auth is waived for alice: an appliance that knows no tokens" in done.stderr
     assert "note: policy ray-auth is waived for bob: an appliance that knows no tokens" in done.stderr
-    report = json.loads(check("--json").stdout)
-    assert [item["waived"] for item in report] == [
+    results = json.loads(check("--json").stdout)
+    assert [result["waived"] for result in results] == [
         [{"policy": "ray-auth", "reason": "an appliance that knows no tokens", "resources": [name]}]
         for name in ("alice", "bob")
     ]
-    assert report[0]["policies"] == ["private-dashboard", "rdma-whole"]
+    assert results[0]["policies"] == ["private-dashboard", "rdma-whole"]
 
 
 def test_the_policies_of_an_environment_in_another_project_are_not_known(project: Path) -> None:
@@ -139,5 +139,5 @@ def test_the_policies_of_an_environment_in_another_project_are_not_known(project
 def test_the_list_of_policies() -> None:
     done = check("--policies", "--json")
     assert done.exit_code == 0
-    assert [line["name"] for line in json.loads(done.stdout)] == list(POLICIES)
+    assert [policy["name"] for policy in json.loads(done.stdout)] == list(POLICIES)
     assert all(name in check("--policies").stdout for name in POLICIES)

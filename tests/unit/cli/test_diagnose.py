@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.berths import Named
-from berth.cli.diagnose.gather import Part, part
+from berth.cli.diagnose.gather import Part, gathered
 from berth.cli.diagnose.secrets import REMOVED, scrubbed, secrets_of_environment, secrets_of_kubeconfig, without_secrets
 from berth.cli.diagnose.verb import rendered
 from berth.cli.main import app
@@ -135,9 +135,9 @@ def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
     def refuses() -> str:
         raise BerthError("the state is locked")
 
-    parts = [Part("Pods", "name: x", "yaml"), part("Plan", refuses)]
+    parts = [Part("Pods", "name: x", "yaml"), gathered("Plan", refuses)]
     report = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))
-    assert "Could not be had:\n\n- Plan: the state is locked\n" in report
+    assert "Could not be gathered:\n\n- Plan: the state is locked\n" in report
     assert "## Pods\n\n````yaml\nname: x\n````\n" in report
 
 
@@ -151,7 +151,7 @@ def test_a_berth_that_cannot_be_asked_gives_what_there_is(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", "")
     done = CliRunner().invoke(app, ["diagnose", "bob", "--output", "told.md"])
     assert done.exit_code == 1
-    assert "could not be had: The berth: pulumi is not on PATH" in done.stderr
+    assert "could not be gathered: The berth: pulumi is not on PATH" in done.stderr
     report = (tmp_path / "told.md").read_text()
     assert "zone: us-central1-b" in report
     assert "pydantic:" in report

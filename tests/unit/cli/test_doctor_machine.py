@@ -91,7 +91,7 @@ def test_programs_that_are_not_there(programs: Path) -> None:
         ("echo v3.251.1", "fine", "pulumi v3.251.1"),
         ("echo v4.0.0-alpha.1", "fine", "pulumi v4.0.0-alpha.1"),
         ("echo v3.99.0", "missing", "pulumi is v3.99.0, older than 3.250, which berth is tested with"),
-        ("exit 1", "unchecked", "pulumi does not tell its version (it says nothing)"),
+        ("exit 1", "unchecked", "pulumi does not report its version (no output)"),
     ],
 )
 def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str) -> None:

@@ -178,7 +178,7 @@ def test_it_asks_for_what_the_settings_make(
     project: Path, cluster: Cluster, settings: dict[str, Any], asked: set[str]
 ) -> None:
     environment(project, settings)
-    assert ("fine", "you may do in the cluster what an update does") in of_cluster(doctor("shop"))
+    assert ("fine", "you have the rights in the cluster that an update needs") in of_cluster(doctor("shop"))
     assert sorted(cluster.asked) == sorted(asked), "each once"
 
 

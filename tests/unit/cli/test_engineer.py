@@ -100,9 +100,9 @@ def test_what_check_would_refuse_is_not_written(project: Path) -> None:
     assert text(project) == ENVIRONMENT
     crowded = engineer("add", "dave", "-s", "env", "--workers", "20", "--json")
     assert crowded.exit_code == 2
-    report = json.loads(crowded.stdout)
-    assert not report["changed"]
-    assert any("environment.engineers.dave.workers: 20 workers of 1 GPU are 20" in line for line in report["problems"])
+    result = json.loads(crowded.stdout)
+    assert not result["changed"]
+    assert any("environment.engineers.dave.workers: 20 workers of 1 GPU are 20" in line for line in result["problems"])
     assert text(project) == ENVIRONMENT
 
 
@@ -135,7 +135,7 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     assert twice.exit_code == 2
     assert "by a stack of their own, erin" in twice.stderr
     listed = json.loads(engineer("list", "-s", "env", "--json").stdout)
-    assert [(item["name"], item["stack"], item["workers"]) for item in listed] == [
+    assert [(row["name"], row["stack"], row["workers"]) for row in listed] == [
         ("bob", "env", 2),
         ("carol", "env", 1),
         ("erin", "erin", None),

@@ -82,14 +82,14 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
     assert "forces the replacement" in done.stdout
     assert "warning" not in done.stdout
     assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
-    assert "say --allow-destroy" in done.stderr
+    assert "to accept that: --allow-destroy" in done.stderr
 
 
 def test_json_is_a_document(project: Project) -> None:
     project.plans("driver")
-    report = json.loads(preview("--json").stdout)
-    assert (report["format"], report["stack"], report["verdict"]) == (1, "fleet", "destroys")
-    assert report["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
+    document = json.loads(preview("--json").stdout)
+    assert (document["format"], document["stack"], document["verdict"]) == (1, "fleet", "destroys")
+    assert document["moneyADay"]["now"] == {"min": "2400.00", "max": "2400.00"}
 
 
 def test_markdown_is_a_comment(project: Project) -> None:

@@ -15,11 +15,11 @@ from tests.unit.cli.preview_plans import (
     edited,
     effects,
     event,
-    levels_and_texts,
     pool,
     ray,
     report,
     same,
+    texts_of,
     who,
 )
 
@@ -55,7 +55,7 @@ def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> 
         f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, "
         "and evicts the pods on it"
     )
-    assert levels_and_texts(found) == [("destroys", text)]
+    assert texts_of(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), True)]
 
@@ -100,7 +100,7 @@ def test_an_empty_pool_has_no_nodes_to_make_anew() -> None:
 def test_fewer_nodes() -> None:
     found = pool_changes(pool(), edited(pool(), nodeCount=1), live=OTHERS)
     text = "pool train: 2 nodes become 1; GKE deletes 1 node of its own choice, and evicts the pods there"
-    assert levels_and_texts(found) == [("destroys", text)]
+    assert texts_of(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), False)]
 
@@ -112,7 +112,7 @@ def test_fewer_nodes_where_nobody_is() -> None:
 
 
 def test_more_nodes_are_harmless() -> None:
-    assert levels_and_texts(pool_changes(pool(), edited(pool(), nodeCount=3))) == [
+    assert texts_of(pool_changes(pool(), edited(pool(), nodeCount=3))) == [
         ("harmless", "pool train: 2 nodes become 3"),
     ]
 
@@ -154,7 +154,7 @@ def test_another_sharing_profile_disturbs() -> None:
 
 def test_a_taint_with_no_execute_ends_pods() -> None:
     new = edited(pool(), nodeConfig__taints=[{"key": "maintenance", "effect": "NO_EXECUTE"}])
-    assert levels_and_texts(pool_changes(pool(), new)) == [
+    assert texts_of(pool_changes(pool(), new)) == [
         ("destroys", "pool train: taint maintenance (NoExecute) ends the pods that do not tolerate it")
     ]
 
@@ -200,7 +200,7 @@ def cluster_changes(location: str = "us-central1-b", **change: Any) -> list[Any]
 
 
 def test_the_control_plane_of_a_zonal_cluster_is_away_while_it_is_upgraded() -> None:
-    ((level, text),) = levels_and_texts(cluster_changes(minMasterVersion="1.35"))
+    ((level, text),) = texts_of(cluster_changes(minMasterVersion="1.35"))
     assert level == "disturbs"
     assert text.startswith(
         "the control plane is upgraded from 1.34.1-gke.1829001 to 1.35 or newer; the API server is away"
@@ -208,7 +208,7 @@ def test_the_control_plane_of_a_zonal_cluster_is_away_while_it_is_upgraded() -> 
 
 
 def test_that_of_a_regional_cluster_stays() -> None:
-    ((_, text),) = levels_and_texts(cluster_changes("us-central1", minMasterVersion="1.35"))
+    ((_, text),) = texts_of(cluster_changes("us-central1", minMasterVersion="1.35"))
     assert "the API server stays, since the cluster is regional" in text
 
 
@@ -217,13 +217,13 @@ def test_a_minimum_that_the_control_plane_has_is_no_upgrade() -> None:
 
 
 def test_deletion_protection_that_is_switched_off_is_told() -> None:
-    ((level, text),) = levels_and_texts(cluster_changes(deletionProtection=False))
+    ((level, text),) = texts_of(cluster_changes(deletionProtection=False))
     assert (level, "deletion protection is switched off" in text) == ("disturbs", True)
 
 
 def test_cluster_settings_that_make_all_nodes_anew() -> None:
     found = cluster_changes(enableIntranodeVisibility=True)
-    assert levels_and_texts(found)[0][0] == "destroys"
+    assert texts_of(found)[0][0] == "destroys"
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
 
@@ -232,7 +232,7 @@ def test_labels_and_logs_of_the_cluster_are_harmless() -> None:
 
 
 def test_a_setting_that_berth_says_nothing_of_may_disturb() -> None:
-    ((level, text),) = levels_and_texts(cluster_changes(deletionPolicy="ABANDON"))
+    ((level, text),) = texts_of(cluster_changes(deletionPolicy="ABANDON"))
     assert (level, text) == (
         "disturbs",
         "deletionPolicy changes in place; berth does not know the effect on what runs",
@@ -245,9 +245,7 @@ def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
         same(POOL, "train", pool()),
         same(RAY, "alice", ALICE),
     )
-    assert levels_and_texts(found) == [
-        ("destroys", "the cluster is deleted with everything on it, then made anew and empty")
-    ]
+    assert texts_of(found) == [("destroys", "the cluster is deleted with everything on it, then made anew and empty")]
     assert found[0].gpus_away[0].gpus == (16, 16)
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 
@@ -269,7 +267,7 @@ def ray_changes(new: Inputs, live: list[Inputs] | None = None) -> list[Any]:
 
 def test_another_pod_template_restarts_the_berth() -> None:
     found = ray_changes(edited(ALICE, spec__headGroupSpec__template__spec__containers=[{"image": "ray:2"}]))
-    assert levels_and_texts(found) == [
+    assert texts_of(found) == [
         ("destroys", "berth alice restarts: KubeRay makes all its pods anew, and what runs in them is lost")
     ]
     assert who(found) == [["berth alice (3 pods, 16 GPUs)"]]
@@ -278,14 +276,14 @@ def test_another_pod_template_restarts_the_berth() -> None:
 def test_without_recreate_only_later_pods_are_other_ones() -> None:
     old = edited(ALICE, spec__upgradeStrategy=None)
     new = edited(old, spec__rayVersion="2.61.0")
-    assert levels_and_texts(effects(event("update", RAY, "alice", old, new))) == [
+    assert texts_of(effects(event("update", RAY, "alice", old, new))) == [
         ("harmless", "berth alice: only pods that are made later are other ones")
     ]
 
 
 def test_fewer_workers_disturb() -> None:
     found = ray_changes(edited(ALICE, spec__workerGroupSpecs__0__replicas=1, spec__workerGroupSpecs__0__maxReplicas=1))
-    ((level, text),) = levels_and_texts(found)
+    ((level, text),) = texts_of(found)
     assert level == "disturbs"
     assert text.startswith("berth alice: 2 workers become 1;")
 
@@ -295,7 +293,7 @@ def test_more_workers_are_harmless() -> None:
 
 
 def test_a_suspended_cluster_loses_its_pods() -> None:
-    ((level, text),) = levels_and_texts(ray_changes(edited(ALICE, spec__suspend=True)))
+    ((level, text),) = texts_of(ray_changes(edited(ALICE, spec__suspend=True)))
     assert (level, text) == (
         "destroys",
         "berth alice is suspended: its pods go, and what runs in them is lost",
@@ -305,7 +303,7 @@ def test_a_suspended_cluster_loses_its_pods() -> None:
 def test_a_suspended_cluster_has_no_pods_that_an_edit_reaches() -> None:
     old = edited(ALICE, spec__suspend=True)
     found = effects(event("update", RAY, "alice", old, edited(old, spec__rayVersion="2.61.0")))
-    assert levels_and_texts(found) == [("harmless", "berth alice has no pods that the change could reach")]
+    assert texts_of(found) == [("harmless", "berth alice has no pods that the change could reach")]
 
 
 def test_labels_and_tolerations_reach_no_running_pod() -> None:
@@ -338,8 +336,8 @@ def test_another_driver_evicts_gpu_pods() -> None:
     found = operator_changes(
         operator(driver={"enabled": True, "version": "570"}), operator(driver={"enabled": True, "version": "580"})
     )
-    assert levels_and_texts(found)[0][0] == "destroys"
-    assert "evicts the GPU pods of one node after the other and reloads it" in levels_and_texts(found)[0][1]
+    assert texts_of(found)[0][0] == "destroys"
+    assert "evicts the GPU pods of one node after the other and reloads it" in texts_of(found)[0][1]
     assert who(found)[0] == ["berth alice (2 pods, 16 shares of GPUs)"]
 
 
@@ -350,24 +348,24 @@ def test_another_operator_brings_its_own_driver() -> None:
 
 def test_another_operator_without_a_driver_disturbs() -> None:
     found = operator_changes(operator(driver={"enabled": False}), operator("v26.7.1", driver={"enabled": False}))
-    ((level, text),) = levels_and_texts(found)
+    ((level, text),) = texts_of(found)
     assert (level, text.startswith("another version of the GPU Operator: its daemons restart")) == ("disturbs", True)
 
 
 def test_another_config_of_the_device_plugin_disturbs_those_who_read_it() -> None:
     old, new = ({"config": {"name": name, "data": {"any": data}}} for name, data in (("a", "4"), ("b", "2")))
-    ((level, text),) = levels_and_texts(operator_changes(operator(devicePlugin=old), operator(devicePlugin=new)))
+    ((level, text),) = texts_of(operator_changes(operator(devicePlugin=old), operator(devicePlugin=new)))
     assert level == "disturbs"
     assert text.startswith("pool train: sharing profile 'any' changes; the device plugin restarts on its nodes")
 
 
 def test_on_a_cluster_that_another_made_those_with_gpus_are_reached() -> None:
-    """No node pool is the stack's: who is there is told by the cluster alone."""
+    """No node pool is the stack's: who is there is texts_of by the cluster alone."""
     old, new = (operator(driver={"enabled": True, "version": version}) for version in ("570", "580"))
     found = effects(
         event("update", RELEASE, "gpu-operator", old, new), live=[*OTHERS, ray("idle", pool="slow", gpus=0)]
     )
-    assert levels_and_texts(found)[0][0] == "destroys"
+    assert texts_of(found)[0][0] == "destroys"
     assert who(found)[0] == ["berth zoe (2 pods, 16 GPUs)"]
 
 
@@ -380,7 +378,7 @@ def test_operators_that_go() -> None:
 
 def test_another_kuberay_leaves_clusters_running() -> None:
     old = {"chart": "kuberay-operator", "version": "1.6.2"}
-    ((level, text),) = levels_and_texts(effects(event("update", RELEASE, "kuberay", old, old | {"version": "1.7.0"})))
+    ((level, text),) = texts_of(effects(event("update", RELEASE, "kuberay", old, old | {"version": "1.7.0"})))
     assert level == "disturbs"
     assert "RayClusters keep running" in text
 
@@ -405,12 +403,12 @@ def test_another_driver_of_devices_keeps_them_with_those_who_have_them(
     old = {"chart": chart, "version": "1.4.0"}
     there = (same(POOL, "train", its_pool), same(POOL, "other", pool("other")), same(RAY, "alice", ALICE))
     found = effects(event("update", RELEASE, "x", old, old | {"version": "1.4.1"}), *there)
-    assert [(level, f"running pods keep their {devices}" in text) for level, text in levels_and_texts(found)] == [
+    assert [(level, f"running pods keep their {devices}" in text) for level, text in texts_of(found)] == [
         ("disturbs", True)
     ]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     found = effects(event("delete", RELEASE, "x", old, None), *there)
-    assert [(level, "those that end hang" in text) for level, text in levels_and_texts(found)] == [("destroys", True)]
+    assert [(level, "those that end hang" in text) for level, text in texts_of(found)] == [("destroys", True)]
     assert effects(event("update", RELEASE, "x", old, old | {"timeout": 900}), *there) == []
 
 
@@ -419,9 +417,7 @@ def test_another_plugin_for_nccl_is_written_over_the_one_that_runs() -> None:
     new = edited(old, spec__template__image="v1.1.2")
     there = (same(POOL, "train", WITH_NICS), same(RAY, "alice", ALICE))
     found = effects(event("update", DAEMON_SET, "x", old, new), *there)
-    assert [(level, "change it while none runs" in text) for level, text in levels_and_texts(found)] == [
-        ("destroys", True)
-    ]
+    assert [(level, "change it while none runs" in text) for level, text in texts_of(found)] == [("destroys", True)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     idle = effects(event("update", DAEMON_SET, "x", old, new), same(POOL, "train", WITH_NICS), live=[])
     assert [effect.level.word for effect in idle] == ["disturbs"]

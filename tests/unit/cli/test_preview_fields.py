@@ -21,7 +21,7 @@ from berth.components.gke.effects.stays import WAYS
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
-from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, levels_and_texts, pool, ray, report, same
+from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, pool, ray, report, same, texts_of
 
 POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
 CLUSTER_FIELDS = {
@@ -36,33 +36,33 @@ def changed(token: str, path: str) -> list[tuple[str, str]]:
     old, new = pool(), pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
     step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
     around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []
-    return levels_and_texts(effects(step, *around, same(RAY, "alice", ray("alice"))))
+    return texts_of(effects(step, *around, same(RAY, "alice", ray("alice"))))
 
 
 def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in POOL_FIELDS.items():
-        output = changed(NODE_POOL, path)
+        found = changed(NODE_POOL, path)
         word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
         guess = " (whether it does is not known; berth says the worst)" if fact.nodes == "unknown" else ""
         pace = "1 at a time with 1 spare node, and evicts the pods on it"
         text = f"pool train: for a change of {word} GKE makes every node anew{guess}, {pace}"
-        if output != ([] if fact.nodes == "no" else [("destroys", text)]):
-            wrong.append((path, output))
+        if found != ([] if fact.nodes == "no" else [("destroys", text)]):
+            wrong.append((path, found))
     assert wrong == []
 
 
 def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in CLUSTER_FIELDS.items():
-        output = changed(CLUSTER, path)
+        found = changed(CLUSTER, path)
         quiet = any(below(path, prefix) for prefix in gke_cluster.QUIET)
         known = any(below(path, prefix) for prefix in gke_cluster.DISTURBS)
         levels = [] if quiet else ["disturbs"] if known or fact.nodes == "no" else ["destroys"]
-        if [level for level, _ in output] != levels:
-            wrong.append((path, output))
+        if [level for level, _ in found] != levels:
+            wrong.append((path, found))
         if levels == ["destroys"]:
-            assert ("is not known" in output[0][1]) is (fact.nodes == "unknown"), path
+            assert ("is not known" in found[0][1]) is (fact.nodes == "unknown"), path
     assert wrong == []
 
 
@@ -75,7 +75,7 @@ def test_the_worst_is_said_of_a_field_of_which_nothing_is_known(token: str) -> N
 def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
     both = {"nodeConfig.diskSizeGb": {"diffKind": "update"}, "newThing": {"diffKind": "update"}}
     step = event("update", NODE_POOL, "train", pool(), pool(), detailedDiff=both)
-    ((_, text),) = levels_and_texts(effects(step))
+    ((_, text),) = texts_of(effects(step))
     assert "the size of the boot disk and newThing GKE makes every node anew, 1 at a time" in text
 
 

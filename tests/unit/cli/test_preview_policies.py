@@ -25,7 +25,7 @@ SERVICE = {
 }
 
 
-def creation(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
+def created(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
     urn = f"urn:pulumi:env::berth::{resource_type}::{name}"
     return Step(
         "create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, ""), engine_operation="create"
@@ -43,7 +43,7 @@ def in_a_terminal(shown: Report) -> str:
     return captured.get()
 
 
-PUBLIC = creation("kubernetes:core/v1:Service", "ui", SERVICE)
+PUBLIC = created("kubernetes:core/v1:Service", "ui", SERVICE)
 WORDS = "policy private-dashboard: Service ui is a load balancer with a public address"
 
 
@@ -53,11 +53,11 @@ def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -
     assert "policies.waived.private-dashboard: REASON" in in_a_terminal(shown)
     assert "## 🛑 berth preview" in markdown(shown)
     assert f"- 🛑 {WORDS}" in markdown(shown)
-    result = document(shown)
-    assert [(policy["policy"], policy["resource"], policy["type"]) for policy in result["policies"]] == [
+    content = document(shown)
+    assert [(breach["policy"], breach["resource"], breach["type"]) for breach in content["policies"]] == [
         ("private-dashboard", "ui", "kubernetes:core/v1:Service")
     ]
-    assert result["waived"] == []
+    assert content["waived"] == []
     # Nothing else that a plan can be makes up for it.
     for options in (Options(), Options(allow_destroy=True), Options(expect_no_changes=True)):
         assert exit_code(shown, options) == BAD_INPUT
@@ -68,15 +68,15 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     words = "policy private-dashboard is waived for ui: a demo for a day"
     assert words in in_a_terminal(shown)
     assert f"- {words}" in markdown(shown)
-    result = document(shown)
-    assert result["policies"] == []
-    assert result["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}]
+    content = document(shown)
+    assert content["policies"] == []
+    assert content["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}]
     assert exit_code(shown, Options()) == 0
 
 
 @pytest.mark.parametrize("context", [PolicyContext(), None])
 def test_a_plan_that_keeps_the_policies_says_nothing_of_them(context: PolicyContext | None) -> None:
-    shown = report(context, creation("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
+    shown = report(context, created("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
     assert "polic" not in in_a_terminal(shown)
     assert "olic" not in markdown(shown)
     assert exit_code(shown, Options()) == 0

@@ -92,13 +92,13 @@ def test_verdicts(name: str, verdict: str) -> None:
 
 def test_whose_work_is_lost_by_another_driver() -> None:
     report = of("driver")
-    assert [str(item) for item in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
+    assert [str(sitting) for sitting in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
     assert [(away.pool, away.product, away.gpus) for away in report.gpus] == [("train", "B200", (16, 16))]
 
 
 def test_berths_of_engineers_own_stacks_are_seen() -> None:
     (effect,) = of("sharing").changes[0].effects
-    assert [(item.name, item.stack) for item in effect.sitting] == [
+    assert [(sitting.name, sitting.stack) for sitting in effect.sitting] == [
         ("alice", "alice"),
         ("bob", "fleet"),
         ("carol", "fleet"),
@@ -130,7 +130,7 @@ def test_other_words_to_engineers_are_a_change() -> None:
 
 def test_gpu_hours_are_by_product() -> None:
     plan = plan_of(recorded("machine"))
-    found = {hour.product: (hour.now, hour.after) for hour in gpu_hours(planned_fleet("fleet", plan, None))}
+    found = {hours.product: (hours.now, hours.after) for hours in gpu_hours(planned_fleet("fleet", plan, None))}
     assert found == {
         "B200": ((384, 384), (0, 0)),
         "H200": ((0, 0), (384, 384)),

@@ -25,19 +25,17 @@ from tests.unit.cli.preview_recordings import recorded
 
 
 @pytest.mark.parametrize(
-    ("changes", "loses", "options", "code"),
+    ("loses", "options", "code"),
     [
-        (False, False, Options(), None),
-        (True, False, Options(), 2),
-        (True, False, Options(yes=True), None),
-        (True, True, Options(), 3),
-        (True, True, Options(yes=True), 3),
-        (True, True, Options(yes=True, allow_destroy=True), None),
-        (True, True, Options(allow_destroy=True), None),
+        (False, Options(), 2),
+        (False, Options(yes=True), None),
+        (True, Options(), 3),
+        (True, Options(yes=True), 3),
+        (True, Options(yes=True, allow_destroy=True), None),
+        (True, Options(allow_destroy=True), None),
     ],
 )
 def test_where_nobody_can_be_asked(
-    changes: bool,  # noqa: FBT001
     loses: bool,  # noqa: FBT001
     options: Options,
     code: int | None,
@@ -45,10 +43,10 @@ def test_where_nobody_can_be_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert verb._may("berth up -s x", changes, loses, options) == code  # noqa: SLF001
-    report = capsys.readouterr().err
-    assert ("nothing was done" in report) == (code is not None)
-    assert ("berth up -s x --yes --allow-destroy" in report) == (code == 3)
+    assert verb._refusal("berth up -s x", options, loses=loses) == code  # noqa: SLF001
+    printed = capsys.readouterr().err
+    assert ("nothing was done" in printed) == (code is not None)
+    assert ("berth up -s x --yes --allow-destroy" in printed) == (code == 3)
 
 
 def created() -> tuple[Report, list[EngineEvent]]:

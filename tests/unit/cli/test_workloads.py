@@ -15,7 +15,7 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.cli.preview_plans import Inputs, effects, event, levels_and_texts, who
+from tests.unit.cli.preview_plans import Inputs, effects, event, texts_of, who
 from tests.unit.cli.test_status import shown
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
@@ -112,11 +112,11 @@ def test_a_job_that_runs_and_a_service_that_serves() -> None:
     seen = fleet(jobs=[job("Running", "RUNNING")], services=[serving], clusters=clusters)
     assert seen.ready
     assert (seen.berths, seen.clusters) == ([], []), "what KubeRay made is nobody's berth"
-    report = seen.as_json()
-    assert [(item["name"], item["rayJob"], item["state"], item["rayCluster"]) for item in report["jobs"]] == [
+    content = seen.as_json()
+    assert [(item["name"], item["rayJob"], item["state"], item["rayCluster"]) for item in content["jobs"]] == [
         ("nightly", "nightly-1a2b3c4d", "RUNNING", "nightly-abcde")
     ]
-    (chat,) = report["services"]
+    (chat,) = content["services"]
     assert (chat["state"], chat["applicationsRunning"], chat["workersReady"], chat["gpus"]) == ("ready", 1, 2, 2)
     assert chat["address"] == "http://chat-serve-svc.berth-chat:8000"
     assert "chat-serve-svc.berth-chat:8000" in shown(seen)
@@ -198,30 +198,28 @@ AGAIN = "job nightly runs again, as another RayJob, since it is another job now;
 def test_an_edited_job_runs_again_and_what_the_last_one_does_is_lost() -> None:
     old, new = of_job(), changed(of_job(), entrypoint="y")
     found = effects(event("replace", RAY_JOB, "nightly", old, new), live=[ray_cluster("job", "nightly")])
-    assert levels_and_texts(found) == [("destroys", AGAIN + "what the last one still does is lost")]
+    assert texts_of(found) == [("destroys", AGAIN + "what the last one still does is lost")]
     assert who(found) == [["job nightly (3 pods, 2 GPUs)"]]
 
 
 def test_of_a_job_that_has_ended_nothing_is_lost() -> None:
     """Its RayCluster is gone."""
     old, new = of_job(), changed(of_job(), entrypoint="y")
-    assert levels_and_texts(effects(event("replace", RAY_JOB, "nightly", old, new))) == [
-        ("harmless", AGAIN + "it has ended")
-    ]
-    assert levels_and_texts(effects(event("delete", RAY_JOB, "nightly", old, None))) == [
+    assert texts_of(effects(event("replace", RAY_JOB, "nightly", old, new))) == [("harmless", AGAIN + "it has ended")]
+    assert texts_of(effects(event("delete", RAY_JOB, "nightly", old, None))) == [
         ("harmless", "job nightly goes; it has ended")
     ]
 
 
 def test_of_a_job_on_a_berth_nobody_can_tell() -> None:
-    assert levels_and_texts(effects(event("delete", RAY_JOB, "nightly", of_job(own=False), None))) == [
+    assert texts_of(effects(event("delete", RAY_JOB, "nightly", of_job(own=False), None))) == [
         ("destroys", "job nightly goes; if it still runs, what it does is lost")
     ]
 
 
 def test_what_submits_a_job_runs_nothing_again() -> None:
     old, new = of_job(own=False), changed(of_job(own=False), submitterPodTemplate={})
-    assert levels_and_texts(effects(event("update", RAY_JOB, "nightly", old, new))) == [
+    assert texts_of(effects(event("update", RAY_JOB, "nightly", old, new))) == [
         ("harmless", "job nightly runs no second time: only what submits it changes")
     ]
 
@@ -255,7 +253,7 @@ def test_edits_of_a_service(spec: dict[str, Any], path: str, expected: tuple[str
     found = effects(
         event("update", RAY_SERVICE, "chat", old, new, **differing(path)), live=[ray_cluster("service", "chat")]
     )
-    assert levels_and_texts(found) == [expected]
+    assert texts_of(found) == [expected]
 
 
 def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
@@ -264,7 +262,7 @@ def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
     new = changed(old, rayClusterConfig=cluster_config(2), serveConfigV2="applications: []")
     paths = differing("spec.rayClusterConfig.workerGroupSpecs", "spec.serveConfigV2")
     found = effects(event("update", RAY_SERVICE, "chat", old, new, **paths), live=[ray_cluster("service", "chat")])
-    ((level, text),) = levels_and_texts(found)
+    ((level, text),) = texts_of(found)
     assert (level, "makes a second RayCluster" in text) == ("harmless", True)
 
 
@@ -275,7 +273,7 @@ def test_a_service_that_goes_answers_nobody(operation: str) -> None:
         event(operation, RAY_SERVICE, "chat", old, None if operation == "delete" else old),
         live=[ray_cluster("service", "chat")],
     )
-    ((level, text),) = levels_and_texts(found)
+    ((level, text),) = texts_of(found)
     assert level == "destroys"
     assert "answers nobody" in text
     assert who(found) == [["service chat (3 pods, 2 GPUs)"]]

@@ -62,10 +62,10 @@ def test_the_command_sets_what_berth_puts_into_the_pools_that_it_makes(pool: dic
     (warning,) = warnings({"dev": pool}, EXISTING)
     assert consequence in warning
     command = warning.partition("; run: ")[2].partition(", and give")[0]
-    created = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
+    pool_offered = resolve_environment(resolved({"dev": pool})[0]).pools["dev"]
     *words, _selector = shlex.split(command)[:5]
     assert words == ["kubectl", "label", "nodes", "--overwrite"]
-    assert dict(word.split("=", 1) for word in shlex.split(command)[5:]) == serving_labels(created)
+    assert dict(label.split("=", 1) for label in shlex.split(command)[5:]) == serving_labels(pool_offered)
 
 
 def test_nothing_is_warned_of_where_berth_sets_the_labels_or_no_operator_is_there() -> None:

@@ -63,13 +63,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
         serves(monkeypatch, api)
         recorder = run(lambda: environment(settings), "some")
         return {
-            "releases": {item.inputs["name"] for item in recorder.of_type(RELEASE)} - {"kuberay-operator"},
-            "daemons": {item.inputs["metadata"]["name"] for item in recorder.of_type(DAEMON_SET)},
-            "classes": {
-                registration.type
-                for registration in recorder.registrations
-                if registration.type.endswith(":DeviceClass")
-            },
+            "releases": {resource.inputs["name"] for resource in recorder.of_type(RELEASE)} - {"kuberay-operator"},
+            "daemons": {resource.inputs["metadata"]["name"] for resource in recorder.of_type(DAEMON_SET)},
+            "classes": {resource.type for resource in recorder.registrations if resource.type.endswith(":DeviceClass")},
         }
 
     return names
@@ -127,11 +123,11 @@ def test_what_pools_need_is_installed_once(
 def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: tuple[Any, ...]) -> None:
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
-    (release,) = (item.inputs for item in recorder.of_type(RELEASE) if item.name == "dranet")
+    (release,) = (resource.inputs for resource in recorder.of_type(RELEASE) if resource.name == "dranet")
     repository = (release.get("repositoryOpts") or {}).get("repo")
     assert (release["chart"], release.get("version"), repository, release["namespace"]) == registered
-    created = {item.inputs["metadata"]["name"] for item in recorder.of_type("kubernetes:core/v1:Namespace")}
-    assert ("dranet" in created) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
+    namespaces = {resource.inputs["metadata"]["name"] for resource in recorder.of_type("kubernetes:core/v1:Namespace")}
+    assert ("dranet" in namespaces) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
 
 
 MANIFEST = """\
@@ -156,9 +152,9 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     path = tmp_path / "install.yaml"
     path.write_text(MANIFEST)
     recorder = run(lambda: environment(by_manifest(path)), "some")
-    assert "dranet" not in {item.name for item in recorder.of_type(RELEASE)}
-    assert "kube-system/dranet" in {item.name for item in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
-    (daemons,) = (item.inputs for item in recorder.of_type(DAEMON_SET) if item.name == "kube-system/dranet")
+    assert "dranet" not in {resource.name for resource in recorder.of_type(RELEASE)}
+    assert "kube-system/dranet" in {resource.name for resource in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
+    (daemons,) = (resource.inputs for resource in recorder.of_type(DAEMON_SET) if resource.name == "kube-system/dranet")
     (term,) = daemons["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]

@@ -35,7 +35,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
-    assert [(item["kind"], item["metadata"]["name"]) for item in read(written(tmp_path, GOOD))] == [
+    assert [(document["kind"], document["metadata"]["name"]) for document in read(written(tmp_path, GOOD))] == [
         ("ServiceAccount", "dranet"),
         ("DaemonSet", "dranet"),
     ]

@@ -40,7 +40,7 @@ def judged(environment: dict[str, Any], stack: str = "dev") -> Judgement:
     return environment_of(stack, environment).judgement
 
 
-def upheld(found: Judgement) -> list[str]:
+def clean(found: Judgement) -> list[str]:
     """The policies that hold, where nothing is against any."""
     assert [*found.problems, *found.warnings, *found.waivers] == []
     return found.held
@@ -170,11 +170,11 @@ def test_which_environments_are_production(stack: str, production: bool | None, 
     ],
 )
 def test_settings_that_keep_every_policy(environment: dict[str, Any]) -> None:
-    assert upheld(judged(environment)) == ["private-dashboard", "ray-auth", "rdma-whole"]
+    assert clean(judged(environment)) == ["private-dashboard", "ray-auth", "rdma-whole"]
 
 
 def test_production_is_held_to_every_policy() -> None:
-    assert upheld(judged(LABELLED, "prod")) == list(POLICIES)
+    assert clean(judged(LABELLED, "prod")) == list(POLICIES)
 
 
 def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
@@ -189,12 +189,12 @@ def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
 
 
 def test_a_waiver_with_a_reason_lets_it_pass_and_is_told() -> None:
-    report = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
-    assert (report.problems, report.warnings) == ([], [])
-    assert [str(waiver) for waiver in report.waivers] == [
+    judgement = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
+    assert (judgement.problems, judgement.warnings) == ([], [])
+    assert [str(waiver) for waiver in judgement.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
-    assert report.held == ["private-dashboard", "rdma-whole"]
+    assert judgement.held == ["private-dashboard", "rdma-whole"]
 
 
 def test_a_waiver_needs_a_reason() -> None:
@@ -209,8 +209,8 @@ def test_an_unknown_policy_is_not_waived() -> None:
 
 
 def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
-    report = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
-    assert [f"{warning.where}: {warning.message}" for warning in report.warnings] == [
+    judgement = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
+    assert [f"{warning.where}: {warning.message}" for warning in judgement.warnings] == [
         (
             "environment.policies.waived.deletion-protection: nothing here breaks policy "
             "deletion-protection; take the waiver out"
@@ -285,16 +285,16 @@ def test_the_environments_waivers_hold_for_engineers_stacks() -> None:
     waived = contract(waiving(GOOD, ray_auth="an appliance that knows no tokens"))
     found = engineer_of("alice", auth="none").on(waived)
     assert found.berth.settings.auth == "none"
-    report = found.judgement
-    assert [str(waiver) for waiver in report.waivers] == [
+    judgement = found.judgement
+    assert [str(waiver) for waiver in judgement.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
 
 
 def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -> None:
-    report = contract(waiving(LABELLED, ray_auth="why not"), "prod")
-    assert (report.production, report.waived) == (True, {"ray-auth": "why not"})
-    older = report.model_dump(exclude={"production", "waived"})
+    found = contract(waiving(LABELLED, ray_auth="why not"), "prod")
+    assert (found.production, found.waived) == (True, {"ray-auth": "why not"})
+    older = found.model_dump(exclude={"production", "waived"})
     assert EnvironmentContract.model_validate(older).waived == {}
 
 

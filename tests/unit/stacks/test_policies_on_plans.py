@@ -48,14 +48,14 @@ def changed(manifest: dict[str, Any], value: Any, *path: str | int) -> dict[str,
 
 
 def found(resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT) -> list[tuple[str, str]]:
-    report = violations([Planned(resource_type, "it", inputs)], context)
-    assert all((item.type, item.resource, item.waived) == (resource_type, "it", "") for item in report)
-    return [(item.policy, item.message) for item in report]
+    breaches = violations([Planned(resource_type, "it", inputs)], context)
+    assert all((breach.type, breach.resource, breach.waived) == (resource_type, "it", "") for breach in breaches)
+    return [(breach.policy, breach.message) for breach in breaches]
 
 
 def one(resource_type: str, inputs: dict[str, Any], name: str, words: str) -> None:
-    ((report, message),) = found(resource_type, inputs)
-    assert report == name
+    ((policy, message),) = found(resource_type, inputs)
+    assert policy == name
     assert words in message
 
 
@@ -163,10 +163,10 @@ NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
 )
 def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any]) -> None:
     pool = {"name": "train", "nodeConfig": {"machineType": "a4-highgpu-8g"}, "networkConfig": network}
-    report = violations(
+    breaches = violations(
         [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS))], PolicyContext()
     )
-    assert [(item.policy, item.resource) for item in report] == [("rdma-whole", "train")]
+    assert [(breach.policy, breach.resource) for breach in breaches] == [("rdma-whole", "train")]
     without = [
         Planned(NODE_POOL, "train", pool | {"networkConfig": {}}),
         Planned(RAY_CLUSTER, "train", changed(ray(), "2", *GPUS)),
@@ -207,9 +207,9 @@ def test_another_cluster_is_not_asked() -> None:
 def test_a_waived_policy_is_still_told_with_its_reason() -> None:
     context = PolicyContext(waived={"ray-auth": "a test"})
     resources = [Planned(RAY_CLUSTER, name, changed(ray(), None, "spec", "authOptions")) for name in ("a", "b")]
-    report = violations(resources, context)
-    assert [(item.resource, item.waived) for item in report] == [("a", "a test"), ("b", "a test")]
-    assert [str(waiver) for waiver in waivers(report)] == ["policy ray-auth is waived for a, b: a test"]
+    breaches = violations(resources, context)
+    assert [(breach.resource, breach.waived) for breach in breaches] == [("a", "a test"), ("b", "a test")]
+    assert [str(waiver) for waiver in waivers(breaches)] == ["policy ray-auth is waived for a, b: a test"]
 
 
 def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
@@ -219,8 +219,8 @@ def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
         {"spec": {"workerGroupSpecs": [None, "x"], "authOptions": 1}},
     ):
         for resource_type in (RAY_CLUSTER, SERVICE, NODE_POOL, "aws:s3:Bucket"):
-            report = violations([Planned(resource_type, "it", inputs)], CONTEXT)
-            assert all(isinstance(item, Violation) for item in report)
+            breaches = violations([Planned(resource_type, "it", inputs)], CONTEXT)
+            assert all(isinstance(breach, Violation) for breach in breaches)
 
 
 @pytest.mark.parametrize("dashboard", ["private", "internal", "public"])
@@ -239,11 +239,9 @@ def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: st
         Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
 
     recorder = recording.run(program, "test")
-    planned = [
-        Planned(registration.type, registration.name, registration.inputs) for registration in recorder.registrations
-    ]
-    report = violations(planned, PolicyContext(rdma={"train": 8}))
-    assert [item.policy for item in report] == (["private-dashboard"] if dashboard == "public" else [])
+    planned = [Planned(resource.type, resource.name, resource.inputs) for resource in recorder.registrations]
+    breaches = violations(planned, PolicyContext(rdma={"train": 8}))
+    assert [breach.policy for breach in breaches] == (["private-dashboard"] if dashboard == "public" else [])
 
 
 def test_every_policy_describes_itself() -> None:

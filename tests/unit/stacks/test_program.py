@@ -70,16 +70,16 @@ def test_the_recording_fails_when_an_assertion_in_an_apply_fails() -> None:
 
 def test_an_environment_registers_all_its_parts() -> None:
     recorder = run(lambda: environment(shipped("lab")), "lab")
-    assert {item.name for item in recorder.of_type(NODE_POOL)} == {"bench", "cpu", "dev", "train"}
-    assert {item.name for item in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
-    assert {item.inputs["metadata"]["name"] for item in recorder.of_type(NAMESPACE)} == {
+    assert {resource.name for resource in recorder.of_type(NODE_POOL)} == {"bench", "cpu", "dev", "train"}
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert {resource.inputs["metadata"]["name"] for resource in recorder.of_type(NAMESPACE)} == {
         "berth-bob",
         "berth-carol",
         "berth-train",
         "gpu-operator",
         "kuberay-operator",
     }
-    releases = {item.name: item for item in recorder.of_type("kubernetes:helm.sh/v3:Release")}
+    releases = {resource.name: resource for resource in recorder.of_type("kubernetes:helm.sh/v3:Release")}
     assert releases.keys() == {"dranet", "gpu-operator", "kuberay-operator"}
     release = releases["kuberay-operator"]
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
@@ -93,7 +93,7 @@ def test_an_environment_registers_all_its_parts() -> None:
 
 def test_a_gpu_pool_asks_for_the_machines_gpus_and_gkes_driver() -> None:
     recorder = run(lambda: environment(shipped("lab")), "lab")
-    config = {item.name: item.inputs["nodeConfig"] for item in recorder.of_type(NODE_POOL)}
+    config = {resource.name: resource.inputs["nodeConfig"] for resource in recorder.of_type(NODE_POOL)}
     assert config["train"]["guestAccelerators"] == [
         {"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
     ]
@@ -106,9 +106,7 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
         "alice",
         {"organization/berth/lab": lab_outputs()},
     )
-    custom = [
-        registration.type for registration in recorder.registrations if not registration.type.startswith("berth:")
-    ]
+    custom = [resource.type for resource in recorder.registrations if not resource.type.startswith("berth:")]
     assert sorted(custom) == sorted(
         ["pulumi:pulumi:StackReference", "pulumi:providers:kubernetes", NAMESPACE, *APART, RAY_CLUSTER]
     )
@@ -147,7 +145,7 @@ def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
 
     recorder = run(program, "alice", {"organization/berth/lab": lab_outputs()})
     assert message in recorded[0]
-    assert [registration.type for registration in recorder.registrations] == ["pulumi:pulumi:StackReference"]
+    assert [resource.type for resource in recorder.registrations] == ["pulumi:pulumi:StackReference"]
 
 
 def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_it() -> None:
@@ -194,11 +192,9 @@ def on_existing(kubeconfig: Path, **kuberay: str) -> Environment:
 def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kubeconfig: Path) -> None:
     recorder = run(lambda: environment(on_existing(kubeconfig)), "lab")
     assert [
-        registration.type
-        for registration in recorder.registrations
-        if "gcp" in registration.type or "gke" in registration.type
+        resource.type for resource in recorder.registrations if "gcp" in resource.type or "gke" in resource.type
     ] == []
-    assert {item.name for item in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "https://10.0.0.1:6443"
     assert json.loads(provider.inputs["kubeconfig"]["value"])["current-context"] == "it"
@@ -209,8 +205,8 @@ def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
     values = values_of_lab()
     values["operators"]["kuberay"] = {"source": source}
     recorder = run(lambda: environment(environment_of("lab", values)), "lab")
-    assert "kuberay-operator" not in {registration.name for registration in recorder.registrations}
-    assert {item.name for item in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert "kuberay-operator" not in {resource.name for resource in recorder.registrations}
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
 
 
 def test_an_environment_on_an_existing_cluster_imports_no_pulumi_gcp() -> None:
@@ -221,7 +217,7 @@ def test_an_environment_on_an_existing_cluster_imports_no_pulumi_gcp() -> None:
 def test_the_shipped_environments_register_their_pools(stack: str) -> None:
     loaded = shipped(stack)
     recorder = run(lambda: environment(loaded), stack)
-    assert {item.name for item in recorder.of_type(NODE_POOL)} == set(loaded.settings.pools)
+    assert {resource.name for resource in recorder.of_type(NODE_POOL)} == set(loaded.settings.pools)
     (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
     assert cluster.inputs["resourceLabels"] == loaded.settings.labels
 
@@ -267,7 +263,7 @@ def imported_by(statement: str) -> str:
 
 def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
     recorder = run(lambda: environment(lab_with_managed_rdma()), "lab")
-    pool = next(item.inputs for item in recorder.of_type(NODE_POOL) if item.name == "bench")
+    pool = next(resource.inputs for resource in recorder.of_type(NODE_POOL) if resource.name == "bench")
     assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto", "enablePrivateNodes": True}
     assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
 
@@ -290,9 +286,9 @@ def test_a_chart_comes_from_a_repository_an_oci_reference_or_a_folder(
     values["operators"]["kuberay"] = settings
     recorder = run(lambda: environment(environment_of("lab", values)), "lab")
     release = next(
-        registration.inputs
-        for registration in recorder.registrations
-        if registration.inputs.get("name") == "kuberay-operator" and "chart" in registration.inputs
+        resource.inputs
+        for resource in recorder.registrations
+        if resource.inputs.get("name") == "kuberay-operator" and "chart" in resource.inputs
     )
     found = {
         "chart": release["chart"],

@@ -114,8 +114,8 @@ def test_renamed_shares_that_stop_the_autoscaling_of_other_pools_are_warned_of()
 def test_an_existing_clusters_autoscaler_is_warned_of() -> None:
     existing = {"project": None, "zone": None, "cluster": {"existing": {"kubeconfig": "~/.kube/config"}}}
     pools = {"dev": L4 | {"nodes": {"min": 1, "max": 4}}}
-    output = warnings(existing | {"sharing": RENAMED, "pools": pools})
-    assert any("nodes of this pool advertise nvidia.com/gpu.shared" in warning for warning in output)
+    found = warnings(existing | {"sharing": RENAMED, "pools": pools})
+    assert any("nodes of this pool advertise nvidia.com/gpu.shared" in warning for warning in found)
 
 
 SHIPPED = sorted([*(CLONE / "stacks").glob("Pulumi.*.yaml"), *(CLONE / "stacks" / "gallery").glob("Pulumi.*.yaml")])

@@ -54,22 +54,22 @@ def refused(**given: Any) -> list[str]:
     return [line.removeprefix("environment.services.chat.") for line in caught.value.lines]
 
 
-def templates(kuberay_object: dict[str, Any]) -> list[dict[str, Any]]:
-    config = kuberay_object["spec"]["rayClusterConfig"]
+def templates(service: dict[str, Any]) -> list[dict[str, Any]]:
+    config = service["spec"]["rayClusterConfig"]
     return [config["headGroupSpec"]["template"], config["workerGroupSpecs"][0]["template"]]
 
 
 def test_head_and_workers_have_the_code_as_files_and_applications_find_it() -> None:
-    created = manifest(runtime_env={"env_vars": {"PYTHONPATH": "/mine", "A": "b"}})
+    service = manifest(runtime_env={"env_vars": {"PYTHONPATH": "/mine", "A": "b"}})
     folder = code.folder({"main.py": APP})
-    for template in templates(created):
+    for template in templates(service):
         assert template["metadata"]["annotations"]["berth/code-0"] == APP
         (volume,) = template["spec"]["volumes"]
         item = {"path": "main.py", "fieldRef": {"fieldPath": "metadata.annotations['berth/code-0']"}}
         assert volume["downwardAPI"]["items"] == [item]
         mount = {"name": volume["name"], "mountPath": folder, "readOnly": True}
         assert template["spec"]["containers"][0]["volumeMounts"] == [mount]
-    (application,) = yaml.safe_load(created["spec"]["serveConfigV2"])["applications"]
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
     assert application["runtime_env"]["env_vars"] == {"PYTHONPATH": f"{folder}:/mine", "A": "b"}
 
 
@@ -77,15 +77,15 @@ def test_an_edit_is_another_version_of_cluster_and_application(project: Path) ->
     before = manifest()
     (project / "app" / "main.py").write_text(APP + "# edited\n")
     after = manifest()
-    marks = [templates(created)[0]["metadata"]["annotations"][CLUSTER_CONFIG] for created in (before, after)]
+    marks = [templates(service)[0]["metadata"]["annotations"][CLUSTER_CONFIG] for service in (before, after)]
     assert marks[0] != marks[1], "KubeRay makes a second cluster"
     assert before["spec"]["serveConfigV2"] != after["spec"]["serveConfigV2"], "Ray takes it for another version"
 
 
 def test_a_service_without_code_is_as_it_was() -> None:
-    created = manifest(path=None)
-    assert all("volumes" not in template["spec"] for template in templates(created))
-    assert "runtime_env" not in created["spec"]["serveConfigV2"]
+    service = manifest(path=None)
+    assert all("volumes" not in template["spec"] for template in templates(service))
+    assert "runtime_env" not in service["spec"]["serveConfigV2"]
 
 
 def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> None:
@@ -174,5 +174,5 @@ def test_the_gallerys_application_is_the_code_beside_it(monkeypatch: pytest.Monk
     assert len(application["args"]["revision"]) == 40, "a commit of the model's repository, not a branch"
     (painter,) = application["deployments"]
     assert painter["autoscaling_config"]["min_replicas"] == 0
-    assert all("==" in option for option in painter["ray_actor_options"]["runtime_env"]["pip"])
+    assert all("==" in package for package in painter["ray_actor_options"]["runtime_env"]["pip"])
     assert "stable-diffusion-2" not in text, "withdrawn: https://github.com/huggingface/diffusers/issues/12874"

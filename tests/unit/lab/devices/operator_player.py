@@ -18,7 +18,7 @@ class Player:
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self._cluster = SmallCluster()
-        self._controller = Controller()
+        self._controller = Controller(Api(self._cluster))
         for name, node in copy.deepcopy(case["input"]["nodes"]).items():
             self._add_node(name, node["labels"], node.get("taints") or [])
         self._given = case["input"]["clusterPolicySpec"]
@@ -65,8 +65,7 @@ class Player:
             before = self._cluster.content()
             policy, nodes = self._cluster.objects["clusterpolicies"]["cluster-policy"], self._cluster.objects["nodes"]
             if self._running:
-                api = Api(self._cluster)
-                self._controller.act(api, [*nodes.values()], policy, NAMESPACE, self.daemonsets, waiting)
+                self._controller.act([*nodes.values()], policy, NAMESPACE, self.daemonsets, waiting)
             self._cluster.run(waiting)
             if before == self._cluster.content():
                 return

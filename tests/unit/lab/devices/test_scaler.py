@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from berth.lab.devices.api import CLAIMS, SLICES, Api
-from berth.lab.devices.node_templates import Templates, from_machine, stopped
+from berth.lab.devices.node_templates import stopped
 from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
@@ -47,7 +47,6 @@ class World(Api):
         super().__init__(SmallCluster())
         self.store = Store(folder)
         self.scaler = Scaler(self.store, StillFleet(), self)
-        self.conditions = folder / "conditions.yaml"
         self.pods: list[dict[str, Any]] = []
         self.advertised: dict[str, str] = {}
         self.created = ""
@@ -194,31 +193,6 @@ def test_a_node_that_has_published_nothing_is_waited_for(tmp_path: Path, monkeyp
     ask(world, NICS, "four")
     world.scaler.step()
     assert sum(world.sizes()) == 3
-
-
-STOCK = "stock: [{{zone: {zone}, machineType: n2-standard-8, capacity: on-demand, available: {count}}}]"
-
-
-def test_a_pool_without_machines_says_so_once_and_grows_when_there_are_some(tmp_path: Path) -> None:
-    world = World(tmp_path, {"totalMinNodeCount": 0, "totalMaxNodeCount": 3})
-    world.put(0, autoscaling=world.record.inputs["autoscaling"], nodeConfig=CPUS)
-    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=0))
-    world.pods = [cpus(6)] * 2
-    for pending, name in zip(world.pods, ("first", "second"), strict=True):
-        pending["metadata"] = pending["metadata"] | {"name": name, "uid": name}
-    world.scaler.step()
-    world.scaler.step()
-    message = (
-        "Node scale up in zones us-central1-b associated with this pod failed: GCE out of resources. Pod is at risk of "
-        "not being scheduled."
-    )
-    assert world.sizes() == [0]
-    assert world.events == [("second", "FailedScaleUp", message)]
-    world.conditions.write_text(STOCK.format(zone=ZONES[0], count=1))
-    world.scaler.step()
-    assert world.sizes() == [1]
-    assert world.events[1][1] == "TriggeredScaleUp"
-    assert world.events[1][2].endswith("-grp 0->1 (max: 3)}]")
 
 
 @pytest.mark.parametrize(
@@ -377,13 +351,3 @@ def test_a_stopped_autoscaler_does_nothing(tmp_path: Path) -> None:
     world.advertised = {GPU: "8"}
     world.scaler.step()
     assert sum(world.sizes()) == 1
-
-
-def test_a_pool_that_is_gone_is_forgotten(tmp_path: Path) -> None:
-    world, templates = World(tmp_path, UP_TO_8, nodeConfig=GPUS), Templates()
-    world.resize(1, 0)
-    world.advertised = SHARED
-    templates.look([world.record], world.list("nodes"), {})
-    assert templates.of(world.record, ZONES[0]).allocatable[GPU] == "32"
-    templates.look([], [], {})
-    assert templates.of(world.record, ZONES[0]) == from_machine(world.record, ZONES[0])

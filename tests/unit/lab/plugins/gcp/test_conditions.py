@@ -56,4 +56,4 @@ def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path
     with pytest.raises(ProviderError) as caught:
         read(file)
     assert message in str(caught.value)
-    assert "mend the file, or delete it" in str(caught.value)
+    assert "fix the file, or delete it" in str(caught.value)

@@ -109,7 +109,7 @@ def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) ->
         at = _indexed(token, path)
         wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (["SOMETHING-ELSE"] if fact.allowed else [], list(fact.allowed)),
-            f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.each else [], [list(fact.each)]),
+            f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.elements else [], [list(fact.elements)]),
             f"expected {at} to be at least": ([] if fact.least is None else [fact.least - 1], [fact.least]),
             f"expected {at} to be at most": ([] if fact.most is None else [fact.most + 1], [fact.most]),
             f"Attribute {at} supports": ([["a"] * (fact.items + 1)] if fact.items else [], [["a"] * fact.items]),
