@@ -130,7 +130,7 @@ class Operator(ABC, Generic[SettingsType]):
     """
 
     settings: SettingsType
-    site: Site
+    site: Site = field(default_factory=Site)
 
     title: ClassVar[str]
     """Name of the operator in previews."""

@@ -17,17 +17,16 @@ from berth.components.fabric import resource_problem
 from berth.components.gke import PoolSettings
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
+from berth.components.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.operators import KubeRaySettings
 from berth.components.operators import rules as operators
-from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
+from berth.components.ray import ClusterWorkload, JobWorkload, RayClusterSettings, RayShape, ServiceWorkload, Workload
 from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
-from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import (
     JobKeys,
     JobShape,

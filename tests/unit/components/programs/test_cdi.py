@@ -236,9 +236,9 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     done = run(tmp_path, tmp_path / "missing")
     assert done.returncode == 4
     assert done.stderr == (
-        f"error: the CDI specification can't be written to {tmp_path}/missing: No such file or "
+        f"error: the CDI specification cannot be written to {tmp_path}/missing: No such file or "
         "directory; podman would see no"
-        " GPU or those of another pod. Give the container an emptyDir there that its user may write to\n"
+        " GPU or those of another pod. Mount an emptyDir there that the container's user may write to\n"
     )
 
 

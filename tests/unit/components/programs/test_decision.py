@@ -231,7 +231,7 @@ def test_what_is_due_and_held_up_is_said() -> None:
     assert (
         decide(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up == "it has expired, but job a (running) and 1 more run"
     )
-    assert "can't be told: http://10.0.0.1" in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
+    assert "its work is unknown: http://10.0.0.1" in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
     assert decide(lifetime(EXPIRING), AWAKE, NOTHING, at(DAY)).held_up == ""
 
 
@@ -294,9 +294,9 @@ def test_days(text: str, days: set[int]) -> None:
     ("annotations", "words"),
     [
         ({"berth/expires": "soon"}, "neither a day nor a duration"),
-        ({"berth/working-hours": "mon-fri"}, "no time of day"),
-        ({"berth/working-hours": "weekdays 08:00-20:00"}, "no days of the week"),
-        ({"berth/idle": "0s"}, "is not a duration"),
+        ({"berth/working-hours": "mon-fri"}, "not a time of day"),
+        ({"berth/working-hours": "weekdays 08:00-20:00"}, "not a list of days of the week"),
+        ({"berth/idle": "0s"}, "not a duration"),
         ({"berth/zone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
         ({"berth/zone": "../etc/passwd"}, "no time zone"),
     ],

@@ -36,5 +36,5 @@ def test_a_long_entrypoint_is_cut_and_on_one_line() -> None:
 
 @pytest.mark.parametrize("answer", ["", "Internal Server Error", "[1"])
 def test_an_answer_that_is_none(answer: str) -> None:
-    with pytest.raises(ValueError, match="no list of jobs"):
+    with pytest.raises(ValueError, match="not a list of jobs"):
         running_jobs(answer)
