@@ -134,8 +134,8 @@ def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
     """Return the evidence that a RayCluster should give."""
     if pool.shared:
         raise BadInputError(
-            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for"
-            f" {settings.name!r}"
+            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no"
+            f" fabric to verify for {settings.name!r}"
         )
     why = ""
     if not pool.settings.nics:
@@ -172,7 +172,7 @@ def table(proof: Proof) -> Group:
 
 
 def save(proof: Proof, folder: Path | None) -> list[Path]:
-    """Write the evidence and the report into a folder, by default build/fabric-proof/CLUSTER-RUN; return their paths."""
+    """Write evidence and report (default: build/fabric-proof/CLUSTER-RUN); return the paths."""
     where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
     evidence, report = where / "evidence.json", where / "report.html"
     try:

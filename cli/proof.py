@@ -28,7 +28,7 @@ class Run(Protocol):
 
 @contextlib.contextmanager
 def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool) -> Iterator[None]:
-    """Delete a run's objects at the end, whatever happens; print how to do it by hand if that fails.
+    """Delete a run's objects at the end; print how to do it by hand if that fails.
 
     Args:
         run: the run.

@@ -1,7 +1,7 @@
 """Removal of secrets from a diagnosis. Pure.
 
-Structures lose the values of secret names. The whole text then loses known secrets and whatever has the
-shape of a well-known credential. Secrets and the kubeconfig itself are never gathered.
+Structures lose the values of secret names. The whole text then loses known secrets and whatever
+has the shape of a well-known credential. Secrets and the kubeconfig itself are never gathered.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """Return a structure without the values of secret names, in mappings and Kubernetes' environment variables."""
+    """Return a structure without the values of secret names."""
     if isinstance(value, Mapping):
         if "name" in value and "value" in value and is_secret_name(str(value["name"])):
             return {**value, "value": REMOVED}
@@ -85,14 +85,14 @@ def _opened(key: str, inner: Any) -> Any:
 
 
 def _taken_out(key: str, inner: Any) -> bool:
-    """Return whether to remove a value: a scalar of a secret name, Pulumi's `secure:`, kubectl's copy of the object."""
+    """Return whether to remove a value: a secret's, or kubectl's copy of the object."""
     if key in ("secure", "kubectl.kubernetes.io/last-applied-configuration"):
         return True
     return isinstance(inner, str | int | float) and not isinstance(inner, bool) and is_secret_name(key)
 
 
 def scrubbed(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text without known secrets, also as base64, and without anything that has the shape of one."""
+    """Return a text without known secrets, plain or as base64, and without what looks like one."""
     values = {value.strip() for value in known}
     values |= {base64.b64encode(value.encode()).decode() for value in values}
     # The longest first: a secret may be part of another.

@@ -120,7 +120,7 @@ def secrets(stack: str, url: str) -> list[Finding]:
 
 
 def passphrase(environment: Mapping[str, str]) -> str | None:
-    """Return the passphrase as Pulumi finds it; None if it would ask, or the file cannot be read."""
+    """Return the passphrase that Pulumi finds; None if it would ask or cannot read the file."""
     if "PULUMI_CONFIG_PASSPHRASE" in environment:
         return environment["PULUMI_CONFIG_PASSPHRASE"]
     file = environment.get("PULUMI_CONFIG_PASSPHRASE_FILE")
@@ -151,7 +151,7 @@ def fits(given: str, mark: str) -> bool:
 
 
 def marks_of(path: Path) -> dict[str, Any]:
-    """Return the keys that Pulumi itself wrote into a stack's file: `secretsprovider`, `encryptionsalt`."""
+    """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
     document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     return {key: value for key, value in document.items() if key != "config"} if isinstance(document, dict) else {}
 

@@ -1,4 +1,4 @@
-"""Checks of a running cluster: an existing one of the settings, or that of an environment that is up."""
+"""Checks of a running cluster: one that the settings name, or that of an environment that is up."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Findi
 
 
 def check_environment(stack: str) -> list[Finding]:
-    """Check the environment that an engineer's stack names: it is up, and its API server answers."""
+    """Check that the environment of an engineer's stack is up and its API server answers."""
     try:
         up = brought_up(stack)
     except BerthError as error:

@@ -1,4 +1,4 @@
-"""All checks of a stack, run side by side."""
+"""Examination of a stack: its checks, run side by side."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _environment(
 
 
 def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:
-    """Return Google Cloud, if it can be asked; the last finding is `missing` if nothing more can be asked."""
+    """Return Google Cloud, or None; the last finding is `missing` if nothing more can be asked."""
     name = settings.project or ""
     try:
         google = Google(name)

@@ -10,12 +10,12 @@ State = Literal["fine", "missing", "unchecked"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding.
+    """Finding of a check.
 
     Attributes:
     <<<<<<< HEAD
         topic: its topic, such as `quota`.
-        state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason in `text`.
+        state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason.
         text: the finding.
         mend: a command to paste, or the change in the settings; "" if there is nothing to do.
     =======

@@ -15,7 +15,7 @@ _SHOWN = 4
 
 
 def check(google: Google, settings: EnvironmentSettings, cluster: str) -> list[Finding]:
-    """Check the version of the cluster of a name; without a cluster, that of its release channel."""
+    """Check the version of a cluster by name; without one, that of its release channel."""
     location = f"projects/{google.project}/locations/{settings.location}"
     found = google.exists(
         "container", f"{location}/clusters/{cluster}", fields="status,statusMessage,currentMasterVersion"
@@ -34,7 +34,8 @@ def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: d
         )
     problem = too_old(settings, version) if version else None
     if problem:
-        upgrade = f"gcloud container clusters upgrade {cluster} --master --location={settings.location} --project={google.project}"
+        where = f"--location={settings.location} --project={google.project}"
+        upgrade = f"gcloud container clusters upgrade {cluster} --master {where}"
         return TOPIC.missing(
             f"cluster {cluster}: {problem}", f"{upgrade} --cluster-version={needed(settings)[0].feature.since}"
         )

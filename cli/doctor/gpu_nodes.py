@@ -1,4 +1,4 @@
-"""Checks of an existing cluster's nodes against their pools' settings: labels of device plugins, and taints."""
+"""Checks of an existing cluster's nodes against their pools' settings: labels and taints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_CONDITION = (
 
 
 def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
-    """Return findings about labels and taints of the nodes of each declared pool; none if all is well."""
+    """Return findings on labels and taints of declared pools' nodes; none if all is well."""
     there = list(nodes)
     pools = offered(settings.pools, settings.sharing)
     operator = any(pool.settings.by_operator for pool in pools.values())
@@ -49,14 +49,14 @@ def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Itera
             without.append(node["metadata"]["name"])
     if lacking:
         yield CLUSTER.missing(
-            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that select the device"
-            " plugin: a second one, or the wrong one, advertises them",
+            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that select the"
+            " device plugin: a second one, or the wrong one, advertises them",
             label_command(pool.name, lacking),
         )
 
 
 def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
-    """Yield taints that the settings do not name: neither workers nor the GPU Operator's daemons tolerate them."""
+    """Yield taints that the settings do not name, so that nothing of berth tolerates them."""
     tolerated = tolerations(pool.settings)
     for taint in _taints(nodes):
         if untolerated([taint], tolerated):

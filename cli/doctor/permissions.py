@@ -25,7 +25,7 @@ ROLES: dict[str, str] = {
     "container.": _GKE_ADMIN,
     "iam.serviceAccounts.": _ACCOUNT_USER,
 }
-"""Smallest of Google's own roles with a permission, by the permission's prefix; the first match counts."""
+"""Smallest of Google's roles with a permission, by its prefix; the first match counts."""
 
 
 def _permissions(api: str, **verbs: str) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def needed(*, networks: bool, node_account: bool) -> list[str]:
 
     Args:
         networks: the program creates the networks.
-        node_account: nodes run as a service account of the settings, on which the permission is checked.
+        node_account: nodes run as a service account of the settings, which is checked itself.
     """
     types = [kind for kind in OF_TYPE if networks or kind.startswith("gcp:container/")]
     permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)

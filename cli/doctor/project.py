@@ -29,7 +29,7 @@ def check_project(google: Google) -> Finding:
 
 
 def no_project(project: str, error: GoogleError) -> Finding:
-    """Return why a project cannot be checked; Google answers 403 for one that does not exist, too."""
+    """Return why a project cannot be checked; Google answers 403 also for one that is missing."""
     if error.kind in ("absent", "forbidden") and not error.remedy:
         return PROJECT.missing(
             f"there is no project {project}, or you may not see it",

@@ -1,4 +1,4 @@
-"""Kubernetes objects that an update of a stack creates: recorded from the stack's own program, without an engine.
+"""Kubernetes objects that an update of a stack creates, recorded from the stack's own program.
 
 Pulumi's runtime changes its process for good, so that the program runs in a process of its own:
 `python -m berth.cli.doctor.registered`.
@@ -56,7 +56,7 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
 
 
 def record(stack: str, outputs: dict[str, Any]) -> list[str]:
-    """Run a stack's program in this process; return the types of the Kubernetes objects that it registers.
+    """Run a stack's program in this process; return the types of its Kubernetes objects.
 
     Args:
         stack: the stack.

@@ -1,4 +1,4 @@
-"""Question to an environment's cluster for its RayClusters, asked beside the engine's preview and never for long."""
+"""Question to a cluster for its RayClusters, asked while the engine previews."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def property_text(changed: Property) -> str:
 
 
 def _several_lines(old: Any, new: Any) -> str:
-    """Return the lines that differ between two texts: `− replicas: 4 + replicas: 2`; "" for other values."""
+    """Return the lines that differ: `− replicas: 4 + replicas: 2`; "" for other values."""
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return ""
     changed = [line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-"]
@@ -76,7 +76,8 @@ def verdict_line(report: Report) -> str:
 def gpus_line(gpus: Sequence[GpusAway]) -> str:
     """Return lost GPUs: `16 B200 of pool train, back if there is capacity`; "" for none."""
     return "; ".join(
-        f"{span(away.gpus)} {away.product} of pool {away.pool}, {'back if there is capacity' if away.back else 'for good'}"
+        f"{span(away.gpus)} {away.product} of pool {away.pool},"
+        f" {'back if there is capacity' if away.back else 'for good'}"
         for away in gpus
     )
 
@@ -138,10 +139,10 @@ def told_line(report: Report) -> str:
 
 
 def stay_lines(report: Report) -> list[str]:
-    """Return values that stay though the settings no longer have them, and what to do about each."""
+    """Return values that outlive their settings, and what to do about each."""
     return [
-        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings no longer"
-        f" ask for; {stay.way}."
+        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings"
+        f" no longer ask for; {stay.way}."
         for stay in report.stays
     ]
 

@@ -95,7 +95,8 @@ def _part(part: Part) -> list[str]:
             who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
             found.append(f"  - **{effect.level.word}**: {_escaped(effect.text + who)}")
         found += [
-            f"  - {_code(lines.property_text(changed))}{' **forces the replacement**' if changed.forces_replacement else ''}"
+            f"  - {_code(lines.property_text(changed))}"
+            f"{' **forces the replacement**' if changed.forces_replacement else ''}"
             for changed in change.properties
         ]
     return [*found, "", "</details>", ""]

@@ -99,7 +99,7 @@ def _report(
 ) -> Report:
     """Run the engine's preview, and return what it means."""
     environment = loaded if isinstance(loaded, Environment) else None
-    # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
+    # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None
     with _progress(stack) as report:
         events = engine.preview(stack, refresh=refresh, report=report, destroy=destroy)
@@ -116,7 +116,7 @@ def _report(
 
 
 def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:
-    """Return what is known of an environment with what its settings, as they are and as they were, say."""
+    """Return what is known, completed by the environment's settings as they are and were."""
     contract = _contract(answer.outputs)
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     if contract:

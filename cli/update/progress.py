@@ -1,4 +1,4 @@
-"""Progress of an update: a live table on a terminal, elsewhere a line for each completed component."""
+"""Progress of an update: a live table on a terminal, elsewhere a line a component."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def _print_losses(stack: str, report: Report, losses: Losses) -> None:
         err.print(f"cannot tell whose berths are lost: {losses.not_asked}", markup=False, style="yellow")
     if left := losses.stacks_left(stack):
         err.print(
-            f"berths of other stacks stay in Pulumi's state: {', '.join(left)}; first, for each: berth destroy -s {left[0]}",
+            f"berths of other stacks stay in Pulumi's state: {', '.join(left)};"
+            f" first, for each: berth destroy -s {left[0]}",
             markup=False,
             style="yellow",
         )
