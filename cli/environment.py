@@ -65,11 +65,7 @@ def settings_of(stack: str) -> dict[str, Any]:
     Raises:
         BadInputError: there is no such stack, or its file is not YAML.
     """
-    path = stack_file.stack_path(stack)
-    if not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        raise BadInputError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
-    return stack_file.read(path).settings
+    return stack_file.find(stack).settings
 
 
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
