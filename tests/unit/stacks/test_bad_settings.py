@@ -82,7 +82,10 @@ CASES = {
     ),
     "more GPUs than a node": (
         with_engineer(worker={"gpus": 9}),
-        "environment.engineers.alice.worker.gpus: a worker asks for 9 GPUs, but a node of pool 'dev' (a4-highgpu-8g) has 8",
+        (
+            "environment.engineers.alice.worker.gpus: a worker asks for 9 GPUs, but a node of pool 'dev' "
+            "(a4-highgpu-8g) has 8"
+        ),
     ),
     "more GPUs than the pool can ever have": (
         with_engineer(workers={"min": 0, "max": 5}, worker={"gpus": 8}),

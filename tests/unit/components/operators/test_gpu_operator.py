@@ -1,4 +1,6 @@
-"""The GPU Operator's values and the device plugin's config, held to the real chart where its data is at hand."""
+"""The GPU Operator's values and the device plugin's config, held to the real chart where its
+data is at hand.
+"""
 
 from __future__ import annotations
 
