@@ -9,7 +9,7 @@ import pytest
 
 from berth.components.berth import Berth, BerthInputs
 from berth.components.hardware.names import ResourceApi
-from berth.components.ray import ClusterWorkload
+from berth.components.ray import cluster_workload
 from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
 from tests.unit.recording import Recorder, run
 
@@ -20,7 +20,7 @@ def registered(pool: dict[str, Any], shape: dict[str, Any], api: ResourceApi = "
     cluster, pools = complete(pool, "clusters", shape)
 
     async def program() -> None:
-        Berth("x", BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api))
+        Berth("x", BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api))
 
     return run(program, "lab")
 
@@ -66,7 +66,7 @@ def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: Reso
             known.update([args.type_, *(str(alias.type_) for alias in aliases)])
 
     async def program() -> None:
-        inputs = BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api)
+        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
         Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
 
     run(program, "lab")

@@ -14,7 +14,7 @@ import yaml
 from berth.components.berth import Berth, BerthInputs
 from berth.components.fabric import dranet_class
 from berth.components.hardware.names import ResourceApi
-from berth.components.ray import ClusterWorkload
+from berth.components.ray import cluster_workload
 from berth.lab.home import CLONE
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run
@@ -118,7 +118,7 @@ def registered(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
     cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
 
     async def program() -> None:
-        inputs = BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api)
+        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
         Berth(NAME, inputs)
 
     manifests = [dranet_class(api), *(registration.inputs for registration in run(program, "lab").registrations)]
