@@ -188,7 +188,7 @@ def _file(user: Object, key: str, folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Keeper:
-    """One pass over all berths.
+    """Pass over all berths.
 
     Attributes:
         api: the API server.

@@ -32,64 +32,18 @@ NOT_FOUND = 127
 # Options of `podman` with a value in the next argument, and options of `podman run` and `podman create` without a value
 # (https://docs.podman.io/en/stable/markdown/podman.1.html, podman-run.1.html).
 _GLOBAL_WITH_VALUE = frozenset(
-    [
-        "-c",
-        "--connection",
-        "--cdi-spec-dir",
-        "--cgroup-manager",
-        "--config",
-        "--conmon",
-        "--db-backend",
-        "--events-backend",
-        "--hooks-dir",
-        "--identity",
-        "--imagestore",
-        "--log-level",
-        "--module",
-        "--namespace",
-        "--network-cmd-path",
-        "--network-config-dir",
-        "--out",
-        "--root",
-        "--runroot",
-        "--runtime",
-        "--runtime-flag",
-        "--ssh",
-        "--storage-driver",
-        "--storage-opt",
-        "--tmpdir",
-        "--url",
-        "--volumepath",
-    ]
+    """
+    -c --connection --cdi-spec-dir --cgroup-manager --config --conmon --db-backend --events-backend --hooks-dir
+    --identity --imagestore --log-level --module --namespace --network-cmd-path --network-config-dir --out --root
+    --runroot --runtime --runtime-flag --ssh --storage-driver --storage-opt --tmpdir --url --volumepath
+    """.split()
 )
 _WITHOUT_VALUE = frozenset(
-    [
-        "--detach",
-        "--disable-content-trust",
-        "--env-host",
-        "--help",
-        "--http-proxy",
-        "--init",
-        "--interactive",
-        "--no-healthcheck",
-        "--no-hostname",
-        "--no-hosts",
-        "--oom-kill-disable",
-        "--passwd",
-        "--privileged",
-        "--publish-all",
-        "--quiet",
-        "--read-only",
-        "--read-only-tmpfs",
-        "--replace",
-        "--rm",
-        "--rmi",
-        "--rootfs",
-        "--sig-proxy",
-        "--tls-verify",
-        "--tty",
-        "--unsetenv-all",
-    ]
+    """
+    --detach --disable-content-trust --env-host --help --http-proxy --init --interactive --no-healthcheck
+    --no-hostname --no-hosts --oom-kill-disable --passwd --privileged --publish-all --quiet --read-only
+    --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy --tls-verify --tty --unsetenv-all
+    """.split()
 )
 _SHORT_WITHOUT_VALUE = "dhiPqt"
 

@@ -24,11 +24,11 @@ def project(lab: Lab, folder: Path, name: str, program: str) -> Project:
     folder.mkdir()
     (folder / "Pulumi.yaml").write_text(yaml.safe_dump({"name": name, "runtime": "python"}))
     (folder / "__main__.py").write_text(program)
-    made = Project(folder, lab)
-    made.run("pulumi", "stack", "init", "own")
+    created = Project(folder, lab)
+    created.run("pulumi", "stack", "init", "own")
     text = lab.kubeconfig.read_text()
-    made.run("pulumi", "config", "set", "--secret", "kubeconfig", "--", text)
-    return made
+    created.run("pulumi", "config", "set", "--secret", "kubeconfig", "--", text)
+    return created
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def projects(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[lis
             up[-1].up("own")
         yield up
     finally:
-        for made in reversed(up):
-            made.destroy("own")
+        for created in reversed(up):
+            created.destroy("own")
 
 
 def test_the_cluster_has_its_pools(projects: list[Project]) -> None:
@@ -75,4 +75,4 @@ def test_the_berth_is_ready_and_isolated(projects: list[Project]) -> None:
 
 
 def test_a_second_update_changes_nothing(projects: list[Project]) -> None:
-    assert [made.preview("own") for made in projects] == [{}, {}, {}]
+    assert [created.preview("own") for created in projects] == [{}, {}, {}]

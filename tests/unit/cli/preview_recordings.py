@@ -1,6 +1,7 @@
 """What the real engine said, recorded in a lab, for tests of what `berth preview` makes of it.
 
-    PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1 pulumi preview -s STACK --json --show-sames --non-interactive \
+    PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1 pulumi preview -s STACK --json --show-sames
+    --non-interactive \
         | python -m tests.unit.cli.preview_recordings tests/golden/preview/NAME.jsonl
 
 keeps of it what is looked at. The fleet of the recordings is `fleet.yaml` beside them.

@@ -1,4 +1,6 @@
-"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi said: streams and exit codes."""
+"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi
+said: streams and exit codes.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,10 @@ def pool_changes(old: Inputs, new: Inputs, *, live: list[Inputs] | None = None) 
 def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> None:
     old = pool() | UPGRADE
     found = pool_changes(old, edited(old, **change))
-    text = f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, and evicts the pods on it"
+    text = (
+        f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, "
+        "and evicts the pods on it"
+    )
     assert texts_of(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
     assert [(away.gpus, away.back) for away in found[0].gpus_away] == [((8, 8), True)]

@@ -1,4 +1,6 @@
-"""Effects of an upgrade of an installed program on running workloads, as `berth preview` names them."""
+"""Effects of an upgrade of an installed program on running workloads, as `berth preview` names
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Effects in the preview of an edit in place of every field of pools and clusters, and lines about values that stay."""
+"""Effects in the preview of an edit in place of every field of pools and clusters, and lines
+about values that stay.
+"""
 
 from __future__ import annotations
 

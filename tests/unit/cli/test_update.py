@@ -1,4 +1,6 @@
-"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, and what an interrupt does."""
+"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, and what
+an interrupt does.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,9 @@ def created() -> tuple[Report, list[EngineEvent]]:
     plan = recorded("create")
     begun = [event for event in plan if event.resource_pre_event]
     ended = [
-        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(each.metadata))
+        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(item.metadata))
         for event in begun
-        if (each := event.resource_pre_event)
+        if (item := event.resource_pre_event)
     ]
     return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
 
@@ -63,7 +65,7 @@ def test_components_are_done_when_all_their_resources_are() -> None:
     report, events = created()
     ticks = iter(range(10_000))
     tracker = Tracker(report, lambda: float(next(ticks)))
-    completed = [each.title for event in events for each in tracker.see(event)]
+    completed = [item.title for event in events for item in tracker.see(event)]
     assert sorted(completed) == sorted(part.title for part in report.parts)
     for part in report.parts:
         component = tracker.components[part.title]
