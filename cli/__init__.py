@@ -1,5 +1,5 @@
-"""The `berth` command: thin and rich. Every verb calls a function that a test can call.
+"""The `berth` command line.
 
-Belongs here: arguments, tables, exit codes. Does not belong here: state of its own; a second way to do what
-`pulumi up` does.
+Belongs here: arguments, tables, exit codes. Does not belong here: state of its own; a second way to
+do what the programs in stacks/ do.
 """

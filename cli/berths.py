@@ -64,7 +64,7 @@ class Berth:
         return str(self.cluster["metadata"]["labels"][STACK_LABEL])
 
     def suspension_note(self, cluster: Object | None = None) -> str:
-        """Return a sentence that the berth is suspended and how to wake it; "" for one that is awake.
+        """Return a note on how to wake a suspended berth; "" for one that is awake.
 
         Args:
             cluster: its RayCluster as it is by now.
@@ -110,7 +110,7 @@ def find(name: str | None, stack: str | None) -> Berth:
     for cluster in clusters:
         if named.name in names_of([cluster]):
             return Berth(named.name, environment, api, cluster)
-    for owner, settings in _stacks().items():
+    for owner, settings in stack_file.all_settings().items():
         own = _own_name(owner, settings) == named.name
         if (own and settings["engineer"].get("environment") == environment.stack) or (
             owner == environment.stack and named.name in _names_in(settings)
@@ -129,7 +129,7 @@ def find(name: str | None, stack: str | None) -> Berth:
 
 
 def names_of(objects: Iterable[Object]) -> list[str]:
-    """Return the owners of some RayClusters or pods: engineers' ids and clusters' names, by their labels."""
+    """Return the owners of RayClusters or pods: engineers' ids and clusters' names."""
     labels = [item["metadata"].get("labels") or {} for item in objects]
     return sorted({str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label})
 
@@ -151,7 +151,7 @@ def which(name: str | None, stack: str | None) -> Named:
         return Named(name or str(own), stack)
     if name is None:
         raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
-    stacks = _stacks()
+    stacks = stack_file.all_settings()
     owners = [owner for owner, settings in stacks.items() if _own_name(owner, settings) == name]
     owners += [owner for owner, settings in stacks.items() if name in _names_in(settings)]
     if len(owners) == 1:
@@ -168,7 +168,7 @@ def which(name: str | None, stack: str | None) -> Named:
 
 def names(prefix: str) -> list[str]:
     """Return engineers' ids and clusters' names of all stacks that begin with a prefix."""
-    stacks = _stacks()
+    stacks = stack_file.all_settings()
     known = {name for settings in stacks.values() for name in _names_in(settings)}
     known |= {own for stack, settings in stacks.items() if (own := _own_name(stack, settings))}
     return sorted(name for name in known if name.startswith(prefix))
@@ -187,12 +187,3 @@ def _names_in(settings: dict[str, Any]) -> list[str]:
         return []
     parts = [environment.get(kind) for kind in ("engineers", "clusters", "jobs", "services")]
     return [str(name) for part in parts if isinstance(part, dict) for name in part]
-
-
-def _stacks() -> dict[str, dict[str, Any]]:
-    """Return the settings of all stacks whose file is YAML."""
-    settings = {}
-    for stack in stack_file.stack_names():
-        with contextlib.suppress(stack_file.StackFileError):
-            settings[stack] = stack_file.read(stack_file.stack_path(stack)).settings
-    return settings

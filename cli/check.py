@@ -135,8 +135,10 @@ class Checker:
                 return loaded  # the environment's own check reports its problems
         if isinstance(found, Environment):
             return loaded.on(found.contract())
-        known = did_you_mean(environment, _environments())
-        problem = Problem(("engineer", "environment"), f"there is no environment {environment!r}{known}")
+        known = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
+        problem = Problem(
+            ("engineer", "environment"), f"there is no environment {environment!r}{did_you_mean(environment, known)}"
+        )
         raise SettingsError(loaded.stack, [problem], loaded.file)
 
 
@@ -149,17 +151,6 @@ def check_all(stacks: Iterable[str]) -> list[Checked]:
     """Check several stacks."""
     checker = Checker()
     return [checker.check(stack) for stack in stacks]
-
-
-def _environments() -> list[str]:
-    names = []
-    for name in stack_file.stack_names():
-        try:
-            if "environment" in stack_file.find(name).settings:
-                names.append(name)
-        except BadInputError:
-            continue
-    return names
 
 
 def policies() -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ def _token_file(berth: Berth, folder: Path) -> Path | None:
 
 
 def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
-    """Forward to the head, and to the next one whenever it is replaced; only an interrupt ends this."""
+    """Forward to the head, and to its successors, until an interrupt."""
     connected_before = False
     while True:
         began = time.monotonic()

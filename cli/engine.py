@@ -279,7 +279,7 @@ def errors_of(events: Sequence[EngineEvent]) -> list[str]:
 
 
 def _only_protection(events: Sequence[EngineEvent]) -> bool:
-    """Return whether the engine refuses deletions by deletion protection alone; its plan is complete then."""
+    """Return whether deletion protection alone fails a plan, which is complete then."""
     errors = errors_of(events)
     return bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
 

@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,7 @@ from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.plan.effect import counted
-from berth.components.ray.condition import condition_of, gpus_of
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray import RayClusterSettings, condition_of, gpus_of
 from berth.stacks import stack_file
 from berth.stacks.load import Environment, load_stack
 
@@ -124,7 +122,7 @@ def add(stack: str, name: str, shape: Shape, options: Options) -> int:
             f"{name} has a berth with other settings already; edit it there, or remove it first",
             place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
         )
-    if other := _own_stack_of(name, stack):
+    if other := _own_stacks(stack).get(name):
         raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
     change = _Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
@@ -140,7 +138,7 @@ def remove(stack: str, name: str, options: Options) -> int:
     file, text = _environment(stack)
     present = _engineers(file.settings["environment"])
     if name not in present:
-        if other := _own_stack_of(name, stack):
+        if other := _own_stacks(stack).get(name):
             raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
         raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
     change = _Change(file.path, text, without_entry(text, _ENGINEERS, name))
@@ -183,9 +181,11 @@ def show(stack: str, *, as_json: bool) -> int:
     loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
-    own = {name: other for other in stack_file.stack_names() if (name := _owner(other, stack))}
     rows = [_row(berth, stack) for berth in loaded.resolved.berths]
-    rows += [{"name": name, "stack": other, "workers": None, "gpus": None, "pool": None} for name, other in own.items()]
+    rows += [
+        {"name": name, "stack": other, "workers": None, "gpus": None, "pool": None}
+        for name, other in _own_stacks(stack).items()
+    ]
     if as_json:
         print_json(rows)
         return 0
@@ -288,15 +288,11 @@ def _standing(berth: Berth, pods: int) -> str:
     return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
 
 
-def _owner(stack: str, environment: str) -> str | None:
-    """Return the engineer of a stack, if it is an engineer's own on an environment."""
-    with suppress(BadInputError):
-        engineer = stack_file.find(stack).settings.get("engineer")
-        if isinstance(engineer, dict) and engineer.get("environment") == environment:
-            return str(engineer.get("name") or stack)
-    return None
-
-
-def _own_stack_of(name: str, environment: str) -> str | None:
-    """Return an engineer's own stack on an environment."""
-    return next((stack for stack in stack_file.stack_names() if _owner(stack, environment) == name), None)
+def _own_stacks(environment: str) -> dict[str, str]:
+    """Return engineers' own stacks on an environment, by the engineer's id."""
+    engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
+    return {
+        str(engineer.get("name") or stack): stack
+        for stack, engineer in engineers.items()
+        if isinstance(engineer, dict) and engineer.get("environment") == environment
+    }

@@ -1,4 +1,4 @@
-"""The environment behind a stack, as the last update left it: from the stack's file and Pulumi's outputs."""
+"""The environment behind a stack, by the stack's file and Pulumi's outputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Environment:
 
 
 def brought_up(stack: str) -> Environment:
-    """Return the environment of an environment's stack, or of the one that an engineer's stack names.
+    """Return the environment of a stack: an environment's own, or an engineer's.
 
     Raises:
         NotUpError: it was never brought up, or was destroyed.
@@ -65,11 +65,7 @@ def settings_of(stack: str) -> dict[str, Any]:
     Raises:
         BadInputError: there is no such stack, or its file is not YAML.
     """
-    path = stack_file.stack_path(stack)
-    if not path.exists():
-        known = did_you_mean(stack, stack_file.stack_names())
-        raise BadInputError(f"there is no stack {stack!r}: {stack_file.shown(path)} does not exist{known}")
-    return stack_file.read(path).settings
+    return stack_file.find(stack).settings
 
 
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
@@ -83,7 +79,8 @@ def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():
         known = did_you_mean(stack, stack_file.stack_names())
         raise NotUpError(
-            f"stack {engineers_stack} is on environment {stack!r}, which neither Pulumi's backend nor stacks/ has{known}"
+            f"stack {engineers_stack} is on environment {stack!r},"
+            f" which neither Pulumi's backend nor stacks/ has{known}"
         )
     raise NotUpError(
         f"stack {stack} has not been brought up: it is not in Pulumi's backend yet;"

@@ -1,11 +1,9 @@
-"""The fabric proof of one RayCluster: which one, the run, its result for people and programs."""
+"""`berth verify fabric`: the RayCluster, the run, and its result for people and programs."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,15 @@ from rich.text import Text
 from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, brought_up
-from berth.cli.gpu_proof import VERDICT_STYLES, VERDICTS
-from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
+from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof import RUN_LABEL, Expected, FabricRun, Found, Threshold, page, threshold_of
+from berth.components.proof import Expected, FabricRun, Found, Threshold, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pool
 from berth.stacks.load import EngineerStack, load_stack
@@ -38,17 +36,17 @@ _SMALLEST = 1024
 
 @dataclass(frozen=True)
 class Proof:
-    """One run's result.
+    """Result of one run.
 
     Attributes:
         stack: the stack that was asked for.
         environment: the environment behind it.
         cluster: the RayCluster.
         namespace: its namespace.
-        run: the run's id, in the label berth/verify-run of what it made.
-        kept: what it made is still there.
-        threshold: the bandwidth that was expected.
-        found: what was found.
+        run: the run's id, in the label berth/verify-run of its objects.
+        kept: its objects were left.
+        threshold: the expected bandwidth.
+        found: evidence and checks.
     """
 
     stack: str
@@ -62,12 +60,11 @@ class Proof:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Checks by verdict."""
-        counted = Counter(check.verdict for check in self.found.checks)
-        return {verdict: counted[verdict] for verdict in VERDICTS}
+        """Number of checks by verdict."""
+        return counts_of(check.verdict for check in self.found.checks)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: what was judged, and all that it was judged by."""
+        """Return the proof for programs, with all evidence."""
         transport = self.found.findings.transport if self.found.findings else None
         return {
             "stack": self.stack,
@@ -94,7 +91,7 @@ class Request:
         cluster: name of a RayCluster; None for the stack's only one.
         timeout: how long to wait for the job: `10m`.
         max_size: size of the largest tensor: `1Gi`; None for the program's own choice.
-        keep: what is made is to stay.
+        keep: leave the RayJob.
     """
 
     stack: str
@@ -105,7 +102,7 @@ class Request:
 
 
 def verify_fabric(request: Request) -> Proof:
-    """Verify, and clean up whatever happens."""
+    """Verify the fabric of a RayCluster."""
     seconds, max_bytes = seconds_of(request.timeout), _bytes(request.max_size)
     environment = brought_up(request.stack)
     resolved = _resolved(request.stack, environment)
@@ -125,21 +122,20 @@ def verify_fabric(request: Request) -> Proof:
         max_bytes=max_bytes,
         report=lambda name, text: err.print(f"{name}: {text}", markup=False),
     )
-    try:
+    removal = f"kubectl delete rayjobs -n {run.namespace}"
+    with cleaned_up(run, run.namespace, "rayjobs", removal, keep=request.keep):
         found = run.prove()
-    finally:
-        _say_kept(run) if request.keep else _clean_up(run)
     return Proof(
         request.stack, environment.stack, settings.name, run.namespace, run.run, request.keep, run.threshold, found
     )
 
 
 def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
-    """What a RayCluster should have."""
+    """Return the evidence that a RayCluster should give."""
     if pool.shared:
         raise BadInputError(
-            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for"
-            f" {settings.name!r}"
+            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no"
+            f" fabric to verify for {settings.name!r}"
         )
     why = ""
     if not pool.settings.nics:
@@ -160,29 +156,23 @@ def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
 
 
 def table(proof: Proof) -> Group:
-    """A run's result for people."""
+    """Return a proof for people."""
     grid = Table(
         "check", "verdict", box=box.SIMPLE_HEAD, title=f"{proof.cluster} ({proof.namespace})", title_justify="left"
     )
     grid.add_column("evidence", overflow="fold")
     for check in proof.found.checks:
-        grid.add_row(check.name, Text(check.verdict, style=VERDICT_STYLES[check.verdict]), Text(check.evidence))
+        grid.add_row(check.name, verdict_text(check.verdict), Text(check.evidence))
     parts: list[Table | Text] = [grid]
     if proof.found.causes:
         parts.append(Text("likely causes, the likeliest first", style="bold"))
     for number, cause in enumerate(proof.found.causes, start=1):
         parts.append(Text(f"{number}. {cause.text}\n   look: {cause.look}"))
-    parts.append(Text(", ".join(f"{count} {verdict}" for verdict, count in proof.counts.items())))
-    return Group(*parts)
+    return Group(*parts, counts_text(proof.counts))
 
 
 def save(proof: Proof, folder: Path | None) -> list[Path]:
-    """Write the evidence and the report; their paths.
-
-    Args:
-        proof: what was found.
-        folder: where to. Default: `build/fabric-proof/CLUSTER-RUN`.
-    """
+    """Write evidence and report (default: build/fabric-proof/CLUSTER-RUN); return the paths."""
     where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
     evidence, report = where / "evidence.json", where / "report.html"
     try:
@@ -208,55 +198,27 @@ def _bytes(max_size: str | None) -> int:
 
 
 def _resolved(stack: str, environment: Environment) -> Resolved:
-    """The RayClusters of the stack, complete."""
     loaded = load_stack(stack)
     return (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
 
 
 def _choose(request: Request, environment: Environment, resolved: Resolved) -> RayClusterSettings:
-    by_name = {each.name: each for each in (*resolved.clusters, *resolved.berths)}
+    by_name = {cluster.name: cluster for cluster in (*resolved.clusters, *resolved.berths)}
+    names = ", ".join(sorted(by_name))
     own = environment.stack != request.stack
     if request.cluster is not None:
         if request.cluster in by_name:
             return by_name[request.cluster]
         if own:
             raise BadInputError(
-                f"stack {request.stack} is an engineer's and has only {_names(by_name)}; for another RayCluster of environment"
+                f"stack {request.stack} is an engineer's and has only {names}; for another RayCluster of environment"
                 f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {request.cluster}"
             )
-        guess = did_you_mean(request.cluster, by_name) or f"; there are {_names(by_name)}"
+        guess = did_you_mean(request.cluster, by_name) or f"; there are {names}"
         raise BadInputError(f"environment {environment.stack} has no RayCluster {request.cluster!r}{guess}")
-    few = resolved.berths if own else resolved.clusters or resolved.berths
-    if len(few) == 1:
-        return few[0]
+    choice = resolved.berths if own else resolved.clusters or resolved.berths
+    if len(choice) == 1:
+        return choice[0]
     if not by_name:
         raise BadInputError(f"environment {environment.stack} has no RayCluster of its own: name an engineer's stack")
-    raise BadInputError(
-        f"environment {environment.stack} has several RayClusters: say --cluster with one of {_names(by_name)}"
-    )
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
-
-
-def _clean_up(run: FabricRun) -> None:
-    """Remove what the run made; whatever prevents it is told with what to do, and hides no earlier error."""
-    try:
-        left = run.clean_up()
-    except ClusterError as error:
-        left = f"what run {run.run} made could not be removed: {error}\n{_remove(run)}"
-    except (KeyboardInterrupt, SystemExit):
-        err.print(f"what run {run.run} made may still be there\n{_remove(run)}", markup=False)
-        raise
-    if left:
-        err.print(left, markup=False)
-
-
-def _say_kept(run: FabricRun) -> None:
-    look = f"kubectl get rayjobs,pods -n {run.namespace} -l {RUN_LABEL}={run.run}"
-    err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\n{_remove(run)}", markup=False)
-
-
-def _remove(run: FabricRun) -> str:
-    return f"remove: kubectl delete rayjobs -n {run.namespace} -l {RUN_LABEL}={run.run}"
+    raise BadInputError(f"environment {environment.stack} has several RayClusters; name one with --cluster: {names}")

@@ -1,4 +1,4 @@
-"""kubectl as a child process, for `exec` and `port-forward`; its kubeconfig is in a file that only this user can read."""
+"""kubectl as a child process, for `exec` and `port-forward`, with a private kubeconfig file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXEC_SECONDS = 30
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """Yield a temporary folder for credentials that only this user can enter, in memory if the system has such a place."""
+    """Yield a temporary folder that only this user can enter, in memory where possible."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     where = runtime if runtime and os.access(runtime, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="berth-", dir=where) as folder:
@@ -65,7 +65,7 @@ class Kubectl:
 
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """Yield a running kubectl, in a session of its own so that Ctrl-C reaches it from here alone."""
+        """Yield a running kubectl, in a session of its own: Ctrl-C reaches it from here alone."""
         with subprocess.Popen(
             [*self._command, *arguments],
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The `berth` command: finds its verbs, and is the one place where errors become text and exit codes."""
+"""The `berth` command: its verbs, and the one place where errors become text and exit codes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Verbs(TyperGroup):
             print_error(error)
             code = error.code
         except BrokenPipeError:
-            # The reader (`| head`) has enough. Python would complain when it flushes stdout at exit.
+            # The reader (`| head`) has enough. Python would complain at exit otherwise.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:  # a full disk, a folder without write permission, a path through a file

@@ -21,7 +21,7 @@ from berth.components.sharing import offered
 
 
 def fleet_of(stack: str) -> Fleet:
-    """Return the fleet of an environment's stack; of an engineer's stack the environment's pools and that berth."""
+    """Return the fleet of an environment; of an engineer's stack the pools and that berth."""
     up = brought_up(stack)
     try:
         return observed(ClusterApi(up.kubeconfig), stack, up)
@@ -81,9 +81,9 @@ def _missing(pool: Pool) -> Iterable[str]:
         )
     if pool.nics < pool.nics_of_machines:
         yield (
-            f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims: DraNet"
-            " does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices; kubectl get pods"
-            f" -A -l {NETWORK_PODS} -o wide)"
+            f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims:"
+            " DraNet does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices;"
+            f" kubectl get pods -A -l {NETWORK_PODS} -o wide)"
         )
 
 

@@ -29,8 +29,8 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
     berth = find(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
         raise BadInputError(
-            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps running;"
-            f" take {berth.name} out of the settings to end it"
+            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps"
+            f" running; take {berth.name} out of the settings to end it"
         )
     if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
         return _report(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)

@@ -50,8 +50,8 @@ class Waiting:
 def watch(stack: str, interval: float, *, as_json: bool) -> int:
     """Show a fleet until Ctrl-C; return the exit code.
 
-    A terminal shows one picture that changes and whose last state stays. Elsewhere each change prints
-    a picture, or a line of JSON.
+    A terminal shows one picture that changes and whose last state stays. Elsewhere each change
+    prints a picture, or a line of JSON.
 
     Args:
         stack: an environment's stack, or an engineer's.

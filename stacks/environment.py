@@ -15,11 +15,10 @@ from berth.components.isolation import priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
 from berth.stacks.claims_api import claims_api
-from berth.stacks.existing import existing
+from berth.stacks.existing import Platform, existing
 from berth.stacks.installed import install, manifests_of
 from berth.stacks.load import Environment
 from berth.stacks.notices import log
-from berth.stacks.platforms import Platform
 from berth.stacks.settings.resolve import has_keeper
 from berth.stacks.waiting import wait_until_ready
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
 from berth.stacks.load import SettingsError
-from berth.stacks.platforms import Platform
 from berth.stacks.stack_file import StackFile, project, shown
 
 # Keys of files in a kubeconfig, with the key for the file's content.
@@ -25,6 +25,21 @@ _FILES = {
     "client-certificate": "client-certificate-data",
     "client-key": "client-key-data",
 }
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Cluster for an environment's operators and RayClusters.
+
+    Attributes:
+        kubeconfig: kubeconfig as text; secret.
+        cluster_id: id for the cluster's whole life; another id recreates everything on the cluster.
+        ready: resources that come before anything on the cluster, and go after it.
+    """
+
+    kubeconfig: pulumi.Output[str]
+    cluster_id: pulumi.Input[str]
+    ready: Sequence[pulumi.Resource] = ()
 
 
 class KubeconfigError(BadInputError):

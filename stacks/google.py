@@ -24,7 +24,7 @@ from berth.components.gke import (
     too_old,
 )
 from berth.components.sharing import Pool, Pools, node_labels, of_labels
-from berth.stacks.platforms import Platform
+from berth.stacks.existing import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
 

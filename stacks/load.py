@@ -13,14 +13,14 @@ from berth.components.berth import BerthInputs, built
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
+from berth.components.core.types import checked_name
 from berth.components.gke import cluster_arguments
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation import IsolationSettings
 from berth.stacks import service_code, stack_file
 from berth.stacks.policies.settings import Judgement, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.names import name_problems
 from berth.stacks.settings.resolve import (
     EnvironmentContract,
     Resolved,
@@ -59,28 +59,33 @@ def located(problem: Problem, file: StackFile | None) -> str:
 
 
 @dataclass(frozen=True)
-class Environment:
-    """Environment: its settings, and everything that is derived from them before the engine runs.
+class Judged:
+    """Stack that is resolved and held to policies."""
 
-    Attributes:
-        resolved: complete settings of its RayClusters, jobs and services.
-        berths: inputs of everything that has a RayCluster, with the manifests.
-        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
-    """
-
-    kind: ClassVar = "environment"
     stack: str
-    settings: EnvironmentSettings
     file: StackFile | None
     resolved: Resolved
-    berths: Sequence[BerthInputs]
-    cluster_arguments: Mapping[str, Any] | None
     judgement: Judgement
 
     @property
     def warnings(self) -> list[Problem]:
         """Settings that work, but probably not as intended."""
         return [*self.resolved.warnings, *self.judgement.warnings]
+
+
+@dataclass(frozen=True)
+class Environment(Judged):
+    """Environment: its settings, and everything that is derived from them before the engine runs.
+
+    Attributes:
+        berths: inputs of everything that has a RayCluster, with the manifests.
+        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
+    """
+
+    kind: ClassVar = "environment"
+    settings: EnvironmentSettings
+    berths: Sequence[BerthInputs]
+    cluster_arguments: Mapping[str, Any] | None
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""
@@ -88,21 +93,12 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class EngineerBerth:
+class EngineerBerth(Judged):
     """Berth of an engineer's own stack on its environment, with its manifests, judged."""
 
     kind: ClassVar = "engineer"
-    stack: str
-    file: StackFile | None
     contract: EnvironmentContract
-    resolved: Resolved
     berth: BerthInputs
-    judgement: Judgement
-
-    @property
-    def warnings(self) -> list[Problem]:
-        """Settings that work, but probably not as intended."""
-        return [*self.resolved.warnings, *self.judgement.warnings]
 
 
 @dataclass(frozen=True)
@@ -141,7 +137,7 @@ class EngineerStack:
             problems = [*problems, *judgement.problems]
         if problems:
             raise SettingsError(self.stack, problems, self.file)
-        return EngineerBerth(self.stack, self.file, contract, resolved, berths[0], judgement)
+        return EngineerBerth(self.stack, self.file, resolved, judgement, contract, berths[0])
 
 
 def load_stack(stack: str) -> Environment | EngineerStack:
@@ -191,7 +187,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
         raise SettingsError(stack, problems, file) from None
-    problems += name_problems(stack, settings)
+    problems += _name_problems(stack, settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
@@ -201,6 +197,30 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     if problems:
         raise SettingsError(stack, problems, file)
     return loaded
+
+
+CLUSTER_NAME_LIMIT = 40
+"""Most characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
+
+
+def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
+    """Return the problems with the name of the cluster or berth, by default the stack's."""
+    path: Path
+    if isinstance(settings, EngineerSettings):
+        given, limit, path = settings.name, None, ("engineer", "name")
+    elif settings.cluster.existing:
+        return []
+    else:
+        given, limit, path = settings.cluster.name, CLUSTER_NAME_LIMIT, ("environment", "cluster", "name")
+    name = given or stack
+    from_stack = "" if given else "; it is the stack's name: give another one here"
+    try:
+        checked_name(name)
+    except ValueError as error:
+        return [Problem(path, f"{error}{from_stack}")]
+    if limit and len(name) > limit:
+        return [Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")]
+    return []
 
 
 def _environment(
@@ -234,7 +254,7 @@ def _environment(
     ]
     arguments = None if settings.cluster.existing else cluster_arguments(settings)
     judgement = judge_environment(stack, settings, resolved.pools, berths, arguments)
-    environment = Environment(stack, settings, file, resolved, berths, arguments, judgement)
+    environment = Environment(stack, file, resolved, judgement, settings, berths, arguments)
     return environment, [*problems, *judgement.problems]
 
 
@@ -260,7 +280,7 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         _, across = _environment(stack, settings, None, lost)
         return [
             problem
-            for problem in (*name_problems(stack, settings), *across)
+            for problem in (*_name_problems(stack, settings), *across)
             if problem.path not in reported and not problem.rests_on_any(reported)
         ]
     return []

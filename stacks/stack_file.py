@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,15 @@ def find(stack: str) -> StackFile:
         known = did_you_mean(stack, stack_names())
         raise StackFileError(f"there is no stack {stack!r}: {shown(path)} does not exist{known}")
     return read(path)
+
+
+def all_settings() -> dict[str, dict[str, Any]]:
+    """Return the settings of every stack whose file can be read, by the stack's name."""
+    settings = {}
+    for stack in stack_names():
+        with suppress(StackFileError):
+            settings[stack] = find(stack).settings
+    return settings
 
 
 def read(path: Path) -> StackFile:

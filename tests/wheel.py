@@ -24,7 +24,9 @@ COPIED = (
 
 
 def build(folder: Path) -> Path:
-    """Build a wheel of a copy of the tree: setuptools leaves a build folder beside what it builds."""
+    """Build a wheel of a copy of the tree: setuptools leaves a build folder beside what it
+    builds.
+    """
     source = folder / "source"
     source.mkdir()
     for name in COPIED:

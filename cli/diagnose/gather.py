@@ -1,11 +1,9 @@
-"""What a diagnosis has in it: parts, each of which may fail without the others."""
+"""Parts of a diagnosis, each of which may fail without the others."""
 
 from __future__ import annotations
 
 import json
 import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +11,6 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import typer
 import yaml
 
 from berth.cli.berths import Berth
@@ -22,6 +19,7 @@ from berth.cli.kubectl import kubectl
 from berth.cli.operator_log import operator_lines
 from berth.cli.preview.document import document
 from berth.cli.preview.verb import planned
+from berth.cli.programs import output_of
 from berth.cli.running import running_on
 from berth.cli.status import fleet_of
 from berth.components.cluster.api import (
@@ -40,7 +38,7 @@ from berth.components.ray.reasons import reasons_of
 from berth.stacks import stack_file
 
 LOG_LINES = 400
-"""Of each log so many of its last lines."""
+"""Number of last lines of each log."""
 
 _CLAIMS = (
     "/apis/resource.k8s.io/v1/resourceclaims",
@@ -58,22 +56,20 @@ _IN_NAMESPACE = (
     RAY_SERVICES,
 )
 _PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
-_PROGRAMS = (("pulumi", ("version",)), ("kubectl", ("version", "--client", "--output=json")))
-_PROGRAM_SECONDS = 20
 
-# What one part may fail with; anything else is a mistake of ours and shall be seen as such.
-_FAILURES = (BerthError, OSError, ValueError, subprocess.SubprocessError)
+# Failures of one part; anything else is a bug of berth.
+_FAILURES = (BerthError, OSError, ValueError)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part.
+    """A part of a diagnosis.
 
     Attributes:
-        title: what it is.
-        text: what was found; why it could not be had, where `missing`.
-        language: of the text, for readers that colour it.
-        missing: it could not be had.
+        title: its title.
+        text: its text; for a missing part the reason.
+        language: language of the text, for readers that colour it.
+        missing: it could not be gathered.
     """
 
     title: str
@@ -82,14 +78,12 @@ class Part:
     missing: bool = False
 
 
-def part(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
-    """Gather one part; what prevents it is said in its place."""
+def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
+    """Gather one part; a failure becomes its text."""
     try:
         found = gather()
     except _FAILURES as error:
         return Part(title, str(error) or type(error).__name__, missing=True)
-    except typer.Exit:
-        return Part(title, "refused; `berth check` and `berth preview` say why", missing=True)
     if isinstance(found, str):
         return Part(title, found, language if language != "yaml" else "")
     return Part(
@@ -98,86 +92,74 @@ def part(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Pa
 
 
 def versions(api: ClusterApi | None) -> dict[str, Any]:
-    """Versions of all that takes part."""
+    """Return the versions of packages, programs and the API server."""
     found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
     for name in _PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    for name, arguments in _PROGRAMS:
-        found[f"{name} (program)"] = _program(name, arguments)
+    ask: dict[str, Callable[[], str]] = {
+        "pulumi (program)": lambda: output_of("pulumi", "version"),
+        "kubectl (program)": lambda: json.loads(output_of("kubectl", "version", "--client", "--output=json"))[
+            "clientVersion"
+        ]["gitVersion"],
+    }
     if api is not None:
+        ask["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
+    for name, question in ask.items():
         try:
-            found["Kubernetes (server)"] = (api.get("/version") or {}).get("gitVersion", "?")
-        except BerthError as error:
-            found["Kubernetes (server)"] = str(error)
+            found[name] = question()
+        except _FAILURES as error:
+            found[name] = str(error)
     return found
 
 
-def _program(name: str, arguments: Iterable[str]) -> str:
-    path = shutil.which(name)
-    if path is None:
-        return "not on PATH"
-    done = subprocess.run(
-        [path, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=_PROGRAM_SECONDS,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    text = done.stdout.strip() or done.stderr.strip()
-    if name == "kubectl" and done.returncode == 0:
-        return str(json.loads(text)["clientVersion"]["gitVersion"])
-    return text.splitlines()[0] if text else f"ended with {done.returncode}"
-
-
 def settings_of(stack: str) -> Any:
-    """A stack's settings as they are written, comments left out."""
+    """Return a stack's settings as they are written, without comments."""
     file = stack_file.read(stack_file.stack_path(stack))
-    # Through JSON: the reader's own kinds of strings and numbers are none that YAML's plain writer knows.
+    # Through JSON: YAML's plain writer does not know the reader's own types of strings and numbers.
     return json.loads(
         json.dumps({f"{stack_file.NAMESPACE}:{key}": value for key, value in file.settings.items()}, default=str)
     )
 
 
 def plan_of(stack: str) -> Any:
-    """What `pulumi up` would do."""
+    """Return the plan of `pulumi up`."""
     return document(planned(stack))
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
-    """All that is known of a berth that is up."""
+    """Gather the parts about a berth that is up."""
     api, namespace = berth.api, berth.namespace
     pods: list[Object] = []
 
-    def its_pods() -> list[Object]:
+    def list_pods() -> list[Object]:
         pods.extend(berth.pods())
         return [_object(pod) for pod in pods]
 
     found = [
-        part(
-            "What stands in the way",
-            lambda: "\n".join(reasons_of(api, berth.key)) or "nothing: it is ready",
+        gathered(
+            "Why it is not ready",
+            lambda: "\n".join(reasons_of(api, berth.key)) or "nothing: the berth is ready",
             language="",
         ),
-        part("Status", lambda: fleet_of(berth.environment.stack).as_json()),
-        part("What runs on it", lambda: _running(berth)),
+        gathered("Status", lambda: fleet_of(berth.environment.stack).as_json()),
+        gathered("What runs on it", lambda: _running(berth)),
     ]
     if plan:
-        found.append(part(f"Plan of stack {berth.stack}", lambda: plan_of(berth.stack)))
+        found.append(gathered(f"Plan of stack {berth.stack}", lambda: plan_of(berth.stack)))
     found += [
-        part("RayCluster", lambda: _object(berth.cluster)),
-        part("Pods", its_pods),
-        part("Events", lambda: [_event(event) for event in _events(api, namespace)]),
-        part("Nodes of its pods", lambda: _nodes(api, pods)),
-        part("Resource claims", lambda: _claims(api, namespace)),
-        *(part(_title(path), partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
-        part("The operator's log, lines about it", lambda: _operator(berth), language="text"),
+        gathered("RayCluster", lambda: _object(berth.cluster)),
+        gathered("Pods", list_pods),
+        gathered("Events", lambda: [_event(event) for event in _events(api, namespace)]),
+        gathered("Nodes of its pods", lambda: _nodes(api, pods)),
+        gathered("Resource claims", lambda: _claims(api, namespace)),
+        *(gathered(_title(path), partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
+        gathered("The operator's log, lines about it", lambda: _operator(berth), language="text"),
     ]
     return found + [
-        part(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
+        gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
     ]
 
 
@@ -218,8 +200,8 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
             "unschedulable": node["spec"].get("unschedulable", False),
             "allocatable": node["status"].get("allocatable"),
             "conditions": [
-                f"{each['type']}={each['status']}: {each.get('message', '')}"
-                for each in node["status"].get("conditions") or []
+                f"{condition['type']}={condition['status']}: {condition.get('message', '')}"
+                for condition in node["status"].get("conditions") or []
             ],
             "versions": {
                 key: (node["status"].get("nodeInfo") or {}).get(key)
@@ -260,4 +242,4 @@ def _log(berth: Berth, pod: Object) -> str:
         return "on a simulated node: its containers never run and have no log"
     container = pod["spec"]["containers"][0]["name"]
     path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
-    return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"{container} has said nothing"
+    return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"the log of {container} is empty"

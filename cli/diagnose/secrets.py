@@ -1,7 +1,7 @@
-"""Taking secrets out of what is gathered. Pure.
+"""Removal of secrets from a diagnosis. Pure.
 
-Twice: out of structures, where a name tells what is secret, and out of the text as a whole, where known values and the shapes of
-well-known credentials do. What is never asked for in the first place (Secrets, the kubeconfig) needs neither.
+Structures lose the values of secret names. The whole text then loses known secrets and whatever
+has the shape of a well-known credential. Secrets and the kubeconfig itself are never gathered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(
     r"(?i)(passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|auth.?key|encryption.?key|client.?key|\bkey$|_key$"
     r"|_pat$|cookie|connection.?string|dsn$|salt|signature|webhook)"
 )
-# Names that say "token" or "key" and mean something else.
+# Names with "token" or "key" that mean something else.
 _HARMLESS_NAME = re.compile(
     r"(?i)^(automountServiceAccountToken|secretName|secretKeyRef|secretRef|imagePullSecrets|key|tokenFile|enableK8sTokenAuth"
     r"|RAY_AUTH_MODE|topologyKey|labelKey|.*tokenExpirationSeconds|.*_PATH|.*_FILE|.*PublicKey|hasToken|keys?|matchLabelKeys"
@@ -39,7 +39,7 @@ _SHAPES = (
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
     re.compile(
         r"\bv1:[A-Za-z0-9+/]{6,}={0,2}:[A-Za-z0-9+/=]+(?::[A-Za-z0-9+/=]+)*"
-    ),  # what Pulumi encrypted, and its salt
+    ),  # values that Pulumi encrypted, and its salt
     re.compile(r"(?i)(?<=bearer )[\w.~+/-]{8,}=*"),
     re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user and password of a URL
 )
@@ -55,12 +55,12 @@ _NO_VALUES = {"null", "true", "false", "none", REMOVED, "{}", "token", "disabled
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what has this name is likely a secret."""
+    """Return whether a value of this name is likely a secret."""
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.match(name)
 
 
 def without_secrets(value: Any) -> Any:
-    """A structure, with the values of secret names taken out: those of mappings, and of Kubernetes' environment variables."""
+    """Return a structure without the values of secret names."""
     if isinstance(value, Mapping):
         if "name" in value and "value" in value and is_secret_name(str(value["name"])):
             return {**value, "value": REMOVED}
@@ -75,7 +75,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def _opened(key: str, inner: Any) -> Any:
-    """A document within the document as the structure that it is, so that its names are seen."""
+    """Return an embedded YAML document as a structure."""
     if key not in _DOCUMENTS or not isinstance(inner, str):
         return inner
     try:
@@ -85,22 +85,17 @@ def _opened(key: str, inner: Any) -> Any:
 
 
 def _taken_out(key: str, inner: Any) -> bool:
-    """A scalar of a secret name; Pulumi's `secure:`; what kubectl repeats of a whole object in an annotation."""
+    """Return whether to remove a value: a secret's, or kubectl's copy of the object."""
     if key in ("secure", "kubectl.kubernetes.io/last-applied-configuration"):
         return True
     return isinstance(inner, str | int | float) and not isinstance(inner, bool) and is_secret_name(key)
 
 
 def scrubbed(text: str, known: Iterable[str] = ()) -> str:
-    """A text, without known secrets and without what has the shape of one.
-
-    Args:
-        text: the text.
-        known: secrets; each is taken out as it is, and as base64.
-    """
+    """Return a text without known secrets, plain or as base64, and without what looks like one."""
     values = {value.strip() for value in known}
     values |= {base64.b64encode(value.encode()).decode() for value in values}
-    # The longest first: one may be part of another.
+    # The longest first: a secret may be part of another.
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= _SHORTEST_KNOWN:
             text = text.replace(value, REMOVED)
@@ -117,21 +112,23 @@ def _assigned(found: re.Match[str]) -> str:
 
 
 def secrets_of_kubeconfig(document: Any) -> list[str]:
-    """The credentials in a kubeconfig: whatever its users have, but names of programs and files."""
+    """Return the credentials of a kubeconfig's users."""
     users = (document or {}).get("users") or []
     found: list[str] = []
     for user in users:
-        its = user.get("user") or {}
+        credentials = user.get("user") or {}
         found += [
-            str(its[key]) for key in ("token", "password", "client-key-data", "client-certificate-data") if its.get(key)
+            str(credentials[key])
+            for key in ("token", "password", "client-key-data", "client-certificate-data")
+            if credentials.get(key)
         ]
-        config = (its.get("auth-provider") or {}).get("config") or {}
+        config = (credentials.get("auth-provider") or {}).get("config") or {}
         found += [str(value) for key, value in config.items() if is_secret_name(key)]
-        variables = (its.get("exec") or {}).get("env") or []
-        found += [str(each.get("value")) for each in variables if is_secret_name(str(each.get("name")))]
+        variables = (credentials.get("exec") or {}).get("env") or []
+        found += [str(variable.get("value")) for variable in variables if is_secret_name(str(variable.get("name")))]
     return found
 
 
 def secrets_of_environment(variables: Mapping[str, str]) -> list[str]:
-    """Values of environment variables that are likely secrets."""
+    """Return values of environment variables that are likely secrets."""
     return [value for name, value in variables.items() if is_secret_name(name) and value]

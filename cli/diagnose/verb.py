@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from berth.cli.berths import Berth, Named, find, which
+from berth.cli.berths import Named, find, which
 from berth.cli.connect import read_token
 from berth.cli.console import err, out, print_json
-from berth.cli.diagnose.gather import Part, of_berth, part, plan_of, settings_of, versions
+from berth.cli.diagnose.gather import Part, gathered, of_berth, plan_of, settings_of, versions
 from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.cli.environment import NotUpError
 from berth.cli.kubectl import write_private
@@ -24,7 +24,7 @@ _SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a sec
 
 
 def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:
-    """Write the diagnosis of a berth; the exit code."""
+    """Write the diagnosis of a berth; return the exit code."""
     named = which(name, stack)
     now = datetime.now(tz=UTC)
     path = output or Path(f"berth-{named.name}-{now:%Y%m%d-%H%M%S}.md")
@@ -35,54 +35,50 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
         return 0 if up else FAILED
     path.unlink(missing_ok=True)
     write_private(path, text)
-    missing = [each.title for each in parts if each.missing]
+    missing = [part for part in parts if part.missing]
     if as_json:
-        print_json({"name": named.name, "file": str(path), "parts": [each.title for each in parts], "missing": missing})
+        titles = {"parts": [part.title for part in parts], "missing": [part.title for part in missing]}
+        print_json({"name": named.name, "file": str(path), **titles})
     else:
-        out.print(
-            f"{path} has {len(parts)} parts, {len(text.encode()) // 1024 + 1} KiB; look through it before you send it on"
-        )
-    for each in parts:
-        if each.missing:
-            err.print(f"could not be had: {each.title}: {each.text}", markup=False, style="yellow")
+        size = len(text.encode()) // 1024 + 1
+        out.print(f"{path} has {len(parts)} parts, {size} KiB; look through it before you send it on")
+    for part in missing:
+        err.print(f"could not be gathered: {part.title}: {part.text}", markup=False, style="yellow")
     return 0 if up else FAILED
 
 
 def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
-    """The parts, secrets that are known, and whether the berth could be asked at all."""
+    """Return the parts, known secrets, and whether the berth could be asked at all."""
     known = secrets_of_environment(os.environ)
     parts = [_settings(named.stack)]
-    berth: Berth | None = None
     try:
         berth = find(named.name, named.stack)
     except BerthError as error:
         if isinstance(error, BadInputError) and not isinstance(error, NotUpError):
             raise
-    if berth is None:
-        # Once more, for the reason.
-        parts.append(part("The berth", lambda: find(named.name, named.stack) and ""))
+        parts.append(Part("The berth", str(error), missing=True))
         if plan:
-            parts.append(part(f"Plan of stack {named.stack}", lambda: plan_of(named.stack)))
-        return [*parts, part("Versions", lambda: versions(None))], known, False
+            parts.append(gathered(f"Plan of stack {named.stack}", lambda: plan_of(named.stack)))
+        return [*parts, gathered("Versions", lambda: versions(None))], known, False
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))
     with suppress(BerthError):
         known += filter(None, [read_token(berth)])
     others = {berth.stack, berth.environment.stack} - {named.stack}
-    parts += [_settings(each) for each in sorted(others) if stack_file.stack_path(each).exists()]
-    return [*parts, *of_berth(berth, plan=plan), part("Versions", lambda: versions(berth.api))], known, True
+    parts += [_settings(stack) for stack in sorted(others) if stack_file.stack_path(stack).exists()]
+    return [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))], known, True
 
 
 def _settings(stack: str) -> Part:
-    return part(f"Settings of stack {stack}", lambda: settings_of(stack))
+    return gathered(f"Settings of stack {stack}", lambda: settings_of(stack))
 
 
 def rendered(named: Named, parts: list[Part], now: datetime) -> str:
-    """The parts as one text."""
+    """Return the parts as one text."""
     lines = [f"# Berth {named.name}", "", f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {named.stack}. {_SUMMARY}", ""]
-    if missing := [each for each in parts if each.missing]:
-        lines += ["Could not be had:", "", *(f"- {each.title}: {each.text}" for each in missing), ""]
-    for each in parts:
-        if not each.missing:
+    if missing := [part for part in parts if part.missing]:
+        lines += ["Could not be gathered:", "", *(f"- {part.title}: {part.text}" for part in missing), ""]
+    for part in parts:
+        if not part.missing:
             fence = "`" * 4
-            lines += [f"## {each.title}", "", f"{fence}{each.language}", each.text.rstrip("\n"), fence, ""]
+            lines += [f"## {part.title}", "", f"{fence}{part.language}", part.text.rstrip("\n"), fence, ""]
     return "\n".join(lines)

@@ -1,6 +1,4 @@
-"""`berth doctor`: what an environment needs outside of berth, and whether it is there.
+"""`berth doctor`: checks of everything that an update needs, without changing anything.
 
-Belongs here: checks that only read, one module for each thing that is looked at, each telling what
-mends what is missing. Does not belong here: what the settings alone tell (stacks/settings), and
-anything that makes or changes something.
+Belongs here: questions to Google Cloud, Pulumi and the cluster, and what to do about the answers.
 """

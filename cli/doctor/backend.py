@@ -1,4 +1,4 @@
-"""Pulumi's state: the backend, the stack in it, and what encrypts its secrets."""
+"""Checks of Pulumi's state: the backend, the stack in it, and the encryption of its secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,13 @@ from ruamel.yaml import YAML
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.programs import output_of
+from berth.components.core.errors import BerthError
 from berth.stacks import stack_file
 
 TOPIC = Topic("state")
 
 _SECONDS = 60
-_NO_NETWORK = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
 
 _KMS = "gcpkms://"
 _KMS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt")
@@ -42,11 +42,11 @@ _ROUNDS, _KEY_BYTES = 1_000_000, 32
 
 @dataclass(frozen=True)
 class Backend:
-    """Where Pulumi keeps state, and what is said of the stack there.
+    """State backend of Pulumi.
 
     Attributes:
-        url: such as `gs://berth-state`, "" where Pulumi is not logged in.
-        findings: what was found.
+        url: its address, such as `gs://berth-state`; "" if Pulumi is not logged in.
+        findings: findings about the backend and the stack.
     """
 
     url: str
@@ -54,48 +54,44 @@ class Backend:
 
     @property
     def bucket(self) -> str:
-        """The Cloud Storage bucket, "" for another kind of backend."""
+        """Cloud Storage bucket; "" for another kind of backend."""
         parts = urlsplit(self.url)
         return parts.netloc if parts.scheme == "gs" else ""
 
 
 def check(stack: str) -> Backend:
-    """Log-in, stack and secrets, as Pulumi itself tells them."""
+    """Check log-in, stack and secrets with Pulumi itself."""
     if shutil.which("pulumi") is None:
         return Backend("", [TOPIC.unchecked("not checked: pulumi is not on PATH")])
-    code, out, err = _pulumi("whoami", "--json")
-    if code != 0:
-        return Backend("", [_not_logged_in(err)])
     try:
-        url = str(json.loads(out)["url"])
+        url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
+    except BerthError as error:
+        return Backend("", [_not_logged_in(error.problem)])
     except (ValueError, KeyError, TypeError):
-        return Backend(
-            "", [TOPIC.unchecked("pulumi does not tell where it is logged in to", "pulumi whoami --verbose")]
-        )
+        return Backend("", [TOPIC.unchecked("pulumi does not report its state backend", "pulumi whoami --verbose")])
     return Backend(url, [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), *secrets(stack, url)])
 
 
-def _not_logged_in(said: str) -> Finding:
-    text = _first(said)
-    if is_logged_out(said):
+def _not_logged_in(text: str) -> Finding:
+    if is_logged_out(text):
         return TOPIC.missing(LOGGED_OUT, LOG_IN)
-    return TOPIC.missing(
-        f"Pulumi's state backend cannot be used: {text}", "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
-    )
+    login = "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
+    return TOPIC.missing(f"Pulumi's state backend cannot be used: {_first(text)}", login)
 
 
 def _stack(stack: str) -> Finding:
-    code, out, err = _pulumi("stack", "ls", "--json")
-    if code != 0:
-        return TOPIC.missing(f"the stacks in the state backend cannot be listed: {_first(err)}", "pulumi stack ls")
-    names = {str(each["name"]).rsplit("/", 1)[-1] for each in json.loads(out)}
-    if stack in names:
+    try:
+        stacks = json.loads(output_of("pulumi", "stack", "ls", "--json", "--non-interactive", seconds=_SECONDS))
+    except BerthError as error:
+        problem = f"the stacks in the state backend cannot be listed: {_first(error.problem)}"
+        return TOPIC.missing(problem, "pulumi stack ls")
+    if stack in {str(known["name"]).rsplit("/", 1)[-1] for known in stacks}:
         return TOPIC.fine(f"stack {stack} is there")
     return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
 
 
 def secrets(stack: str, url: str) -> list[Finding]:
-    """What encrypts the stack's secrets, and whether it can be used from here; a KMS key is asked elsewhere."""
+    """Check that the stack's secrets can be decrypted; `check_key` does so for a KMS key."""
     marks = marks_of(stack_file.stack_path(stack))
     if marks.get("secretsprovider"):
         return []
@@ -107,7 +103,8 @@ def secrets(stack: str, url: str) -> list[Finding]:
         return [
             TOPIC.missing(
                 "the stack's secrets are encrypted by a passphrase, which is not set",
-                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack} gcpkms://…",
+                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack}"
+                " gcpkms://…",
             )
         ]
     if salt and not fits(given, salt):
@@ -121,7 +118,7 @@ def secrets(stack: str, url: str) -> list[Finding]:
 
 
 def passphrase(environment: Mapping[str, str]) -> str | None:
-    """The passphrase as Pulumi finds it; None where it would ask, or where the file cannot be read."""
+    """Return the passphrase that Pulumi finds; None if it would ask or cannot read the file."""
     if "PULUMI_CONFIG_PASSPHRASE" in environment:
         return environment["PULUMI_CONFIG_PASSPHRASE"]
     file = environment.get("PULUMI_CONFIG_PASSPHRASE_FILE")
@@ -132,7 +129,7 @@ def passphrase(environment: Mapping[str, str]) -> str | None:
 
 
 def fits(given: str, mark: str) -> bool:
-    """Whether a passphrase is the one behind a stack's `encryptionsalt`; True for a format that is not known."""
+    """Return whether a passphrase fits a stack's `encryptionsalt`; True for an unknown format."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
@@ -152,13 +149,13 @@ def fits(given: str, mark: str) -> bool:
 
 
 def marks_of(path: Path) -> dict[str, Any]:
-    """What Pulumi itself wrote into a stack's file: `secretsprovider`, `encryptionsalt`."""
+    """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
     document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     return {key: value for key, value in document.items() if key != "config"} if isinstance(document, dict) else {}
 
 
 def check_bucket(google: Google, bucket: str) -> list[Finding]:
-    """The bucket of the state: there, yours to write, and with old versions kept."""
+    """Check the bucket of the state: it exists, you may write it, and it keeps old versions."""
     try:
         found = google.exists("storage", f"b/{bucket}", fields="name,versioning")
     except GoogleError as error:
@@ -169,13 +166,13 @@ def check_bucket(google: Google, bucket: str) -> list[Finding]:
         make = f"gcloud storage buckets create gs://{bucket} --project={google.project} --uniform-bucket-level-access"
         return [TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)]
     held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
-    lacking = [each for each in _BUCKET_PERMISSIONS if each not in held.get("permissions", [])]
+    lacking = [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]
     if lacking:
         return [TOPIC.missing(f"in the state bucket {bucket} you lack {', '.join(lacking)}", _grant_bucket(bucket))]
     if not (found.get("versioning") or {}).get("enabled"):
         return [
             TOPIC.missing(
-                f"the state bucket {bucket} keeps no old versions: a state that is lost stays lost",
+                f"the state bucket {bucket} keeps no old versions: a lost state cannot be restored",
                 f"gcloud storage buckets update gs://{bucket} --versioning",
             )
         ]
@@ -185,12 +182,13 @@ def check_bucket(google: Google, bucket: str) -> list[Finding]:
 def _grant_bucket(bucket: str) -> str:
     return (
         f'gcloud storage buckets add-iam-policy-binding gs://{bucket} --member="user:$(gcloud config get account)"'
-        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself: roles/storage.bucketViewer"
+        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself:"
+        " roles/storage.bucketViewer"
     )
 
 
 def check_key(google: Google, stack: str) -> list[Finding]:
-    """The Cloud KMS key of the stack's secrets, where that is what encrypts them."""
+    """Check the Cloud KMS key that encrypts the stack's secrets, if one does."""
     provider = str(marks_of(stack_file.stack_path(stack)).get("secretsprovider") or "")
     if not provider.startswith(_KMS):
         return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")] if provider else []
@@ -205,35 +203,16 @@ def check_key(google: Google, stack: str) -> list[Finding]:
                 f"there is no key {key}, the stack's secrets provider", "docs/gke.md, State: gcloud kms keys create"
             )
         ]
-    lacking = [each for each in _KMS_PERMISSIONS if each not in held.get("permissions", [])]
+    lacking = [permission for permission in _KMS_PERMISSIONS if permission not in held.get("permissions", [])]
     if lacking:
         grant = (
             f'gcloud kms keys add-iam-policy-binding {key} --member="user:$(gcloud config get account)"'
             " --role=roles/cloudkms.cryptoKeyEncrypterDecrypter"
         )
-        return [TOPIC.missing(f"of the key {key} you lack {', '.join(lacking)}", grant)]
+        return [TOPIC.missing(f"on the key {key} you lack {', '.join(lacking)}", grant)]
     return [TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")]
 
 
-def _pulumi(*arguments: str) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=stack_file.project(),
-            env=os.environ | _NO_NETWORK,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return 1, "", f"pulumi {' '.join(arguments)} took longer than {_SECONDS} s"
-    except OSError as error:
-        return 1, "", str(error)
-    return done.returncode, done.stdout, done.stderr
-
-
-def _first(said: str) -> str:
-    lines = [line.removeprefix("error: ").strip() for line in said.splitlines() if line.strip()]
-    return lines[0] if lines else "it does not say why"
+def _first(text: str) -> str:
+    lines = [line.removeprefix("error: ").strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "without a reason"

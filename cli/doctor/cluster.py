@@ -1,4 +1,4 @@
-"""A cluster that is there: existing ones of the settings, and those of environments that are up."""
+"""Checks of a running cluster: one that the settings name, or that of an environment that is up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BY_CHARTS = (
     ("create", "rbac.authorization.k8s.io", "rolebindings"),
     ("create", "rbac.authorization.k8s.io", "roles"),
 )
-"""What Helm makes of the operators' charts, and to remember them."""
+"""Rights that Helm needs for the operators' charts and its own records."""
 
 _TO_WAIT = (
     ("list", "", "events"),
@@ -46,31 +46,31 @@ _TO_WAIT = (
     ("list", "", "pods"),
     ("watch", "ray.io", "rayclusters"),
 )
-"""What is looked at until RayClusters are ready, and to say why one is not."""
+"""Rights for waiting until RayClusters are ready, and for the reasons why one is not."""
 
 Right = tuple[str, str, str]
 """Verb, API group and resource: `create`, `batch`, `cronjobs`."""
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:
-    """What an update does on a cluster, one of each kind.
+    """Return the rights that an update needs on a cluster.
 
     Args:
-        types: Pulumi's types of what the stack's program registers.
+        types: Pulumi's types of the objects that the stack's program registers.
     """
-    asked: set[Right] = set(_TO_WAIT)
-    for each in types:
-        _, group_version, kind = each.split(":")
+    rights: set[Right] = set(_TO_WAIT)
+    for registered in types:
+        _, group_version, kind = registered.split(":")
         group = group_version.partition("/")[0]
         if group == "helm.sh":
-            asked.update(_BY_CHARTS)
+            rights.update(_BY_CHARTS)
         else:
-            asked.add(("create", "" if group == "core" else group, _resource(kind)))
-    return sorted(asked)
+            rights.add(("create", "" if group == "core" else group, _resource(kind)))
+    return sorted(rights)
 
 
 def _resource(kind: str) -> str:
-    """The name by which rights know a kind: `networkpolicies`, `priorityclasses`."""
+    """Return a kind's resource name: `networkpolicies`, `priorityclasses`."""
     name = kind.lower()
     if name.endswith("y"):
         return f"{name[:-1]}ies"
@@ -78,7 +78,7 @@ def _resource(kind: str) -> str:
 
 
 def check_existing(stack: str, settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
-    """The kubeconfig can be read, the API server answers, lets an update do its work, and has the declared pools."""
+    """Check an existing cluster: kubeconfig, API server, rights of an update, declared pools."""
     path = Path(existing.kubeconfig).expanduser()
     path = path if path.is_absolute() else stack_file.project() / path
     try:
@@ -88,7 +88,8 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
         return [
             CLUSTER.missing(
                 f"the kubeconfig {existing.kubeconfig} cannot be read: {reason}",
-                f"KUBECONFIG={existing.kubeconfig} gcloud container clusters get-credentials CLUSTER --location=LOCATION"
+                f"KUBECONFIG={existing.kubeconfig} gcloud container clusters get-credentials CLUSTER"
+                " --location=LOCATION"
                 " --project=PROJECT",
             )
         ]
@@ -108,16 +109,16 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
 
 
 def _in_context(text: str, context: str | None) -> str:
-    """The kubeconfig with another current context."""
+    """Return the kubeconfig with another current context."""
     try:
         config = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"the kubeconfig is no YAML: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"the kubeconfig is not YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(config, dict) or not config.get("clusters"):
-        raise ValueError("the file is no kubeconfig: it names no clusters")
+        raise ValueError("the file is not a kubeconfig: it names no clusters")
     if context is None:
         return text
-    known = [str(each.get("name")) for each in config.get("contexts") or []]
+    known = [str(known.get("name")) for known in config.get("contexts") or []]
     if context not in known:
         raise ValueError(f"the kubeconfig has no context {context!r}; it has {', '.join(known) or 'none'}")
     return json.dumps(config | {"current-context": context})
@@ -128,11 +129,11 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     try:
         version = str(json.loads(answer)["gitVersion"]).removeprefix("v")
     except (ValueError, KeyError, TypeError):
-        return CLUSTER.unchecked("the API server answers, but does not tell its version")
+        return CLUSTER.unchecked("the API server answers, but does not report its version")
     try:
         problem = too_old(settings, version)
     except ValueError:
-        return CLUSTER.fine(f"the API server answers: Kubernetes {version}, which is no version of GKE")
+        return CLUSTER.fine(f"the API server answers: Kubernetes {version}, which is not a version of GKE")
     return CLUSTER.missing(problem) if problem else CLUSTER.fine(f"the API server answers: Kubernetes {version}")
 
 
@@ -141,25 +142,25 @@ _OF_ENVIRONMENT = (
 )
 
 
-def _rights(api: ClusterApi, stack: str, told: dict[str, Any] | None, mend: str) -> Finding:
-    """Whether an update of a stack may do its work.
+def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, mend: str) -> Finding:
+    """Check the rights of an update of a stack.
 
     Args:
         api: the cluster.
         stack: the stack.
-        told: outputs of an engineer's environment.
-        mend: what gives the rights.
+        outputs: outputs of an engineer's environment.
+        mend: command that grants the rights.
     """
     try:
-        asked = rights_for(types_of(stack, told))
+        rights = rights_for(types_of(stack, outputs))
     except WouldFailError as error:
         return CLUSTER.missing(str(error))
     except BerthError as error:
         return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
-    lacking = [f"{verb} {resource}" for verb, group, resource in asked if not _may(api, verb, group, resource)]
+    lacking = [f"{verb} {resource}" for verb, group, resource in rights if not _may(api, verb, group, resource)]
     if lacking:
         return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", mend)
-    return CLUSTER.fine("you may do in the cluster what an update does")
+    return CLUSTER.fine("you have the rights in the cluster that an update needs")
 
 
 def _may(api: ClusterApi, verb: str, group: str, resource: str) -> bool:
@@ -173,7 +174,7 @@ def _may(api: ClusterApi, verb: str, group: str, resource: str) -> bool:
 
 
 def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Finding]:
-    """Nodes of each declared pool, of which there are to be at least so many."""
+    """Check that each declared pool has ready nodes, if it always has nodes."""
     of_pool: dict[str, list[bool]] = {name: [] for name in least}
     others = set()
     for node in nodes:
@@ -206,7 +207,7 @@ def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Findi
 
 
 def check_environment(stack: str) -> list[Finding]:
-    """The environment that an engineer's stack names: it is up, and its API server answers."""
+    """Check that the environment of an engineer's stack is up and its API server answers."""
     try:
         up = brought_up(stack)
     except BerthError as error:

@@ -1,4 +1,4 @@
-"""All checks of a stack, side by side, and what they found."""
+"""Examination of a stack: its checks, run side by side."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found.
+    """Result of all checks.
 
     Attributes:
         stack: the stack.
         kind: `environment` or `engineer`.
-        findings: in the order in which things are needed.
-        simulated: what plays Google Cloud, "" where it is the real one.
+        findings: findings in the order in which an update needs things.
+        simulated: name of the simulation of Google Cloud; "" for the real one.
     """
 
     stack: str
@@ -53,22 +53,22 @@ class Examination:
 
     @property
     def missing(self) -> list[Finding]:
-        """What an update would fail for."""
-        return [each for each in self.findings if each.state == "missing"]
+        """Findings for which an update would fail."""
+        return [finding for finding in self.findings if finding.state == "missing"]
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the result for programs."""
         return {
             "stack": self.stack,
             "kind": self.kind,
             "simulated": self.simulated,
             "fine": not self.missing,
-            "findings": [each.as_json() for each in self.findings],
+            "findings": [finding.as_json() for finding in self.findings],
         }
 
 
 def examine(stack: str) -> Examination:
-    """Look at everything that a stack needs."""
+    """Check everything that an update of a stack needs."""
     checked = check_settings(stack)
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
@@ -95,7 +95,7 @@ def _engineer(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
 
 
 def _machine(pool: ThreadPoolExecutor, stack: str, *, auth_plugin: bool) -> Callable[[], list[Finding]]:
-    """Programs and state, begun; called, it waits for them."""
+    """Start the checks of programs and state; return a function that waits for their findings."""
     programs = pool.submit(tools.check, auth_plugin=auth_plugin)
     state = pool.submit(backend.check, stack)
     return lambda: [*programs.result(), *state.result().findings]
@@ -113,11 +113,11 @@ def _environment(
         begun = [(topic, pool.submit(check, google)) for topic, check in checks]
         rest = [finding for topic, future in begun for finding in _outcome(topic, future)]
     everything = [*findings, *programs.result(), *state.result().findings, *about, *rest]
-    return Examination(stack, "environment", _each_once(everything), google.simulated if google else "")
+    return Examination(stack, "environment", _unique(everything), google.simulated if google else "")
 
 
 def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:
-    """Google Cloud, if it can be asked; the last finding is missing where there is nothing more to ask."""
+    """Return Google Cloud, or None; the last finding is `missing` if nothing more can be asked."""
     name = settings.project or ""
     try:
         google = Google(name)
@@ -128,7 +128,7 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
     try:
         return google, [*found, project.check_project(google)]
     except GoogleError as error:
-        if error.kind == "disabled":  # said with the other APIs; the rest can be asked
+        if error.kind == "disabled":  # reported with the other APIs; the rest can be asked
             return google, found
         if error.kind in ("credentials", "unreachable"):
             return google, [_no_access(error)]
@@ -145,14 +145,14 @@ Check = Callable[[Google], list[Finding]]
 def _checks(
     pool: ThreadPoolExecutor, stack: str, settings: EnvironmentSettings, state: Backend
 ) -> list[tuple[Topic, Check]]:
-    """What is asked of Google, by topic."""
+    """Return the questions to Google, by topic."""
     name = settings.cluster.name or stack
     key = bool(backend.marks_of(stack_path(stack)).get("secretsprovider"))
     needed = project.apis(bucket=bool(state.bucket), key=key)
     lock, listed = Lock(), list[Future[list[Running]]]()
 
     def machines(google: Google) -> list[Running] | None:
-        """Listed once for all who ask; None where the caller may not list them."""
+        """Return the machines, listed once for all checks; None without the right to list them."""
         with lock:
             if not listed:
                 listed.append(pool.submit(machines_in_use.running, google, name))
@@ -187,9 +187,9 @@ def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
     try:
         return future.result()
     except GoogleError as error:
-        # What is not enabled is said with the APIs, and mended there.
+        # A disabled API is reported with the APIs.
         return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
 
 
-def _each_once(findings: Iterable[Finding]) -> list[Finding]:
+def _unique(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(findings))

@@ -1,4 +1,4 @@
-"""What a check found: one line each, and the command that mends what is missing."""
+"""Findings of checks: a line, and the command that fixes what is missing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ State = Literal["fine", "missing", "unchecked"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of what was looked at.
+    """Finding of a check.
 
     Attributes:
+    <<<<<<< HEAD
+        topic: its topic, such as `quota`.
+        state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason.
+        text: the finding.
+        mend: a command to paste, or the change in the settings; "" if there is nothing to do.
+    =======
         topic: what it belongs to, such as `quota`.
         state: `fine`; `missing`, which an update would fail for; `unchecked`, with the reason in
             `text`.
         text: what was found.
         mend: a command that can be pasted, or the change in the settings; "" where there is nothing
             to do.
+    >>>>>>> house
     """
 
     topic: str
@@ -27,24 +34,24 @@ class Finding:
     mend: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the finding for programs."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Topic:
-    """Makes the findings of one topic."""
+    """Topic of findings."""
 
     name: str
 
     def fine(self, text: str) -> Finding:
-        """It is as it has to be."""
+        """Return a finding that something is as it has to be."""
         return Finding(self.name, "fine", text)
 
     def missing(self, text: str, mend: str = "") -> Finding:
-        """An update would fail for it."""
+        """Return a finding for which an update would fail."""
         return Finding(self.name, "missing", text, mend)
 
     def unchecked(self, text: str, mend: str = "") -> Finding:
-        """It could not be looked at, or is advice only."""
+        """Return a finding that something could not be checked, or is advice only."""
         return Finding(self.name, "unchecked", text, mend)

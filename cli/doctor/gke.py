@@ -1,4 +1,4 @@
-"""GKE: the cluster's version, or the one that it would get."""
+"""Check of GKE's version: the cluster's, or that of a new one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ _SHOWN = 4
 
 
 def check(google: Google, settings: EnvironmentSettings, cluster: str) -> list[Finding]:
-    """The cluster's version, or where there is none yet the one that its release channel gives.
-
-    Args:
-        google: the project.
-        settings: of the environment.
-        cluster: the cluster's name.
-    """
+    """Check the version of a cluster by name; without one, that of its release channel."""
     location = f"projects/{google.project}/locations/{settings.location}"
     found = google.exists(
         "container", f"{location}/clusters/{cluster}", fields="status,statusMessage,currentMasterVersion"
@@ -40,7 +34,8 @@ def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: d
         )
     problem = too_old(settings, version) if version else None
     if problem:
-        upgrade = f"gcloud container clusters upgrade {cluster} --master --location={settings.location} --project={google.project}"
+        where = f"--location={settings.location} --project={google.project}"
+        upgrade = f"gcloud container clusters upgrade {cluster} --master {where}"
         return TOPIC.missing(
             f"cluster {cluster}: {problem}", f"{upgrade} --cluster-version={needed(settings)[0].feature.since}"
         )
@@ -50,26 +45,32 @@ def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: d
 def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Finding:
     channel = settings.cluster.release_channel
     of_channel: dict[str, Any] = next(
-        (each for each in config.get("channels") or [] if each.get("channel") == channel), {}
+        (known for known in config.get("channels") or [] if known.get("channel") == channel), {}
     )
-    versions = [str(each) for each in of_channel.get("validVersions") or []]
+    versions = [str(version) for version in of_channel.get("validVersions") or []]
     listing = (
         f"gcloud container get-server-config --location={settings.location} --project={settings.project}"
         f' --flatten=channels --filter="channels.channel={channel}"'
     )
-    wanted = settings.cluster.version
-    if wanted is None:
+    requested = settings.cluster.version
+    if requested is None:
         version = str(of_channel.get("defaultVersion") or "")
     else:
         # The newest that begins with it
         # (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
         version = next(
-            (each for each in versions if parse(each).parts[: len(parse(wanted).parts)] == parse(wanted).parts), ""
+            (
+                known
+                for known in versions
+                if parse(known).parts[: len(parse(requested).parts)] == parse(requested).parts
+            ),
+            "",
         )
     if not version:
-        has = ", ".join(versions[:_SHOWN]) or "none that it tells"
+        has = ", ".join(versions[:_SHOWN]) or "none that it lists"
         return TOPIC.missing(
-            f"release channel {channel} has no GKE {wanted or 'version'} in {settings.location}; it has {has}", listing
+            f"release channel {channel} has no GKE {requested or 'version'} in {settings.location}; it has {has}",
+            listing,
         )
     problem = too_old(settings, version)
     if problem:

@@ -1,7 +1,7 @@
-"""Google Cloud's REST APIs, read with the caller's own credentials (Application Default Credentials).
+"""Client of Google Cloud's REST APIs, with the caller's Application Default Credentials.
 
-The addresses are those of the provider (hashicorp/terraform-provider-google, "Google Provider
-Configuration Reference"), and the same environment variables replace them.
+Addresses and the environment variables that replace them are the provider's
+(hashicorp/terraform-provider-google, "Google Provider Configuration Reference").
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ BASES: dict[str, tuple[str, str]] = {
     "storage": ("GOOGLE_STORAGE_CUSTOM_ENDPOINT", "https://storage.googleapis.com/storage/v1/"),
     "cloudkms": ("GOOGLE_KMS_CUSTOM_ENDPOINT", "https://cloudkms.googleapis.com/v1/"),
 }
-"""Environment variable and address of each API that is asked."""
+"""Environment variable and address of each API."""
 
 SIMULATED_HEADER = "X-Berth-Simulated"
-"""A header by which a server says that it plays Google Cloud, with a name for it."""
+"""Header by which a simulation of Google Cloud names itself."""
 
 LOGIN = "gcloud auth application-default login"
 
@@ -58,7 +58,7 @@ class GoogleError(BerthError):
 
 
 def base_of(service: str) -> str:
-    """The address of an API, with a slash at its end."""
+    """Return the address of an API, with a slash at its end."""
     variable, default = BASES[service]
     return (os.environ.get(variable) or default).rstrip("/") + "/"
 
@@ -67,15 +67,21 @@ class Google:
     """Google Cloud as the caller may see it.
 
     Attributes:
+    <<<<<<< HEAD
+        project: project to which calls are charged if the credentials name none.
+        account: e-mail address of a service account; "" for other credentials.
+        simulated: name of a simulation of Google Cloud; "" for the real one.
+    =======
         project: the project that calls are counted for where the credentials name none.
         account: e-mail address of a service account, "" where the credentials don't say whose they
             are.
         simulated: what the server says of itself where it only plays Google Cloud, else "".
+    >>>>>>> house
     """
 
     def __init__(self, project: str) -> None:
-        """Find the credentials and get a token by them."""
-        # Off Google's machines nobody answers there: one short try tells.
+        """Find the credentials and get a token."""
+        # Outside of Google's machines nobody answers there: one short try is enough.
         os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
         os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
         import google.auth  # noqa: PLC0415 - only who asks Google pays for the import
@@ -90,7 +96,7 @@ class Google:
         self._errors = (exceptions.TransportError, requests.RequestException)
         self._refresh_error = exceptions.RefreshError
         try:
-            with warnings.catch_warnings():  # of credentials without a project to count calls for; it is given below
+            with warnings.catch_warnings():  # about credentials without a project, which is set below
                 warnings.simplefilter("ignore")
                 credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
         except exceptions.TransportError as error:
@@ -128,21 +134,15 @@ class Google:
             self._session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
 
     def get(self, service: str, path: str, **query: Any) -> dict[str, Any]:
-        """What an API says about something.
-
-        Args:
-            service: a key of BASES.
-            path: below the API's address.
-            query: parameters.
-        """
+        """Return the answer of an API, a key of BASES, to a GET below its address."""
         return self._call("GET", service, path, params=query)
 
     def post(self, service: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question that is put by POST, such as testIamPermissions."""
+        """Return the answer to a question by POST, such as testIamPermissions."""
         return self._call("POST", service, path, json=body)
 
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
-        """What an API says about something, None where there is no such thing."""
+        """Return the answer to a GET; None if there is no such resource."""
         try:
             return self.get(service, path, **query)
         except GoogleError as error:
@@ -165,18 +165,17 @@ class Google:
         if response.status_code >= _FIRST_ERROR:
             raise refusal(response.status_code, body, self.project, f"{service}.googleapis.com")
         if not isinstance(body, dict):
-            raise GoogleError(
-                "refused", f"{urlsplit(response.url).netloc} answers with something else than Google's API"
-            )
+            raise GoogleError("refused", f"{urlsplit(response.url).netloc} does not answer like Google's API")
         return body
 
     def _check_base(self, service: str) -> None:
-        """The lab's credential is for the lab; a real one is not sent in clear text."""
+        """Send the lab's credential to the lab alone, and no real one in clear text."""
         base, variable = urlsplit(base_of(service)), BASES[service][0]
         if self._only_here and not _is_loopback(base.geturl()):
             raise GoogleError(
                 "credentials",
-                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to {base.netloc}",
+                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
+                f" {base.netloc}",
                 'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
             )
         if base.scheme != "https" and not _is_loopback(base.geturl()):
@@ -194,19 +193,19 @@ class Google:
 
 
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
-    """An API's error answer as one line with what mends it.
+    """Return an API's error answer as an error.
 
     Args:
         status: the HTTP status.
         body: the answer, as https://docs.cloud.google.com/apis/design/errors describes it.
-        project: the project that was asked about.
+        project: the project.
         api: the API's name, such as `compute.googleapis.com`.
     """
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"HTTP status {status}").strip().splitlines()[0]
-    details = [each for each in error.get("details") or [] if isinstance(each, dict)]
-    reasons = {str(each.get("reason")) for each in (*details, *(error.get("errors") or [])) if each.get("reason")}
+    details = [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
+    reasons = {str(item.get("reason")) for item in (*details, *(error.get("errors") or [])) if item.get("reason")}
     if status == _NOT_FOUND:
         return GoogleError("absent", message)
     if status == _UNAUTHORIZED:
@@ -254,7 +253,7 @@ def _first(error: Exception) -> str:
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason: each layer wraps the one below in words of its own."""
+    """Return the innermost reason; each layer wraps the one below in its own words."""
     for _ in range(_LAYERS):
         inner = [part for part in (*error.args, getattr(error, "reason", None)) if isinstance(part, BaseException)]
         if not inner:

@@ -1,4 +1,4 @@
-"""Nodes of an existing cluster against their pools' settings: the labels that say who serves GPUs, and taints."""
+"""Checks of an existing cluster's nodes against their pools' settings: labels and taints."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ _OF_CONDITION = (
 
 
 def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
-    """Findings about labels and taints of the nodes of each declared pool; none where all is well.
-
-    Args:
-        nodes: all nodes of the cluster.
-        settings: of the environment.
-    """
+    """Return findings on labels and taints of declared pools' nodes; none if all is well."""
     there = list(nodes)
     pools = offered(settings.pools, settings.sharing)
     operator = any(pool.settings.by_operator for pool in pools.values())
@@ -41,7 +36,7 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
 
 
 def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterable[Finding]:
-    """Labels that nodes lack, where the GPU Operator, or GKE's device plugin, would serve GPUs that others serve."""
+    """Yield labels that nodes lack, without which two device plugins would serve the same GPUs."""
     serves = operator or any(_labels(node).get(DEPLOYED_LABEL) == "true" for node in nodes)
     if not (serves or pool.settings.by_dra):
         return
@@ -54,27 +49,28 @@ def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Itera
             without.append(node["metadata"]["name"])
     if lacking:
         yield CLUSTER.missing(
-            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that say who serves their"
-            " GPUs: a second device plugin, or the wrong one, advertises them",
+            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that select the"
+            " device plugin: a second one, or the wrong one, advertises them",
             label_command(pool.name, lacking),
         )
 
 
 def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
-    """Taints that the settings do not name: neither workers nor the GPU Operator's daemons run on such nodes."""
+    """Yield taints that the settings do not name, so that nothing of berth tolerates them."""
     tolerated = tolerations(pool.settings)
     for taint in _taints(nodes):
         if untolerated([taint], tolerated):
             key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
             yield CLUSTER.missing(
-                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no worker runs on"
+                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no"
+                " worker runs on"
                 " them, nor does a daemon of the GPU Operator",
                 f"environment.pools.{pool.name}.taints: [{{key: {key}, value: {value!r}, effect: {effect}}}]",
             )
 
 
 def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:
-    """The taints of nodes that keep pods away for good, each once."""
+    """Return the lasting taints of nodes that keep pods away, each once."""
     found: list[Mapping[str, str]] = []
     for node in nodes:
         for taint in (node.get("spec") or {}).get("taints") or []:

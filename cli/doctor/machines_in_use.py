@@ -22,7 +22,7 @@ _PAGE = 500
 
 @dataclass(frozen=True)
 class Running:
-    """One machine.
+    """Running machine.
 
     Attributes:
         machine_type: its type.

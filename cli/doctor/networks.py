@@ -1,4 +1,4 @@
-"""Networks that are there already, as the settings name them."""
+"""Checks of existing networks that the settings name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOPIC = Topic("networks")
 
 
 def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """Every existing network and subnetwork, with what it has to have."""
+    """Check every existing network and subnetwork that the settings name."""
     existing = settings.network.existing
     if existing is None:
         return []
@@ -31,7 +31,7 @@ def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
 
 
 class _Networks:
-    """The networks of a project, and their subnetworks in a region."""
+    """Networks of a project, with their subnetworks in a region."""
 
     def __init__(self, google: Google, project: str, region: str) -> None:
         self._google, self._project, self._region = google, project, region
@@ -42,7 +42,7 @@ class _Networks:
         subnetwork = self._subnetwork(existing.subnetwork)
         if subnetwork is None:
             return
-        there = {str(each.get("rangeName")) for each in subnetwork.get("secondaryIpRanges") or []}
+        there = {str(known.get("rangeName")) for known in subnetwork.get("secondaryIpRanges") or []}
         for name, key in ((existing.pod_range, "podRange"), (existing.service_range, "serviceRange")):
             if name not in there:
                 has = f"it has {', '.join(sorted(there))}" if there else "it has none"
@@ -80,14 +80,16 @@ class _Networks:
                 wrong.append(name)
             elif str(found.get("network", "")).rsplit("/", 1)[-1] != network:
                 yield TOPIC.missing(
-                    f"subnetwork {name} belongs to network {str(found.get('network', '')).rsplit('/', 1)[-1]}, not to {network}",
+                    f"subnetwork {name} belongs to network {str(found.get('network', '')).rsplit('/', 1)[-1]}, not to"
+                    f" {network}",
                     f"gcloud compute networks subnets list --project={self._project} --network={network}",
                 )
                 return
         if wrong:
             yield TOPIC.missing(
                 f"network {network} has no {', '.join(wrong)} in {self._region}",
-                f"gcloud compute networks subnets list --project={self._project} --network={network} --regions={self._region}",
+                f"gcloud compute networks subnets list --project={self._project} --network={network}"
+                f" --regions={self._region}",
             )
             return
         many = f"subnetwork {names[0]}" if len(names) == 1 else f"{len(names)} subnetworks"

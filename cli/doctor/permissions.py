@@ -1,4 +1,4 @@
-"""The permissions that whoever runs `pulumi up` needs, by what the program makes.
+"""Permissions that `pulumi up` needs, by the resources that the program registers.
 
 Sources: the permissions that each method of the Compute Engine, GKE and IAM APIs asks for
 (https://docs.cloud.google.com/compute/docs/reference/rest/v1,
@@ -25,126 +25,90 @@ ROLES: dict[str, str] = {
     "container.": _GKE_ADMIN,
     "iam.serviceAccounts.": _ACCOUNT_USER,
 }
-"""The least of Google's own roles that has a permission, by how the permission begins; the first
-that fits counts."""
+"""Smallest of Google's roles with a permission, by its prefix; the first match counts."""
+
+
+def _permissions(api: str, **verbs: str) -> tuple[str, ...]:
+    """Return permissions of an API by resource: `networks="create get"`."""
+    return tuple(f"{api}.{resource}.{verb}" for resource, words in verbs.items() for verb in words.split())
+
+
+_ACT_AS = "iam.serviceAccounts.actAs"
 
 OF_TYPE: dict[str, tuple[str, ...]] = {
-    "gcp:compute/network:Network": (
-        "compute.networks.create",
-        "compute.networks.delete",
-        "compute.networks.get",
-        "compute.networks.updatePolicy",
-        "compute.globalOperations.get",
+    "gcp:compute/network:Network": _permissions(
+        "compute", networks="create delete get updatePolicy", globalOperations="get"
     ),
-    "gcp:compute/subnetwork:Subnetwork": (
-        "compute.networks.updatePolicy",
-        "compute.subnetworks.create",
-        "compute.subnetworks.delete",
-        "compute.subnetworks.get",
-        "compute.subnetworks.update",
-        "compute.subnetworks.use",
-        "compute.regionOperations.get",
+    "gcp:compute/subnetwork:Subnetwork": _permissions(
+        "compute", networks="updatePolicy", subnetworks="create delete get update use", regionOperations="get"
     ),
-    "gcp:compute/firewall:Firewall": (
-        "compute.firewalls.create",
-        "compute.firewalls.delete",
-        "compute.firewalls.get",
-        "compute.firewalls.update",
-        "compute.networks.updatePolicy",
-        "compute.globalOperations.get",
+    "gcp:compute/firewall:Firewall": _permissions(
+        "compute", firewalls="create delete get update", networks="updatePolicy", globalOperations="get"
     ),
-    "gcp:compute/router:Router": (
-        "compute.networks.updatePolicy",
-        "compute.routers.create",
-        "compute.routers.delete",
-        "compute.routers.get",
-        "compute.routers.update",
-        "compute.regionOperations.get",
+    "gcp:compute/router:Router": _permissions(
+        "compute", networks="updatePolicy", routers="create delete get update", regionOperations="get"
     ),
-    "gcp:compute/routerNat:RouterNat": (
-        "compute.routers.get",
-        "compute.routers.update",
-        "compute.regionOperations.get",
-    ),
+    "gcp:compute/routerNat:RouterNat": _permissions("compute", routers="get update", regionOperations="get"),
     "gcp:container/cluster:Cluster": (
-        "container.clusters.create",
-        "container.clusters.delete",
-        "container.clusters.get",
-        "container.clusters.list",
-        "container.clusters.update",
-        "container.operations.get",
-        "iam.serviceAccounts.actAs",
+        *_permissions("container", clusters="create delete get list update", operations="get"),
+        _ACT_AS,
     ),
     "gcp:container/nodePool:NodePool": (
-        "compute.instanceGroupManagers.get",
-        "container.clusters.get",
-        "container.clusters.update",
-        "container.operations.get",
-        "iam.serviceAccounts.actAs",
+        *_permissions("compute", instanceGroupManagers="get"),
+        *_permissions("container", clusters="get update", operations="get"),
+        _ACT_AS,
     ),
 }
-"""The permissions for making, changing and deleting each type of resource that the program
-registers."""
+"""Permissions that create, change and delete each type of resource that the program registers."""
 
-ON_THE_CLUSTER = (
-    "container.clusterRoleBindings.create",
-    "container.clusterRoles.bind",
-    "container.clusterRoles.create",
-    "container.clusterRoles.escalate",
-    "container.configMaps.create",
-    "container.cronJobs.create",
-    "container.customResourceDefinitions.create",
-    "container.daemonSets.create",
-    "container.deployments.create",
-    "container.events.list",
-    "container.limitRanges.create",
-    "container.namespaces.create",
-    "container.networkPolicies.create",
-    "container.nodes.list",
-    "container.pods.list",
-    "container.priorityClasses.create",
-    "container.resourceQuotas.create",
-    "container.roleBindings.create",
-    "container.roles.bind",
-    "container.roles.create",
-    "container.roles.escalate",
-    "container.secrets.create",
-    "container.serviceAccounts.create",
-    "container.services.create",
-    "container.thirdPartyObjects.create",
-    "container.thirdPartyObjects.list",
+ON_THE_CLUSTER = _permissions(
+    "container",
+    clusterRoleBindings="create",
+    clusterRoles="bind create escalate",
+    configMaps="create",
+    cronJobs="create",
+    customResourceDefinitions="create",
+    daemonSets="create",
+    deployments="create",
+    events="list",
+    limitRanges="create",
+    namespaces="create",
+    networkPolicies="create",
+    nodes="list",
+    pods="list",
+    priorityClasses="create",
+    resourceQuotas="create",
+    roleBindings="create",
+    roles="bind create escalate",
+    secrets="create",
+    serviceAccounts="create",
+    services="create",
+    thirdPartyObjects="create list",
 )
-"""Those for the operators, berths and clusters on it, which IAM grants as it does Kubernetes' own
-RBAC. Newer kinds, such as admission policies and device classes, are not in its list
-(https://docs.cloud.google.com/iam/docs/roles-permissions/container)."""
+"""Permissions for operators, berths and clusters, which IAM grants as Kubernetes' own RBAC does.
 
-_NETWORK_TYPES = (
-    "gcp:compute/network:Network",
-    "gcp:compute/subnetwork:Subnetwork",
-    "gcp:compute/firewall:Firewall",
-    "gcp:compute/router:Router",
-    "gcp:compute/routerNat:RouterNat",
-)
-_CLUSTER_TYPES = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
+Newer kinds, such as admission policies and device classes, are not in IAM's list
+(https://docs.cloud.google.com/iam/docs/roles-permissions/container).
+"""
 
 
 def needed(*, networks: bool, node_account: bool) -> list[str]:
-    """The permissions in the project, each once.
+    """Return the permissions that an update needs in the project.
 
     Args:
-        networks: the program makes the networks.
-        node_account: nodes run as a service account of the settings, which is asked about itself.
+        networks: the program creates the networks.
+        node_account: nodes run as a service account of the settings, which is checked itself.
     """
-    types = (*(_NETWORK_TYPES if networks else ()), *_CLUSTER_TYPES)
-    wanted = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
-    return sorted(wanted - ({"iam.serviceAccounts.actAs"} if node_account else set()))
+    types = [kind for kind in OF_TYPE if networks or kind.startswith("gcp:container/")]
+    permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
+    return sorted(permissions - ({_ACT_AS} if node_account else set()))
 
 
 def role_of(permission: str) -> str:
-    """The least of Google's own roles that has it."""
+    """Return the smallest of Google's own roles with a permission."""
     return next(role for beginning, role in ROLES.items() if permission.startswith(beginning))
 
 
 def roles_of(permissions: Iterable[str]) -> list[str]:
-    """Roles that together have all of them."""
+    """Return roles that together have some permissions."""
     return sorted({role_of(permission) for permission in permissions})

@@ -1,8 +1,8 @@
-"""The project: that it is there, its APIs, and what the caller may do in it."""
+"""Checks of the project: it exists, its APIs are enabled, and the caller has the permissions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from berth.cli.doctor import permissions
 from berth.cli.doctor.findings import Finding, Topic
@@ -12,13 +12,13 @@ from berth.stacks.settings.environment import EnvironmentSettings
 PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
 
 ADVICE = {
-    "cloudquotas.googleapis.com": "the limits of the newer GPUs are only told there, so they are not checked",
+    "cloudquotas.googleapis.com": "only this API has the limits of the newer GPUs, so they are not checked",
 }
-"""APIs that only these checks use, with what is lost without them."""
+"""APIs that only these checks use, with the loss without them."""
 
 
 def check_project(google: Google) -> Finding:
-    """The project is there and active."""
+    """Check that the project exists and is active."""
     found = google.get("cloudresourcemanager", f"projects/{google.project}")
     state = found.get("lifecycleState", "ACTIVE")
     if state != "ACTIVE":
@@ -29,7 +29,7 @@ def check_project(google: Google) -> Finding:
 
 
 def no_project(project: str, error: GoogleError) -> Finding:
-    """Why nothing can be said of a project. Google answers 403 for one that does not exist, too."""
+    """Return why a project cannot be checked; Google answers 403 also for one that is missing."""
     if error.kind in ("absent", "forbidden") and not error.remedy:
         return PROJECT.missing(
             f"there is no project {project}, or you may not see it",
@@ -39,13 +39,13 @@ def no_project(project: str, error: GoogleError) -> Finding:
 
 
 def apis(*, bucket: bool, key: bool) -> list[str]:
-    """The APIs that have to be enabled.
+    """Return the APIs that have to be enabled.
 
     Args:
         bucket: the state is in a bucket.
         key: a Cloud KMS key encrypts the stack's secrets.
     """
-    wanted = [
+    names = [
         "cloudresourcemanager",
         "compute",
         "container",
@@ -53,30 +53,28 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
         *(["storage"] if bucket else []),
         *(["cloudkms"] if key else []),
     ]
-    return [f"{each}.googleapis.com" for each in wanted]
+    return [f"{name}.googleapis.com" for name in names]
 
 
-def check_apis(google: Google, wanted: Iterable[str]) -> list[Finding]:
-    """The APIs are enabled."""
-    wanted = list(wanted)
-    # At most 30 names a call
-    # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
-    names = [f"projects/{google.project}/services/{each}" for each in (*wanted, *ADVICE)]
+def check_apis(google: Google, needed: Sequence[str]) -> list[Finding]:
+    """Check that APIs are enabled."""
+    # At most 30 names a call (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
+    names = [f"projects/{google.project}/services/{api}" for api in (*needed, *ADVICE)]
     answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
     enabled = {
-        str(each["name"]).rsplit("/", 1)[-1] for each in answer.get("services", []) if each.get("state") == "ENABLED"
+        str(api["name"]).rsplit("/", 1)[-1] for api in answer.get("services", []) if api.get("state") == "ENABLED"
     }
-    off = [each for each in wanted if each not in enabled]
+    off = [api for api in needed if api not in enabled]
     findings = []
     if off:
         verb = "is" if len(off) == 1 else "are"
         findings.append(APIS.missing(f"{', '.join(off)} {verb} not enabled", _enable(google.project, off)))
-    if len(off) < len(wanted):
-        findings.append(APIS.fine(f"enabled: {', '.join(each for each in wanted if each in enabled)}"))
+    if len(off) < len(needed):
+        findings.append(APIS.fine(f"enabled: {', '.join(api for api in needed if api in enabled)}"))
     findings += [
-        APIS.unchecked(f"{each} is not enabled: {loss}", _enable(google.project, [each]))
-        for each, loss in ADVICE.items()
-        if each not in enabled
+        APIS.unchecked(f"{api} is not enabled: {loss}", _enable(google.project, [api]))
+        for api, loss in ADVICE.items()
+        if api not in enabled
     ]
     return findings
 
@@ -86,17 +84,17 @@ def _enable(project: str, apis: Iterable[str]) -> str:
 
 
 def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """What the caller may do in the project, and with the nodes' service account."""
+    """Check the caller's permissions in the project, and on the nodes' service account."""
     account = settings.cluster.node_service_account
-    wanted = permissions.needed(networks=settings.network.existing is None, node_account=account is not None)
+    needed = permissions.needed(networks=settings.network.existing is None, node_account=account is not None)
     held = google.post(
-        "cloudresourcemanager", f"projects/{google.project}:testIamPermissions", {"permissions": wanted}
+        "cloudresourcemanager", f"projects/{google.project}:testIamPermissions", {"permissions": needed}
     ).get("permissions", [])
-    lacking = [each for each in wanted if each not in held]
+    lacking = [permission for permission in needed if permission not in held]
     findings = [
-        _lacking(google, lacking, len(wanted))
+        _lacking(google, lacking, len(needed))
         if lacking
-        else PERMISSIONS.fine(f"you have all {len(wanted)} permissions that an update needs")
+        else PERMISSIONS.fine(f"you have all {len(needed)} permissions that an update needs")
     ]
     if account:
         findings += _node_account(google, account)

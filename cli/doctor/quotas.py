@@ -43,15 +43,15 @@ class Unknown:
     mend: str = ""
 
 
-def wanted(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:
-    """What the pools take at most, and the pools behind each quota."""
+def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:
+    """Return the most that the pools take, and the pools behind each quota."""
     amounts, pools = Counter[Quota](), dict[Quota, list[str]]()
     for name, pool in settings.pools.items():
         # Those that come with the machine type (A2 Ultra, A3, A4) come with its GPU quota.
         ssds = pool.local_ssds.count or 0 if pool.local_ssds and not pool.machine.local_ssds else 0
-        for quota, each in taken(pool.machine_type, pool.capacity.kind, ssds).items():
+        for quota, amount in taken(pool.machine_type, pool.capacity.kind, ssds).items():
             if pool.nodes_at_most:
-                amounts[quota] += each * pool.nodes_at_most
+                amounts[quota] += amount * pool.nodes_at_most
                 pools.setdefault(quota, []).append(name)
     return amounts, pools
 
@@ -67,7 +67,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     Raises:
         GoogleError: the limits can't be asked for.
     """
-    amounts, pools = wanted(settings)
+    amounts, pools = needs(settings)
     if not amounts:
         return [TOPIC.fine("no pool needs quota: reservations had theirs when they were made")]
     region = settings.in_region
@@ -103,9 +103,10 @@ def _verdict(
 
 def request(project: str, quota: Quota, region: str, value: int) -> str:
     """The command that asks Google for a higher limit."""
-    dimensions = ",".join(f"{key}={each}" for key, each in quota.dimensions(region).items())
+    dimensions = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
     return (
-        f"gcloud beta quotas preferences create --project={project} --service=compute.googleapis.com --quota-id={quota.id}"
+        f"gcloud beta quotas preferences create --project={project} --service=compute.googleapis.com"
+        f" --quota-id={quota.id}"
         + (f" --dimensions={dimensions}" if dimensions else "")
         + f' --preferred-value={value} --email="$(gcloud config get account)"'
     )
@@ -119,7 +120,7 @@ def _without_preemptible(
     limits: dict[Quota, Limit | Unknown], amounts: Counter[Quota], pools: dict[Quota, list[str]]
 ) -> None:
     """A project with no preemptible quota of a kind takes the usual one for Spot and flex-start."""
-    for quota in [each for each in amounts if each.preemptible]:
+    for quota in [quota for quota in amounts if quota.preemptible]:
         limit = limits[quota]
         if isinstance(limit, Limit) and limit.limit == 0:
             other = usual(quota)
@@ -130,16 +131,16 @@ def _without_preemptible(
 def _used(
     machines: Iterable[Running], region: str, limits: dict[Quota, Limit | Unknown]
 ) -> tuple[Counter[Quota], Counter[Quota]]:
-    """What the environment's own machines take, and what all others do."""
+    """Return the quotas that the environment's own machines take, and those of all others."""
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
         here = region_of(machine.zone) == region
-        for quota, each in taken(machine.machine_type, machine.capacity).items():
+        for quota, amount in taken(machine.machine_type, machine.capacity).items():
             if not (here or quota.everywhere):
                 continue
             limit = limits.get(quota)
             counted = usual(quota) if quota.preemptible and isinstance(limit, Limit) and limit.limit == 0 else quota
-            (own if machine.pool else others)[counted] += each
+            (own if machine.pool else others)[counted] += amount
     return own, others
 
 
@@ -160,8 +161,8 @@ def _limits(google: Google, region: str, quotas: set[Quota]) -> dict[Quota, Limi
 
 def _listed(answer: dict[str, Any]) -> dict[str, Limit]:
     return {
-        str(each["metric"]): Limit(_number(each.get("limit", 0)), int(each.get("usage", 0)))
-        for each in answer.get("quotas") or []
+        str(entry["metric"]): Limit(_number(entry.get("limit", 0)), int(entry.get("usage", 0)))
+        for entry in answer.get("quotas") or []
     }
 
 
@@ -193,7 +194,9 @@ def limit_in(info: dict[str, Any], dimensions: dict[str, str]) -> int | None:
         if places and "region" in dimensions and not {dimensions["region"], "global"} & set(places):
             continue
         # A limit of 0 is left out of the answer.
-        best = max(best, (len(named), _number((entry.get("details") or {}).get("value", 0))), key=lambda each: each[0])
+        best = max(
+            best, (len(named), _number((entry.get("details") or {}).get("value", 0))), key=lambda entry: entry[0]
+        )
     return best[1]
 
 

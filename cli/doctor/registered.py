@@ -1,8 +1,7 @@
-"""The Kubernetes objects that an update of a stack makes: what its program registers when it runs, recorded without an engine.
+"""Kubernetes objects that an update of a stack creates, recorded from the stack's own program.
 
-It is the program itself, so that there is no second list of what it makes. Pulumi's runtime is one
-for a process and leaves it changed: the program runs in a process of its own, `python -m
-berth.cli.doctor.registered`.
+Pulumi's runtime changes its process for good, so that the program runs in a process of its own:
+`python -m berth.cli.doctor.registered`.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ class WouldFailError(BerthError):
     """The program reports that an update would fail."""
 
 
-def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
-    """Pulumi's types of all objects of Kubernetes, each once: `kubernetes:batch/v1:CronJob`.
+def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
+    """Return Pulumi's types of all Kubernetes objects, each once: `kubernetes:batch/v1:CronJob`.
 
     Args:
         stack: an environment on an existing cluster, or an engineer's own stack.
-        told: for the latter, the outputs of its environment's stack.
+        outputs: outputs of an engineer's environment.
     """
     # By stdin: a kubeconfig is no argument.
-    question = json.dumps({"stack": stack, "told": told or {}})
+    question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.doctor.registered"]
     try:
         done = subprocess.run(
@@ -53,15 +52,15 @@ def types_of(stack: str, told: dict[str, Any] | None = None) -> list[str]:
     answer = json.loads(done.stdout)
     if "refused" in answer:
         raise WouldFailError(answer["refused"])
-    return [str(each) for each in answer["types"]]
+    return [str(kind) for kind in answer["types"]]
 
 
-def record(stack: str, told: dict[str, Any]) -> list[str]:
-    """Run a stack's program in this process, and return the types of all Kubernetes objects that it registers.
+def record(stack: str, outputs: dict[str, Any]) -> list[str]:
+    """Run a stack's program in this process; return the types of its Kubernetes objects.
 
     Args:
         stack: the stack.
-        told: outputs of every stack that it asks for.
+        outputs: outputs of every stack that the program reads.
     """
     import pulumi  # noqa: PLC0415 - the other half of this file does without
 
@@ -71,7 +70,7 @@ def record(stack: str, told: dict[str, Any]) -> list[str]:
         def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
             types.add(str(args.typ))
             if args.typ == "pulumi:pulumi:StackReference":
-                return args.name, {"name": args.name, "outputs": told, "secretOutputNames": []}
+                return args.name, {"name": args.name, "outputs": outputs, "secretOutputNames": []}
             return args.name, dict(args.inputs)
 
         def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
@@ -85,7 +84,7 @@ def record(stack: str, told: dict[str, Any]) -> list[str]:
         return _program(stack)
 
     run()
-    return sorted(each for each in types if each.startswith(_KUBERNETES))
+    return sorted(kind for kind in types if kind.startswith(_KUBERNETES))
 
 
 def _program(stack: str) -> Coroutine[Any, Any, None]:
@@ -96,13 +95,13 @@ def _program(stack: str) -> Coroutine[Any, Any, None]:
 
 
 def main() -> None:
-    """Answer the question that stands on stdin."""
+    """Answer the question on stdin."""
     import pulumi  # noqa: PLC0415
 
     question = json.load(sys.stdin)
     answer: dict[str, Any]
     try:
-        answer = {"types": record(question["stack"], question["told"])}
+        answer = {"types": record(question["stack"], question["outputs"])}
     except pulumi.RunError as error:
         answer = {"refused": str(error)}
     json.dump(answer, sys.stdout)

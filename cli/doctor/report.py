@@ -1,4 +1,4 @@
-"""What was found, for people: a line each, and below it what mends it."""
+"""Findings for people: a line for each, and below it the command that fixes it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MARKS: dict[State, tuple[str, str]] = {
 
 
 def lines(examination: Examination) -> Group:
-    """The findings of a stack, and a last line that sums them up."""
+    """Return the findings of a stack, and a last line that sums them up."""
     head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
-    width = max(len(each.topic) for each in examination.findings)
-    rows = [row for each in examination.findings for row in _rows(each, width)]
+    width = max(len(finding.topic) for finding in examination.findings)
+    rows = [row for finding in examination.findings for row in _rows(finding, width)]
     return Group(*head, *rows, _sum(examination))
 
 
@@ -33,12 +33,10 @@ def _rows(finding: Finding, width: int) -> Iterable[Text]:
 
 
 def _sum(examination: Examination) -> Text:
-    unchecked = sum(each.state == "unchecked" for each in examination.findings)
+    unchecked = sum(finding.state == "unchecked" for finding in examination.findings)
     rest = f"; {unchecked} not checked" if unchecked else ""
     missing = len(examination.missing)
     if missing:
         things = "1 thing is" if missing == 1 else f"{missing} things are"
-        return Text(
-            f"{things} missing{rest}; the commands mend them, then: berth doctor -s {examination.stack}", "bold"
-        )
+        return Text(f"{things} missing{rest}; run the commands, then: berth doctor -s {examination.stack}", "bold")
     return Text(f"nothing is missing{rest}", "bold")

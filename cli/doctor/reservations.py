@@ -19,7 +19,7 @@ _HOW = "docs/gke.md, Capacity"
 
 
 def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> list[Finding]:
-    """Each pool's reservation: there, of its machines, in its zone, with enough of them free.
+    """Return findings about pools' reservations: existence, machine type, zone, free machines.
 
     Args:
         google: the project.
@@ -54,7 +54,7 @@ def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: 
     wrong = _of_other_kind(found, pool)
     if wrong:
         return TOPIC.missing(f"pool {name}: reservation {capacity.reservation} {wrong}", show)
-    told, place = _counts(found.get("specificReservation") or {}), f"reservation {capacity.reservation} in {zone}"
+    counts, place = _counts(found.get("specificReservation") or {}), f"reservation {capacity.reservation} in {zone}"
     if capacity.block:
         answer = google.exists("compute", f"{path}/reservationBlocks/{capacity.block}")
         if answer is None:
@@ -62,8 +62,8 @@ def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: 
                 f"pool {name}: {place} has no block {capacity.block}",
                 f"gcloud compute reservations blocks list {capacity.reservation} --zone={zone} --project={owner}",
             )
-        told, place = _counts(answer.get("resource") or answer), f"block {capacity.block} of {place}"
-    count, in_use = told
+        counts, place = _counts(answer.get("resource") or answer), f"block {capacity.block} of {place}"
+    count, in_use = counts
     free = count - max(in_use - own, 0)
     if pool.nodes_at_most > free:
         return TOPIC.missing(
@@ -86,6 +86,6 @@ def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
     return ""
 
 
-def _counts(told: dict[str, Any]) -> tuple[int, int]:
+def _counts(counts: dict[str, Any]) -> tuple[int, int]:
     """Machines that there are, and those in use; numbers come as text."""
-    return int(told.get("count") or 0), int(told.get("inUseCount") or 0)
+    return int(counts.get("count") or 0), int(counts.get("inUseCount") or 0)

@@ -1,20 +1,20 @@
-"""The programs on this machine."""
+"""Checks of the programs on this machine."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 
 from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.programs import output_of
+from berth.components.core.errors import BerthError
 
 TOPIC = Topic("tools")
 
 PULUMI_AT_LEAST = (3, 250)
-"""The oldest engine that berth is tested with: the one that the lab builds (lab/tools/pulumi)."""
+"""Oldest engine that berth is tested with: the lab builds it (lab/tools/pulumi)."""
 
 AUTH_PLUGIN = "gke-gcloud-auth-plugin"
-_SECONDS = 20
 
 _PULUMI_DOCS = "https://www.pulumi.com/docs/install/"
 _PLUGIN_DOCS = (
@@ -24,7 +24,7 @@ _PLUGIN_DOCS = (
 
 _ADVICE = {
     "gcloud": (
-        "berth does not call it, but it logs you in to Google Cloud and mends what is missing",
+        "berth does not call it, but it logs you in to Google Cloud and fixes what is missing",
         "https://docs.cloud.google.com/sdk/docs/install",
     ),
     "kubectl": (
@@ -35,21 +35,17 @@ _ADVICE = {
 
 
 def check(*, auth_plugin: bool) -> list[Finding]:
-    """Every program that an update needs, and those that are of use.
+    """Check every program that an update needs, and useful ones.
 
     Args:
-        auth_plugin: the kubeconfig of the cluster calls Google's credential plugin.
+        auth_plugin: the cluster's kubeconfig calls Google's credential plugin.
     """
     findings = [_pulumi()]
     if auth_plugin:
-        there = shutil.which(AUTH_PLUGIN)
-        findings.append(
-            TOPIC.fine(f"{AUTH_PLUGIN} is there")
-            if there
-            else TOPIC.missing(
-                f"{AUTH_PLUGIN} is not on PATH: without it nothing can be installed on the cluster", _PLUGIN_DOCS
-            )
-        )
+        loss = "without it nothing can be installed on the cluster"
+        found = shutil.which(AUTH_PLUGIN)
+        missing = TOPIC.missing(f"{AUTH_PLUGIN} is not on PATH: {loss}", _PLUGIN_DOCS)
+        findings.append(TOPIC.fine(f"{AUTH_PLUGIN} is there") if found else missing)
     for name, (use, mend) in _ADVICE.items():
         if shutil.which(name):
             findings.append(TOPIC.fine(f"{name} is there"))
@@ -63,22 +59,14 @@ def _pulumi() -> Finding:
         return TOPIC.missing(
             "pulumi is not on PATH", f'{_PULUMI_DOCS}   # for the lab: eval "$(.venv/bin/berth lab env)"'
         )
-    text = output_of("pulumi", "version").strip()
-    found = re.match(r"v?(\d+)\.(\d+)(\.\S*)?", text)
-    wanted = ".".join(map(str, PULUMI_AT_LEAST))
-    if found is None:
-        return TOPIC.unchecked(f"pulumi does not tell its version ({text[:60] or 'it says nothing'})", "pulumi version")
-    if (int(found[1]), int(found[2])) < PULUMI_AT_LEAST:
-        return TOPIC.missing(f"pulumi is {text}, older than {wanted}, which berth is tested with", _PULUMI_DOCS)
-    return TOPIC.fine(f"pulumi {text}")
-
-
-def output_of(*command: str) -> str:
-    """What a program prints to stdout; "" if it fails or takes too long."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+        text = output_of("pulumi", "version")
+    except BerthError:
+        text = ""
+    found = re.match(r"v?(\d+)\.(\d+)(\.\S*)?", text)
+    oldest = ".".join(map(str, PULUMI_AT_LEAST))
+    if found is None:
+        return TOPIC.unchecked(f"pulumi does not report its version ({text[:60] or 'no output'})", "pulumi version")
+    if (int(found[1]), int(found[2])) < PULUMI_AT_LEAST:
+        return TOPIC.missing(f"pulumi is {text}, older than {oldest}, which berth is tested with", _PULUMI_DOCS)
+    return TOPIC.fine(f"pulumi {text}")

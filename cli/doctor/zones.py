@@ -1,4 +1,4 @@
-"""What the zones have: machine types, GPUs, and the network profile of RDMA networks."""
+"""Checks of zones: machine types, GPUs, and the network profile of RDMA networks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
     Raises:
         GoogleError: they can't be asked about.
     """
-    wanted = dict.fromkeys(
+    pairs = dict.fromkeys(
         (pool.machine_type, zone) for pool in settings.pools.values() for zone in settings.zones_of(pool)
     )
     profiles = dict.fromkeys(
         zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
     )
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        machines = pool.map(lambda pair: _machine(google, *pair), wanted)
+        machines = pool.map(lambda pair: _machine(google, *pair), pairs)
         networks = pool.map(lambda zone: _profile(google, zone), profiles)
         return [*machines, *networks]
 
@@ -40,8 +40,8 @@ def _machine(google: Google, machine: str, zone: str) -> Finding:
     )
     if found is None:
         return TOPIC.missing(f"zone {zone} has no {machine}; the command lists the zones that have it", listing)
-    for each in found.get("accelerators") or []:
-        gpu = str(each.get("guestAcceleratorType", "")).rsplit("/", 1)[-1]
+    for entry in found.get("accelerators") or []:
+        gpu = str(entry.get("guestAcceleratorType", "")).rsplit("/", 1)[-1]
         if gpu and google.exists("compute", f"{path}/acceleratorTypes/{gpu}", fields="name") is None:
             return TOPIC.missing(f"zone {zone} has {machine}, but offers this project no {gpu}", listing)
     gpus = _gpus(found.get("accelerators") or [])
@@ -50,8 +50,8 @@ def _machine(google: Google, machine: str, zone: str) -> Finding:
 
 def _gpus(accelerators: Iterable[dict[str, object]]) -> str:
     named = [
-        f"{each.get('guestAcceleratorCount')} × {str(each.get('guestAcceleratorType', '')).rsplit('/', 1)[-1]}"
-        for each in accelerators
+        f"{entry.get('guestAcceleratorCount')} × {str(entry.get('guestAcceleratorType', '')).rsplit('/', 1)[-1]}"
+        for entry in accelerators
     ]
     return f" ({', '.join(named)})" if named else ""
 
@@ -61,6 +61,7 @@ def _profile(google: Google, zone: str) -> Finding:
     if google.exists("compute", f"projects/{google.project}/global/networkProfiles/{name}", fields="name") is not None:
         return TOPIC.fine(f"{zone} has RDMA networks (network profile {name})")
     return TOPIC.missing(
-        f"zone {zone} has no RDMA networks: there is no network profile {name}; the command lists the zones that have one",
+        f"zone {zone} has no RDMA networks: there is no network profile {name}; the command lists the zones that have"
+        " one",
         f'gcloud compute network-profiles list --project={google.project} --filter="name~vpc-roce"',
     )

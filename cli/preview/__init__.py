@@ -1,6 +1,5 @@
-"""`berth preview`: what `pulumi up` would do, in the words of those whose work it touches.
+"""`berth preview`: what `pulumi up` would do, and what that means for berths, GPUs and money.
 
-Belongs here: reading the engine's own preview (engine.py, plan.py), what it means for berths and GPUs (fleet.py, effects/,
-cost.py), and how it is shown (tree.py, markdown.py, document.py). Everything but engine.py, asking.py and verb.py is pure.
-Does not belong here: a plan of its own making, or state.
+Belongs here: how a report is shown, and an exit code for CI. Does not belong here: what a plan
+means (stacks/preview), and the engine (cli/engine.py).
 """

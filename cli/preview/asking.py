@@ -1,4 +1,4 @@
-"""Asking an environment's cluster which RayClusters it has, beside the engine's preview and never for long."""
+"""Question to a cluster for its RayClusters, asked while the engine previews."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
 
 SECONDS = 10
-"""For so long a cluster that does not answer is waited for, once the engine has its plan."""
+"""Time that a cluster has to answer once the engine has its plan."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was learnt.
+    """Answer of a cluster.
 
     Attributes:
         outputs: the stack's outputs, as the last `pulumi up` left them.
-        live: the RayClusters that its cluster has; None where it was not asked.
-        not_asked: why not, "" where there was nothing to ask.
+        live: the cluster's RayClusters; None without an answer.
+        not_asked: why there is no answer; "" if there was nothing to ask.
     """
 
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -30,14 +30,10 @@ class Answer:
 
 
 class Asking:
-    """Begins at once, in a thread that does not keep the program from ending."""
+    """Thread that asks, and does not keep the program from ending."""
 
     def __init__(self, outputs: Callable[[], Mapping[str, Any]]) -> None:
-        """Begin.
-
-        Args:
-            outputs: what tells the stack's outputs; the cluster is reached by its `kubeconfig`.
-        """
+        """Start to ask the cluster of the output `kubeconfig`."""
         self._outputs = outputs
         self._known: Mapping[str, Any] = {}
         self._answer: Answer | None = None
@@ -47,19 +43,15 @@ class Asking:
     def _ask(self) -> None:
         try:
             self._known = self._outputs()
-        except BerthError:  # the preview itself reports the reason
-            self._known = {}
-        kubeconfig = self._known.get("kubeconfig")
-        if not kubeconfig:
-            self._answer = Answer(self._known)
-            return
-        try:
-            found, _ = ClusterApi(str(kubeconfig)).list(RAY_CLUSTERS)
-            self._answer = Answer(self._known, live=found)
+            kubeconfig = self._known.get("kubeconfig")
+            live = ClusterApi(str(kubeconfig)).list(RAY_CLUSTERS)[0] if kubeconfig else None
+            self._answer = Answer(self._known, live=live)
         except ClusterError as error:
             self._answer = Answer(self._known, not_asked=str(error))
+        except BerthError:  # the preview itself reports why there are no outputs
+            self._answer = Answer()
 
     def answer(self, seconds: float = SECONDS) -> Answer:
-        """What was learnt until now, or within some more seconds."""
+        """Return the answer, after at most so many seconds."""
         self._thread.join(seconds)
         return self._answer or Answer(self._known, not_asked=f"no answer within {seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""The sentences that the tree and the markdown have in common. Pure."""
+"""Sentences that the tree and the markdown share. Pure."""
 
 from __future__ import annotations
 
@@ -23,26 +23,28 @@ _LONGEST_VALUE = 60
 
 
 def value_text(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """Return a value on one line, a long one cut."""
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
     text = text.replace("\n", "⏎")
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
-def property_text(each: Property) -> str:
-    """`nodeConfig.diskSizeGb: 200 → 300`."""
-    match each.kind:
-        case "add" if each.old is None:
-            change = f"+ {value_text(each.new)}"
-        case "delete" if each.new is None:
-            change = f"− {value_text(each.old)}"
+def property_text(changed: Property) -> str:
+    """Return a changed property: `nodeConfig.diskSizeGb: 200 → 300`."""
+    match changed.kind:
+        case "add" if changed.old is None:
+            change = f"+ {value_text(changed.new)}"
+        case "delete" if changed.new is None:
+            change = f"− {value_text(changed.old)}"
         case _:
-            change = _several_lines(each.old, each.new) or f"{value_text(each.old)} → {value_text(each.new)}"
-    return f"{each.path}: {change}"
+            change = (
+                _several_lines(changed.old, changed.new) or f"{value_text(changed.old)} → {value_text(changed.new)}"
+            )
+    return f"{changed.path}: {change}"
 
 
 def _several_lines(old: Any, new: Any) -> str:
-    """Of texts of several lines those that differ: `− replicas: 4 + replicas: 2`; "" where they are none."""
+    """Return the lines that differ: `− replicas: 4 + replicas: 2`; "" for other values."""
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return ""
     changed = [line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-"]
@@ -51,7 +53,7 @@ def _several_lines(old: Any, new: Any) -> str:
 
 
 def counts_line(report: Report) -> str:
-    """`1 replaced, 2 changed in place, 28 unchanged`."""
+    """Return counts: `1 replaced, 2 changed in place, 28 unchanged`."""
     parts = [
         f"{report.counts[key]} {DONE[key]}" for key in ("replace", "delete", "update", "create") if report.counts[key]
     ]
@@ -59,7 +61,7 @@ def counts_line(report: Report) -> str:
 
 
 def verdict_line(report: Report) -> str:
-    """What the plan comes to, in a sentence."""
+    """Return the verdict on a plan as a sentence."""
     match report.verdict:
         case "nothing":
             return "Nothing to do."
@@ -72,27 +74,28 @@ def verdict_line(report: Report) -> str:
 
 
 def gpus_line(gpus: Sequence[GpusAway]) -> str:
-    """`16 B200 of pool train, back if there is capacity`; "" for none."""
+    """Return lost GPUs: `16 B200 of pool train, back if there is capacity`; "" for none."""
     return "; ".join(
-        f"{span(each.gpus)} {each.product} of pool {each.pool}, {'back if there is capacity' if each.back else 'for good'}"
-        for each in gpus
+        f"{span(away.gpus)} {away.product} of pool {away.pool},"
+        f" {'back if there is capacity' if away.back else 'for good'}"
+        for away in gpus
     )
 
 
 def sitting_line(report: Report, least: Level) -> str:
-    """The RayClusters that are reached by effects of a level or worse; "" for none."""
+    """Return the RayClusters that effects of a level or worse reach; "" for none."""
     return ", ".join(map(str, report.sitting(least)))
 
 
 def hours_line(hours: GpuHours) -> str:
-    """`B200 384 now, 192 after`."""
+    """Return GPU-hours: `B200 384 now, 192 after`."""
     if hours.now == hours.after:
         return f"{hours.product} {_numbers(hours.now)} as now"
     return f"{hours.product} {_numbers(hours.now)} now, {_numbers(hours.after)} after"
 
 
 def money_line(money: Money) -> str:
-    """`USD 2,400.00 now, 1,200.00 after; by …`."""
+    """Return costs: `USD 2,400.00 now, 1,200.00 after; by …`."""
     amounts = (
         f"{_amounts(money.after)} as now"
         if money.now == money.after
@@ -104,47 +107,47 @@ def money_line(money: Money) -> str:
 
 
 def _numbers(bounds: tuple[int, int]) -> str:
-    return "–".join(f"{each:,}" for each in dict.fromkeys(bounds))
+    return "–".join(f"{bound:,}" for bound in dict.fromkeys(bounds))
 
 
 def _amounts(bounds: tuple[Decimal, Decimal]) -> str:
-    return "–".join(f"{each:,.2f}" for each in dict.fromkeys(bounds))
+    return "–".join(f"{bound:,.2f}" for bound in dict.fromkeys(bounds))
 
 
 def not_asked_line(report: Report) -> str:
-    """That other stacks' RayClusters are not counted, and why; "" where they are, or don't matter."""
+    """Return why other stacks' RayClusters are not counted; "" if they are, or do not matter."""
     if not report.partly_asked:
         return ""
     return f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."
 
 
 def policy_lines(report: Report) -> list[str]:
-    """What is against a policy, and how to waive it."""
-    return [f"{each}, or waive it ({how_to_waive(each.policy)})" for each in report.against_policies]
+    """Return violations of policies, and how to waive them."""
+    return [f"{violation}, or waive it ({how_to_waive(violation.policy)})" for violation in report.against_policies]
 
 
 def waiver_lines(report: Report) -> list[str]:
-    """The policies that are waived, each with the reason."""
+    """Return the waived policies, each with the reason."""
     return [str(waiver) for waiver in waivers(report.violations)]
 
 
 def told_line(report: Report) -> str:
-    """What engineers' stacks are told anew; "" for nothing."""
+    """Return which outputs for engineers' stacks change; "" for none."""
     if not report.known.changed_outputs:
         return ""
     return f"Engineers' stacks are told other {', '.join(report.known.changed_outputs)} from then on."
 
 
 def stay_lines(report: Report) -> list[str]:
-    """Values that stay, though the settings no longer ask for them, and what to do about each."""
+    """Return values that outlive their settings, and what to do about each."""
     return [
-        f"Stays: {word_of(each.type)} {each.name} keeps {each.path} = {value_text(each.value)}, which the settings no longer"
-        f" ask for; {each.way}."
-        for each in report.stays
+        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings"
+        f" no longer ask for; {stay.way}."
+        for stay in report.stays
     ]
 
 
-def drift_line(each: Drift) -> str:
-    """`berth bob, RayCluster bob: changed`."""
-    place = f"{each.component}, " if each.component else ""
-    return f"{place}{each.resource} {each.name}: {'gone' if each.gone else 'changed'}"
+def drift_line(drift: Drift) -> str:
+    """Return a drift: `berth bob, RayCluster bob: changed`."""
+    place = f"{drift.component}, " if drift.component else ""
+    return f"{place}{drift.resource} {drift.name}: {'gone' if drift.gone else 'changed'}"

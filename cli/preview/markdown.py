@@ -1,4 +1,4 @@
-"""A report as the comment on a pull request, or a job's summary."""
+"""Report as the comment on a pull request, or a job's summary."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Change, Part, Report
 
 MOST_CHARACTERS = 60_000
-"""GitHub takes 65,536 characters for a comment, and GitLab more; the rest is for what CI adds."""
+"""Length limit: GitHub takes 65,536 characters for a comment, and CI adds some."""
 
 _SIGNS = {"nothing": "✅", "harmless": "✅", "disturbs": "⚠️", "destroys": "🛑"}
 
 
 def marker(stack: str) -> str:
-    """The hidden line by which CI finds its comment again."""
+    """Return the hidden line by which CI finds its comment again."""
     return f"<!-- berth-preview:{stack} -->"
 
 
 def markdown(report: Report) -> str:
-    """The report, with what is destroyed first; cut where it would be too long, which it then says."""
+    """Return the report, losses first; one that is too long is cut, and says so."""
     head = [marker(report.known.stack), f"## {_sign(report)} berth preview: {_code(report.known.stack)}", ""]
     head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
     body = [*_policies(report), *_destroyed(report), *_summary(report), *_drift(report)]
@@ -35,14 +35,14 @@ def _sign(report: Report) -> str:
 
 
 def _policies(report: Report) -> list[str]:
-    """What is against a policy, and which are waived why."""
+    """Return violations of policies, and waived policies with their reasons."""
     broken = [f"- 🛑 {_escaped(line)}" for line in lines.policy_lines(report)]
     waived = [f"- {_escaped(line)}" for line in lines.waiver_lines(report)]
     return ["### Policies", "", *broken, *waived, ""] if broken or waived else []
 
 
 def _destroyed(report: Report) -> list[str]:
-    """A table of what ends work or takes capacity."""
+    """Return a table of changes that end work or take capacity."""
     rows = [
         f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
         f" {_escaped(lines.gpus_line(effect.gpus_away) or '–')} |"
@@ -58,7 +58,7 @@ def _destroyed(report: Report) -> list[str]:
 def _cell(change: Change) -> str:
     text = f"{lines.SIGNS[change.operation]} {change.resource} {_code(change.name)} {lines.DONE[change.operation]}"
     if change.forcing:
-        text += ", forced by " + ", ".join(_code(lines.property_text(each)) for each in change.forcing)
+        text += ", forced by " + ", ".join(_code(lines.property_text(forcing)) for forcing in change.forcing)
     return text.replace("|", "\\|")
 
 
@@ -77,9 +77,9 @@ def _drift(report: Report) -> list[str]:
     if not report.drift:
         return []
     found = ["### Changed behind Pulumi's back", ""]
-    for each in report.drift:
-        found.append(f"- {_escaped(lines.drift_line(each))}")
-        found += [f"  - {_code(lines.property_text(its))}" for its in each.properties]
+    for drift in report.drift:
+        found.append(f"- {_escaped(lines.drift_line(drift))}")
+        found += [f"  - {_code(lines.property_text(changed))}" for changed in drift.properties]
     return [*found, ""]
 
 
@@ -95,8 +95,9 @@ def _part(part: Part) -> list[str]:
             who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
             found.append(f"  - **{effect.level.word}**: {_escaped(effect.text + who)}")
         found += [
-            f"  - {_code(lines.property_text(each))}{' **forces the replacement**' if each.forces_replacement else ''}"
-            for each in change.properties
+            f"  - {_code(lines.property_text(changed))}"
+            f"{' **forces the replacement**' if changed.forces_replacement else ''}"
+            for changed in change.properties
         ]
     return [*found, "", "</details>", ""]
 
@@ -109,18 +110,18 @@ def _warnings(report: Report) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    """At a line's end, with what was opened closed again."""
+    """Cut a text at a line's end, and close what is open."""
     if len(text) <= MOST_CHARACTERS:
         return text
     end = "\n\n*Cut: the whole report is longer than a comment can be. See `berth preview --json`.*\n"
     close = "\n\n</details>"
-    kept = text[: MOST_CHARACTERS - len(end) - len(close)].rsplit("\n", 1)[0]
-    still_open = kept.count("<details>") > kept.count("</details>")
-    return kept + (close if still_open else "") + end
+    start = text[: MOST_CHARACTERS - len(end) - len(close)].rsplit("\n", 1)[0]
+    still_open = start.count("<details>") > start.count("</details>")
+    return start + (close if still_open else "") + end
 
 
 def _code(text: str) -> str:
-    """As code, whatever backticks it has."""
+    """Return text as code, whatever backticks it has."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
     space = " " if longest else ""
@@ -128,7 +129,7 @@ def _code(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of no meaning to markdown; settings can hold any."""
+    """Escape what means something to markdown; settings can hold any text."""
     return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
 
 

@@ -1,4 +1,4 @@
-"""A report for people at a terminal."""
+"""Report for people at a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PROPERTIES = 12
 
 
 def tree(report: Report) -> RenderableType:
-    """The whole report: the changes as a tree, and what they come to below it."""
+    """Return the whole report: the changes as a tree, and their sum below it."""
     title = Text(report.known.stack, style="bold")
     verdict = "nothing to do" if report.verdict == "nothing" else report.verdict
     title.append(f": {verdict}", style=_VERDICTS[report.verdict])
@@ -26,10 +26,10 @@ def tree(report: Report) -> RenderableType:
     root = Tree(title, guide_style="dim")
     if report.drift:
         branch = root.add(Text("changed behind Pulumi's back", style="yellow"))
-        for each in report.drift:
-            leaf = branch.add(Text(lines.drift_line(each)))
-            for its in each.properties[:_MOST_PROPERTIES]:
-                leaf.add(Text(lines.property_text(its), style="dim"))
+        for drift in report.drift:
+            leaf = branch.add(Text(lines.drift_line(drift)))
+            for changed in drift.properties[:_MOST_PROPERTIES]:
+                leaf.add(Text(lines.property_text(changed), style="dim"))
     for part in report.parts:
         branch = root.add(Text(part.title, style="bold"))
         for change in part.changes:
@@ -50,9 +50,9 @@ def _add(branch: Tree, change: Change) -> None:
     if change.operation == "replace" and not change.forcing:
         leaf.add(Text("since something that it depends on is replaced", style="dim"))
     shown = change.properties[:_MOST_PROPERTIES]
-    for each in shown:
-        text = Text(lines.property_text(each), style="" if each.forces_replacement else "dim")
-        if each.forces_replacement:
+    for changed in shown:
+        text = Text(lines.property_text(changed), style="" if changed.forces_replacement else "dim")
+        if changed.forces_replacement:
             text.append("  forces the replacement", style="magenta")
         leaf.add(text)
     if more := len(change.properties) - len(shown):
@@ -61,9 +61,9 @@ def _add(branch: Tree, change: Change) -> None:
 
 def _add_effect(leaf: Tree, effect: Effect) -> None:
     sign, style = _LEVELS[effect.level]
-    told = leaf.add(Text(f"{sign} {effect.text}", style=style))
+    branch = leaf.add(Text(f"{sign} {effect.text}", style=style))
     if effect.sitting:
-        told.add(Text(f"there: {', '.join(map(str, effect.sitting))}"))
+        branch.add(Text(f"there: {', '.join(map(str, effect.sitting))}"))
 
 
 def _summary(report: Report) -> list[Text]:

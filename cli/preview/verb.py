@@ -1,4 +1,4 @@
-"""`berth preview`: the engine's preview, what it means, and an exit code that CI can go by."""
+"""`berth preview`: the engine's preview, its meaning, and an exit code for CI."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
 from berth.stacks.settings.resolve import EnvironmentContract
 
-_NO_LIMIT = 10_000
-
-
 Rendering = Literal["tree", "markdown", "json"]
 
+_NO_LIMIT = 10_000
 
 DESTRUCTIVE, CHANGES = 3, 4
 """Exit codes of a preview, beside those of errors."""
@@ -39,13 +37,13 @@ DESTRUCTIVE, CHANGES = 3, 4
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for.
+    """Options of a preview.
 
     Attributes:
         rendering: how the report is shown.
-        allow_destroy: a plan that destroys is fine.
-        refresh: look first what is really there.
-        expect_no_changes: a plan that changes anything is not fine.
+        allow_destroy: accept a plan that destroys.
+        refresh: compare the state with what there is first.
+        expect_no_changes: refuse a plan that changes anything.
     """
 
     rendering: Rendering = "tree"
@@ -55,7 +53,7 @@ class Options:
 
 
 def run(stack: str, options: Options) -> int:
-    """Show what `pulumi up` would do to a stack; the exit code."""
+    """Show what `pulumi up` would do to a stack; return the exit code."""
     report = planned(stack, refresh=options.refresh)
     print_warnings(report.warnings)
     _show(report, options.rendering)
@@ -63,27 +61,27 @@ def run(stack: str, options: Options) -> int:
 
 
 def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Report:
-    """What `pulumi up` would do to a stack, or `pulumi destroy`, and what that means.
+    """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
         stack: the stack.
-        refresh: look first what is really there.
-        destroy: what `pulumi destroy` would do. Then wrong settings are no matter: they are not asked.
+        refresh: compare the state with what there is first.
+        destroy: the same for `pulumi destroy`, which does not read the settings.
     """
     loaded = None if destroy else _loaded(stack)
     return _report(stack, loaded, refresh=refresh, destroy=destroy)
 
 
 def exit_code(report: Report, options: Options) -> int:
-    """What a report comes to for CI."""
+    """Print why a plan is refused; return the exit code for CI."""
     if report.against_policies:
         err.print("this plan is against a policy", markup=False)
         return BAD_INPUT
     if options.expect_no_changes and report.verdict != "nothing":
-        err.print("something would change, and --expect-no-changes says that nothing should", markup=False)
+        err.print("the plan has changes, and --expect-no-changes allows none", markup=False)
         return CHANGES
     if report.level == Level.DESTROYS and not options.allow_destroy:
-        err.print("this plan destroys; where that is meant, say --allow-destroy", markup=False)
+        err.print("this plan destroys; to accept that: --allow-destroy", markup=False)
         return DESTRUCTIVE
     return 0
 
@@ -101,10 +99,10 @@ def _report(
 ) -> Report:
     """Run the engine's preview, and return what it means."""
     environment = loaded if isinstance(loaded, Environment) else None
-    # An engineer's plan touches nobody else's RayCluster: its environment's cluster need not be asked.
+    # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None
-    with _progress(stack) as seen:
-        events = engine.preview(stack, refresh=refresh, report=seen, destroy=destroy)
+    with _progress(stack) as report:
+        events = engine.preview(stack, refresh=refresh, report=report, destroy=destroy)
         answer = asking.answer() if asking else Answer()
     known = Known(
         stack=stack,
@@ -118,7 +116,7 @@ def _report(
 
 
 def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:
-    """Return what is known of an environment with what its settings, as they are and as they were, say."""
+    """Return what is known, completed by the environment's settings as they are and were."""
     contract = _contract(answer.outputs)
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     if contract:
@@ -147,17 +145,17 @@ def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
 
 @contextlib.contextmanager
 def _progress(stack: str) -> Iterator[Callable[[str], None]]:
-    """On a terminal a line with the time that has passed and what the engine looks at; elsewhere nothing."""
+    """Show on a terminal how long the engine runs and what it looks at."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(f"previewing {stack}", total=None)
 
-        def seen(urn: str) -> None:
+        def report(urn: str) -> None:
             types, name = urn.split("::", 2)[-1].rsplit("::", 1)
             what = word_of(types.rsplit("$", 1)[-1])
             progress.update(task, description=f"previewing {stack}: {what} {name}")
 
-        yield seen
+        yield report
 
 
 def _show(report: Report, rendering: Rendering) -> None:

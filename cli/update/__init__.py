@@ -1,5 +1,5 @@
-"""`berth up` and `berth destroy`: thin fronts of the engine's own commands.
+"""`berth up` and `berth destroy`: the engine's own update, with losses named first.
 
-Belongs here: what is said before and asked, progress by component, the summary. Does not belong here: state; anything that
-`pulumi up` does not do too.
+Belongs here: losses, the question, progress by component, the summary. Does not belong here:
+state, and anything that `pulumi up` would not do as well.
 """

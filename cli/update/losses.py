@@ -1,4 +1,4 @@
-"""Whose berths a destruction takes, and what runs on them."""
+"""Berths that a destruction takes, and what runs on them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from berth.components.ray.condition import condition_of
 
 @dataclass(frozen=True)
 class Loss:
-    """A berth that goes.
+    """A berth that is lost.
 
     Attributes:
         name: the engineer's id or the cluster's name.
-        namespace: where it is.
-        stack: the stack that made it.
+        namespace: its namespace.
+        stack: stack that created it.
         state: KubeRay's state.
-        running: what runs on it.
+        running: work that runs on it.
     """
 
     name: str
@@ -36,20 +36,20 @@ class Loss:
 
     @property
     def empty(self) -> bool:
-        """Nobody notices when it goes: it has no pods."""
+        """Whether it has no pods, so that nobody notices the loss."""
         return not self.running.pods
 
     def __str__(self) -> str:
         pods = f"{self.running.pods} pod{'' if self.running.pods == 1 else 's'}"
         what = [f"{self.state}, {pods}, of stack {self.stack}", *map(str, self.running.jobs)]
         if self.running.unknown:
-            what.append(f"what runs on it can't be told: {self.running.unknown}")
+            what.append(f"cannot tell what runs on it: {self.running.unknown}")
         if self.running.note:
             what.append(self.running.note)
         return f"{self.name}: {'; '.join(what)}"
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the loss for programs."""
         return {
             "name": self.name,
             "namespace": self.namespace,
@@ -63,11 +63,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class Losses:
-    """What a destruction takes.
+    """Berths that a destruction takes.
 
     Attributes:
-        berths: the berths, those of other stacks among them.
-        not_asked: why the cluster could not be asked, "" where it was or where there is none.
+        berths: the berths, also those of other stacks.
+        not_asked: why the cluster could not be asked; "" if it was, or if there is none.
     """
 
     berths: Sequence[Loss] = field(default_factory=tuple)
@@ -75,21 +75,16 @@ class Losses:
 
     @property
     def felt(self) -> bool:
-        """Somebody loses something, or it can't be told."""
+        """Whether somebody loses something, or may do so."""
         return bool(self.not_asked) or any(not loss.empty for loss in self.berths)
 
     def stacks_left(self, stack: str) -> list[str]:
-        """Other stacks whose berths go with the cluster, and whose state does not."""
+        """Return other stacks whose berths are lost with the cluster, while their state is not."""
         return sorted({loss.stack for loss in self.berths} - {stack})
 
 
 def losses_of(stack: str, *, of_environment: bool) -> Losses:
-    """What goes with a stack.
-
-    Args:
-        stack: the stack.
-        of_environment: it is an environment's, and all that is on its cluster goes.
-    """
+    """Return the berths that are lost with a stack; with an environment's all on its cluster."""
     try:
         environment = brought_up(stack)
         return _losses(environment, None if of_environment else stack)
@@ -100,7 +95,7 @@ def losses_of(stack: str, *, of_environment: bool) -> Losses:
 
 
 def _losses(environment: Environment, stack: str | None) -> Losses:
-    """Those on an environment, of one stack or of all."""
+    """Return the berths of one stack or of all on an environment."""
     api = ClusterApi(environment.kubeconfig)
     selector = f"{ENVIRONMENT_LABEL}={environment.contract.name}" + (f",{STACK_LABEL}={stack}" if stack else "")
     found, _ = api.list(RAY_CLUSTERS, labelSelector=selector)

@@ -1,8 +1,7 @@
-"""An update's progress: on a terminal a table that moves, elsewhere a line for each component that is done."""
+"""Progress of an update: a live table on a terminal, elsewhere a line a component."""
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 from typing import Self
@@ -21,22 +20,22 @@ _REFRESHES = 8
 
 
 class Progress:
-    """Shows a tracker's components."""
+    """Display of a tracker's components while a `with` block runs."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
         self._spinner = Spinner("dots")
         self._live = Live(self, console=err, refresh_per_second=_REFRESHES) if err.is_terminal else None
-        self._told: dict[str, str] = {}
+        self._printed: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Start the display."""
         if self._live:
             self._live.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Leave the last picture standing."""
+        """End the display; its last picture stays."""
         if self._live:
             self._live.stop()
 
@@ -48,12 +47,12 @@ class Progress:
         for component in completed:
             err.print(line(component))
         for name, text in self._tracker.waiting.items():
-            if self._told.get(name) != text:
-                self._told[name] = text
+            if self._printed.get(name) != text:
+                self._printed[name] = text
                 err.print(f"  … {name}: {text}", markup=False)
 
     def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
-        """The table as it is now."""
+        """Yield the present table."""
         yield Group(*self._rows())
 
     def _rows(self) -> Iterator[Table | Text]:
@@ -71,7 +70,7 @@ class Progress:
 
 
 def line(component: Component) -> Text:
-    """A component on a line: `✓ KubeRay operator  2 created  12 s`."""
+    """Return a component as a line: `✓ KubeRay operator  2 created  12 s`."""
     return Text("  ").join([Text.assemble("  ", _sign(component), " ", component.title), *_cells(component)[1:]])
 
 
@@ -94,10 +93,3 @@ def _cells(component: Component) -> list[Text]:
     now = component.ended if component.complete or component.failed else time.monotonic()
     seconds = "" if component.began is None or now is None else f"{now - component.began:.0f} s"
     return [Text(component.title), Text(what, style="dim"), Text(seconds, style="dim")]
-
-
-@contextlib.contextmanager
-def shown(tracker: Tracker) -> Iterator[Progress]:
-    """Progress, for as long as an update goes on."""
-    with Progress(tracker) as progress:
-        yield progress

@@ -1,4 +1,4 @@
-"""How far an update is, by component, from the engine's events. Pure."""
+"""State of an update by component, from the engine's events. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from berth.stacks.preview.report import Report
 
 OTHERS = "other resources"
 
-# What makes a step that changes something complete; a replacement has further steps that don't.
+# Steps that complete a change; a replacement has further ones.
 _DONE = {
     "create": "created",
     "create-replacement": "replaced",
@@ -28,13 +28,12 @@ class Component:
     """A component with its changes.
 
     Attributes:
-        title: what it is: `KubeRay operator`, `berth alice`.
-        planned: how many of its resources the plan changes.
-        done: URNs of those that are changed, with what was done: `created`.
-        began: when the first of them was begun; None before.
-        ended: when the last of them was done; None before.
-        failed: one of them failed.
-        now: what the program or a provider says of it at present.
+        title: its title: `KubeRay operator`, `berth alice`.
+        planned: number of its resources that the plan changes.
+        done: URNs of changed resources, with the change: `created`.
+        began: start of the first change; None before.
+        ended: end of the last change; None before.
+        failed: a change failed.
     """
 
     title: str
@@ -43,28 +42,27 @@ class Component:
     began: float | None = None
     ended: float | None = None
     failed: bool = False
-    now: str = ""
 
     @property
     def complete(self) -> bool:
-        """All that was planned is done."""
+        """Whether all planned changes are done."""
         return len(self.done) >= self.planned and not self.failed
 
     @property
     def seconds(self) -> float:
-        """How long it took, from its first change to its last."""
+        """Seconds from its first change to its last."""
         return (self.ended or 0.0) - (self.began or 0.0) if self.ended is not None else 0.0
 
 
 class Tracker:
-    """Follows an update."""
+    """Components of an update, kept up to date by events."""
 
     def __init__(self, report: Report, clock: Callable[[], float]) -> None:
-        """Begin with what is planned.
+        """Start with the plan.
 
         Args:
             report: the plan.
-            clock: seconds since whenever.
+            clock: a monotonic clock.
         """
         self._clock = clock
         self._titles = {change.urn: part.title for part in report.parts for change in part.changes}

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.engine import UpdateResult, Verb, update
+from berth.cli.engine import Verb, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, planned
 from berth.cli.update.losses import Losses, losses_of
-from berth.cli.update.progress import shown
+from berth.cli.update.progress import Progress
 from berth.cli.update.tracker import Tracker
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.plan.effect import Level
@@ -31,12 +31,12 @@ _WORDS = {"create": "created", "update": "changed", "replace": "replaced", "dele
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for.
+    """Options of an update.
 
     Attributes:
-        yes: don't ask where nothing is lost.
-        allow_destroy: don't ask where something is lost either.
-        as_json: the summary is for a program.
+        yes: don't ask if nothing is lost.
+        allow_destroy: don't ask if something is lost either.
+        as_json: print the summary for a program.
     """
 
     yes: bool = False
@@ -45,67 +45,66 @@ class Options:
 
 
 def up(stack: str, options: Options) -> int:
-    """Bring a stack up; the exit code."""
+    """Bring a stack up; return the exit code."""
     report = planned(stack)
     print_warnings(report.warnings)
     if report.verdict != "nothing":
-        # A tree is wrapped at its console's width; a log has none.
+        # A tree wraps at its console's width; a log has none.
         Console(stderr=True, highlight=False, width=None if err.is_terminal else _NO_LIMIT).print(tree(report))
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
-    refused = _may(f"berth up -s {stack}", report.verdict != "nothing", report.level == Level.DESTROYS, options)
+    loses = report.level == Level.DESTROYS
+    refused = None if report.verdict == "nothing" else _refusal(f"berth up -s {stack}", options, loses=loses)
     if refused is not None:
-        lost = [str(each) for each in report.sitting(Level.DESTROYS)]
-        return _refused(stack, "up", refused, options, lost)
+        return _refused(stack, "up", refused, options, [str(lost) for lost in report.sitting(Level.DESTROYS)])
     return _run(stack, "up", report, options, {})
 
 
 def destroy(stack: str, options: Options) -> int:
-    """Take a stack down; the exit code."""
+    """Destroy a stack's resources; return the exit code."""
     report = planned(stack, destroy=True)
     if report.verdict == "nothing":
-        err.print(f"stack {stack} has nothing that could be destroyed", markup=False)
-        return _summed_up(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}}, {})
+        err.print(f"stack {stack} has nothing to destroy", markup=False)
+        return _summarize(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}}, {})
     losses = losses_of(stack, of_environment=report.known.kind == "environment")
-    _say_losses(stack, report, losses)
-    refused = _may(f"berth destroy -s {stack}", True, losses.felt, options)  # noqa: FBT003
+    _print_losses(stack, report, losses)
     lost = [loss.as_json() for loss in losses.berths]
+    refused = _refusal(f"berth destroy -s {stack}", options, loses=losses.felt)
     if refused is not None:
         return _refused(stack, "destroy", refused, options, lost)
     return _run(stack, "destroy", report, options, {"lost": lost})
 
 
-def _say_losses(stack: str, report: Report, losses: Losses) -> None:
+def _print_losses(stack: str, report: Report, losses: Losses) -> None:
     parts = ", ".join(part.title for part in report.parts)
     err.print(f"destroys {len(report.changes)} things of stack {stack}: {parts}", markup=False)
     if losses.berths:
-        err.print("[bold]Whose berths go, with what runs on them:[/]")
+        err.print("[bold]Berths that are lost, with what runs on them:[/]")
     for loss in losses.berths:
         err.print(f"  {loss}", markup=False, style="" if loss.empty else "red")
     if losses.not_asked:
-        err.print(f"whose berths go can't be told: {losses.not_asked}", markup=False, style="yellow")
+        err.print(f"cannot tell whose berths are lost: {losses.not_asked}", markup=False, style="yellow")
     if left := losses.stacks_left(stack):
-        names = ", ".join(left)
-        first = f"; first, for each: berth destroy -s {left[0]}"
         err.print(
-            f"Pulumi goes on believing in the berths of other stacks: {names}{first}", markup=False, style="yellow"
+            f"berths of other stacks stay in Pulumi's state: {', '.join(left)};"
+            f" first, for each: berth destroy -s {left[0]}",
+            markup=False,
+            style="yellow",
         )
 
 
-def _may(command: str, changes: bool, loses: bool, options: Options) -> int | None:  # noqa: FBT001
-    """None where it may be done; else the exit code, the reason said."""
-    if not changes or (options.yes and (not loses or options.allow_destroy)):
-        return None
-    if options.allow_destroy and loses:
+def _refusal(command: str, options: Options, *, loses: bool) -> int | None:
+    """Ask if need be; return None for agreement, else the exit code, with the reason printed."""
+    if options.allow_destroy if loses else options.yes:
         return None
     if sys.stdin.isatty() and not (options.yes and not loses):
         agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
         return None if agreed else DESTRUCTIVE if loses else FAILED
     if loses:
-        err.print(f"nothing was done; where that is meant: {command} --yes --allow-destroy", markup=False)
+        err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)
         return DESTRUCTIVE
-    err.print(f"nothing was done, since nobody can be asked here; say: {command} --yes", markup=False)
+    err.print(f"nothing was done, since nobody can be asked here; to do it: {command} --yes", markup=False)
     return BAD_INPUT
 
 
@@ -118,54 +117,44 @@ def _refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence
 def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any]) -> int:
     tracker = Tracker(report, time.monotonic)
     began = time.monotonic()
-    with shown(tracker) as progress:
-        ended = update(stack, verb, progress.see, _say_interrupted)
-    seconds = round(time.monotonic() - began, 1)
+    with Progress(tracker) as progress:
+        result = update(stack, verb, progress.see, _print_interrupted)
     print_warnings([warning for warning in tracker.warnings if warning not in report.warnings])
-    facts = {"result": _result(ended), "seconds": seconds, "changes": _changes(tracker.counts), **more}
-    if ended.error is None:
-        return _summed_up(stack, verb, options, facts, ended.outputs, tracker)
-    _say_failure(stack, verb, tracker, ended)
+    facts = {
+        "result": "interrupted" if result.interrupted else "succeeded" if result.error is None else "failed",
+        "seconds": round(time.monotonic() - began, 1),
+        # What Pulumi only forgets, such as the reference to another stack, is not a change.
+        "changes": {key: count for key, count in sorted(tracker.counts.items()) if count and key != "discard"},
+        **more,
+    }
+    if result.error is None:
+        return _summarize(stack, verb, options, facts, result.outputs, tracker)
+    errors = _errors(tracker) or [result.error]
+    for text in errors:
+        err.print(Text.assemble(("error: ", "bold red"), text))
+    if result.interrupted:
+        err.print(f"stack {stack} was interrupted; Pulumi's state has what was done", markup=False)
+    err.print(f"go on with: berth {verb} -s {stack}", markup=False)
     if options.as_json:
-        print_json({"stack": stack, "verb": verb, **facts, "errors": _errors(tracker, ended)})
-    return INTERRUPTED if ended.interrupted else FAILED
+        print_json({"stack": stack, "verb": verb, **facts, "errors": errors})
+    return INTERRUPTED if result.interrupted else FAILED
 
 
-def _say_interrupted(times: int) -> None:
+def _print_interrupted(times: int) -> None:
     if times == 1:
         err.print("\ninterrupted: Pulumi ends what it is doing; once more ends it at once", markup=False)
 
 
-def _result(ended: UpdateResult) -> str:
-    if ended.interrupted:
-        return "interrupted"
-    return "failed" if ended.error else "succeeded"
-
-
-def _changes(counts: Mapping[str, int]) -> dict[str, int]:
-    """Without what is only forgotten, such as the reference to another stack."""
-    return {operation: count for operation, count in sorted(counts.items()) if count and operation != "discard"}
-
-
-def _errors(tracker: Tracker, ended: UpdateResult) -> list[str]:
-    """Each error once, with the component that it is about."""
-    told = [
+def _errors(tracker: Tracker) -> list[str]:
+    """Return each error once, with the component that it is about."""
+    return [
         f"{title}: {text}" if title else text
         for title, texts in tracker.errors.items()
         for text in dict.fromkeys(texts)
     ]
-    return told or [ended.error or ""]
 
 
-def _say_failure(stack: str, verb: Verb, tracker: Tracker, ended: UpdateResult) -> None:
-    for text in _errors(tracker, ended):
-        err.print(Text.assemble(("error: ", "bold red"), text))
-    if ended.interrupted:
-        err.print(f"stack {stack} was interrupted; what was done is in Pulumi's state", markup=False)
-    err.print(f"go on with: berth {verb} -s {stack}", markup=False)
-
-
-def _summed_up(
+def _summarize(
     stack: str,
     verb: Verb,
     options: Options,
@@ -175,8 +164,8 @@ def _summed_up(
 ) -> int:
     if options.as_json:
         components = [
-            {"title": each.title, "done": len(each.done), "seconds": round(each.seconds, 1)}
-            for each in (tracker.components.values() if tracker else ())
+            {"title": component.title, "done": len(component.done), "seconds": round(component.seconds, 1)}
+            for component in (tracker.components.values() if tracker else ())
         ]
         print_json({"stack": stack, "verb": verb, **facts, "components": components, "outputs": outputs})
         return 0
@@ -186,21 +175,20 @@ def _summed_up(
     for name, value in outputs.items():
         if value:
             out.print(f"  {name}: {value}", markup=False)
-    for command, meaning in _next(stack, verb, outputs):
+    for command, meaning in _next_commands(stack, verb, outputs):
         out.print(f"  [bold]{command:<36}[/] {meaning}")
     return 0
 
 
-def _next(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """What to do next."""
+def _next_commands(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    status = f"berth status -s {stack}"
     if verb == "destroy":
-        return [(f"pulumi stack rm {stack} --preserve-config", "forgets the stack too, but not its file")]
-    if "rayCluster" in outputs:
-        name = outputs["rayCluster"]
+        return [(f"pulumi stack rm {stack} --preserve-config", "deletes the stack too, but not its file")]
+    if name := outputs.get("rayCluster"):
         return [
-            (f"berth connect {name}", "its dashboard and client here, and a line to submit a job with"),
-            (f"berth status -s {stack}", "how it stands"),
+            (f"berth connect {name}", "dashboard and client on this machine, and a line to submit a job"),
+            (status, "state"),
         ]
-    berths = str(outputs.get("berths") or "").split(", ")
-    connect = [(f"berth connect {berths[0]}", "an engineer's dashboard and client here")] if berths[0] else []
-    return [(f"berth status -s {stack}", "pools and berths"), *connect]
+    berth = str(outputs.get("berths") or "").split(", ")[0]
+    connect = [(f"berth connect {berth}", "an engineer's dashboard and client on this machine")] if berth else []
+    return [(status, "pools and berths"), *connect]

@@ -26,10 +26,10 @@ def run(
 ) -> int:
     """Forward a berth's dashboard and client ports to this machine, until Ctrl-C.
 
-    Prints a `ray job submit` command. Ray's token is in a file that only you can read, and that is deleted
-    at the end. When the head restarts, the ports are forwarded to the new one. Exit code 0 at Ctrl-C, 1 if
-    the berth is not ready (with the reasons), is suspended, or cannot be asked, 2 for a wrong name or a
-    port that is taken.
+    Prints a `ray job submit` command. Ray's token is in a file that only you can read, and that
+    is deleted at the end. When the head restarts, the ports are forwarded to the new one. Exit
+    code 0 at Ctrl-C, 1 if the berth is not ready (with the reasons), is suspended, or cannot be
+    asked, 2 for a wrong name or a port that is taken.
     """
     from berth.cli import connect
 

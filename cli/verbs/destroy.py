@@ -8,9 +8,9 @@ from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
 def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:
     """Run `pulumi destroy`: first say whose berths would be lost, and what runs on them.
 
-    An environment takes the berths of other stacks on it along. Where any would be lost, `--yes` alone is
-    not enough. Exit code 0 if all is deleted, 1 if the engine fails, 2 for an unknown stack or where nobody
-    can be asked, 3 if berths would be lost and nobody agreed to it.
+    An environment takes the berths of other stacks on it along. Where any would be lost, `--yes`
+    alone is not enough. Exit code 0 if all is deleted, 1 if the engine fails, 2 for an unknown
+    stack or where nobody can be asked, 3 if berths would be lost and nobody agreed to it.
     """
     from berth.cli.update import verb
 

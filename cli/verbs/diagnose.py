@@ -21,11 +21,11 @@ def run(
     no_plan: Annotated[bool, typer.Option("--no-plan", help="Leave out what `pulumi up` would do.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Gather all that explains a berth's state into one text file, secrets removed, for whoever helps.
+    """Gather all that explains a berth's state into one file, secrets removed, for whoever helps.
 
-    The file has settings, plan, RayCluster, pods, events, claims, nodes, logs, status and versions; it names
-    what could not be gathered. Exit code 0 if the file is written, 1 if the cluster could not be asked, 2
-    for a wrong name.
+    The file has settings, plan, RayCluster, pods, events, claims, nodes, logs, status and
+    versions; it names what could not be gathered. Exit code 0 if the file is written, 1 if the
+    cluster could not be asked, 2 for a wrong name.
     """
     from berth.cli.diagnose import verb
 

@@ -8,10 +8,10 @@ from berth.components.core.errors import FAILED
 
 
 def run(stack: Stack, *, as_json: Json = False) -> int:
-    """Check what an update needs: tools, state, credentials, project, APIs, quotas, reservations, versions.
+    """Check what an update needs: tools, state, credentials, project, APIs, quotas, versions.
 
-    Changes nothing. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or an
-    unknown stack.
+    Changes nothing. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or
+    an unknown stack.
     """
     from berth.cli.doctor.examine import examine
     from berth.cli.doctor.report import lines

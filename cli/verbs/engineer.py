@@ -47,8 +47,9 @@ def add(  # noqa: PLR0913 - each is an option
 ) -> int:
     """Add an engineer's berth to an environment's file; missing settings come from its `defaults`.
 
-    Changes nothing but that entry, and nothing at all if `berth check` would refuse the result. A second
-    run with the same options changes nothing. Exit code 0 if the entry is there, 2 if it would be wrong.
+    Changes nothing but that entry, and nothing at all if `berth check` would refuse the result. A
+    second run with the same options changes nothing. Exit code 0 if the entry is there, 2 if it
+    would be wrong.
     """
     from berth.cli import engineers
 
@@ -97,7 +98,7 @@ def init(  # noqa: PLR0913 - each is an option
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Write the file of an engineer's own stack, stacks/Pulumi.NAME.yaml: a berth that needs no admin.
+    """Write stacks/Pulumi.NAME.yaml, an engineer's own stack: a berth that needs no admin.
 
     Exit code 0 if the file is written, 2 if it exists or would be wrong.
     """

@@ -68,7 +68,7 @@ def _print_what_is_real(running: Running) -> None:
 
 
 def _print_fleet(home: Home) -> None:
-    """Print the fleet in the lab's environment, as a user sees it who has evaluated `berth lab env`."""
+    """Print the fleet as a user sees it who has evaluated `berth lab env`."""
     from berth.cli.status import print_fleet
     from berth.lab import environment
     from berth.lab.update import STACK
@@ -88,9 +88,9 @@ def up(
 ) -> None:
     """Bring the lab and its fleet up, from whatever state they are in.
 
-    Builds the tools the first time, starts what does not run or does not work, then runs `pulumi up` of
-    stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2 nothing was started; 130
-    interrupted.
+    Builds the tools the first time, starts what does not run or does not work, then runs `pulumi
+    up` of stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2 nothing was
+    started; 130 interrupted.
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
@@ -156,8 +156,8 @@ def clean(home: HomeOption = None) -> None:
 def env(home: HomeOption = None) -> int:
     """Print the lab's environment for a shell: eval "$(berth lab env)".
 
-    Plain pulumi, kubectl and helm then work on the lab. Exit codes: 0 printed; 3 printed, but the lab is
-    not up (stderr says so).
+    Plain pulumi, kubectl and helm then work on the lab. Exit codes: 0 printed; 3 printed, but the
+    lab is not up (stderr says so).
     """
     from berth.lab import environment, lifecycle
 
@@ -171,7 +171,7 @@ def env(home: HomeOption = None) -> int:
 
 @app.command()
 def status(home: HomeOption = None, *, as_json: Json = False) -> int:
-    """Show the lab's processes (state, pid, memory, ports), its kubernetes plugin, and the simulated cloud's resources.
+    """Show the lab's processes, its kubernetes plugin, and the simulated cloud's resources.
 
     Exit codes: 0 all processes work; 3 some don't, or there is no lab.
     """
@@ -196,11 +196,11 @@ def real_up(
     *,
     berth: Annotated[bool, typer.Option(help="Bring a berth up on the node and run a job on its RayCluster.")] = True,
 ) -> None:
-    """Join a real node to the lab, which is brought up first if need be; then a berth on it, and a job.
+    """Join a real node to the lab, and run a berth and a job on it.
 
     The node takes the place of the first one of the pool with label `lab-node: real` in
-    stacks/Pulumi.lab.yaml. Exit codes: 0 everything is up; 1 something failed on the way; 2 this machine
-    cannot have a real node; 130 interrupted.
+    stacks/Pulumi.lab.yaml. Exit codes: 0 everything is up; 1 something failed on the way; 2 this
+    machine cannot have a real node; 130 interrupted.
     """
     from berth.lab import lifecycle, update
     from berth.lab.progress import Progress
@@ -232,8 +232,8 @@ def real_prepare(
 ) -> None:
     """Make the programs and images that a real node needs, and start nothing.
 
-    Exit codes: 0 they are there; 1 one could not be made; 2 this machine cannot have a real node; 130
-    interrupted.
+    Exit codes: 0 they are there; 1 one could not be made; 2 this machine cannot have a real node;
+    130 interrupted.
     """
     from berth.lab.progress import Progress
     from berth.lab.realnode import lifecycle as realnode
@@ -249,7 +249,7 @@ def real_prepare(
 
 @real.command("down")
 def real_down(home: HomeOption = None) -> None:
-    """Remove the real node from the lab: its place is simulated again, and nothing of it is left on this machine.
+    """Remove the real node from the lab: nothing of it is left on this machine.
 
     Exit codes: 0 it is gone; 1 something of it would not go; 130 interrupted.
     """

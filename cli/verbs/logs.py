@@ -25,7 +25,8 @@ def run(
 ) -> None:
     """Print the log of a berth's head, of a worker, or the operator's lines about it.
 
-    Exit code 0 if there is a log, 1 if there is none or the cluster cannot be asked, 2 for a wrong name.
+    Exit code 0 if there is a log, 1 if there is none or the cluster cannot be asked, 2 for a
+    wrong name.
     """
     if sum((head, worker is not None, operator)) > 1:
         raise BadInputError("--head, --worker and --operator are three logs; choose one")

@@ -23,11 +23,12 @@ def run(
         bool, typer.Option("--expect-no-changes", help="Exit with 4 if anything would change.")
     ] = False,
 ) -> int:
-    """Show what `pulumi up` would do: changes, what they break, whose berths they reach, what they cost.
+    """Show what `pulumi up` would do: changes, losses, whose berths they reach, costs.
 
-    This is the engine's own preview of the same program; it changes nothing. Exit code 0 if there is
-    nothing to do or nothing is lost, 3 if running work or capacity is lost, 4 with --expect-no-changes if
-    anything would change, 1 if the engine fails, 2 for wrong settings or an unknown stack.
+    This is the engine's own preview of the same program; it changes nothing. Exit code 0 if there
+    is nothing to do or nothing is lost, 3 if running work or capacity is lost, 4 with
+    --expect-no-changes if anything would change, 1 if the engine fails, 2 for wrong settings or
+    an unknown stack.
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")

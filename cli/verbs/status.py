@@ -20,10 +20,10 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Show what runs: node pools, berths, clusters, jobs, services, with state and counts from the API server.
+    """Show node pools, berths, clusters, jobs and services with their state.
 
-    Exit code 0 if everything is ready and jobs run or have succeeded, 1 if not or if the cluster cannot
-    be asked, 2 for a stack that is wrong or not up; with --watch 0.
+    Exit code 0 if everything is ready and jobs run or have succeeded, 1 if not or if the cluster
+    cannot be asked, 2 for a stack that is wrong or not up; with --watch 0.
     """
     if watch:
         from berth.cli import watch as watching

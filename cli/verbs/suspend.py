@@ -17,11 +17,12 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Suspend even if running work is lost.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Delete a berth's pods and keep its settings: its GPUs are free for others. `berth wake` brings it back.
+    """Delete a berth's pods and keep its settings; `berth wake` brings them back.
 
-    Asks before it ends running work, by Ray's own list of jobs and attached sessions. Pulumi sees no
-    drift, and leaves the berth suspended. Exit code 0 if it is suspended, 1 if that takes longer than the
-    time-out or the cluster cannot be asked, 2 for a wrong name, 3 if work would be lost and nobody agreed.
+    Asks before it ends running work, by Ray's own list of jobs and attached sessions. Pulumi sees
+    no drift, and leaves the berth suspended. Exit code 0 if it is suspended, 1 if that takes
+    longer than the time-out or the cluster cannot be asked, 2 for a wrong name, 3 if work would
+    be lost and nobody agreed.
     """
     from berth.cli import suspension
 

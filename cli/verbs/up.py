@@ -8,9 +8,9 @@ from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
 def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:
     """Run `pulumi up`: first say what would be lost, show progress by component, and sum up.
 
-    Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong settings,
-    an unknown stack, or where nobody can be asked, 3 if running work or capacity would be lost and nobody
-    agreed to it.
+    Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong
+    settings, an unknown stack, or where nobody can be asked, 3 if running work or capacity would
+    be lost and nobody agreed to it.
     """
     from berth.cli.update import verb
 

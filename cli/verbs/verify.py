@@ -44,8 +44,8 @@ def gpu(
 ) -> int:
     """Run cuda-vector-add on one GPU of each pool, and compare the nodes with the settings.
 
-    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is nothing to
-    verify.
+    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
+    nothing to verify.
     """
     from berth.cli import gpu_proof
 
@@ -80,10 +80,10 @@ def fabric(
     keep: Keep = False,
     as_json: Json = False,
 ) -> int:
-    """Run an all-reduce over all GPUs of a RayCluster, and check the fabric: claims, sums, transport, NICs, bandwidth.
+    """Run an all-reduce over all GPUs of a RayCluster, and check the fabric that it takes.
 
-    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is nothing to
-    verify.
+    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
+    nothing to verify.
     """
     from berth.cli import fabric_proof
 

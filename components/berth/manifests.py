@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from berth.components.core.manifest import Manifest, forced
+from berth.components.core.manifest import Manifest
 from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationInputs, IsolationSettings, harden, isolate
@@ -19,10 +19,10 @@ from berth.components.ray import (
     RayClusterSettings,
     RayJobSettings,
     Workload,
-    as_kuberay_writes_it,
     dashboard_service,
     ray_cluster,
     ray_job,
+    shared_with_kuberay,
 )
 from berth.components.sharing import Pools
 
@@ -117,8 +117,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         namespace=namespace_manifest(namespace, labels | isolation.namespace_labels),
         objects=[*isolation.objects, *keeper, *([programs] if programs else [])],
         main=inputs.workload.applied(harden(main, isolation.level, settings.priority)),
-        # KubeRay writes parts of a RayJob, so edits need force.
-        jobs={name: forced(as_kuberay_writes_it(job)) for name, job in hardened.items()},
+        jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
         dashboard=dashboard,
     )
 

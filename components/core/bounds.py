@@ -16,9 +16,9 @@ class Bounds(Settings):
     """Bounds for an autoscaler."""
 
     min: Annotated[int, Field(ge=0, le=_MOST, strict=True)] = 0
-    """As many are always there."""
+    """Smallest number."""
     max: Annotated[int, Field(ge=1, le=_MOST, strict=True)]
-    """There are never more."""
+    """Largest number."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Bounds:
@@ -31,15 +31,15 @@ class WorkerBounds(Bounds):
     """Bounds for Ray's autoscaler."""
 
     start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
-    """As many at the start, before anything has asked for more or been idle for long. Default:
+    """Number at the start, before anything asks for more or is idle for long. Default:
     `min`."""
     idle_timeout: Duration | None = None
-    """How long a worker beyond `min` has nothing to do before it goes. Default: Ray's, 60s. A
+    """Idle time after which a worker beyond `min` goes. Default: Ray's, 60s. A
     change restarts the RayCluster."""
 
     @property
     def at_start(self) -> int:
-        """As many at the start."""
+        """Number at the start."""
         return self.min if self.start is None else self.start
 
     @property
@@ -55,7 +55,7 @@ class WorkerBounds(Bounds):
 
 
 def _which(value: Any) -> str:
-    """Which of the two ways a number is written, so that an error speaks of the one that was meant."""
+    """Return the form in which a number is written, so that errors name that form."""
     return "bounds" if isinstance(value, (dict, Bounds)) else "count"
 
 
@@ -63,7 +63,7 @@ CountOrBounds = Annotated[
     Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[Bounds, Tag("bounds")],
     Discriminator(_which),
 ]
-"""How many of something: a number, or `{min, max}`. The limit guards against a slip of the hand;
+"""Number of things: a number, or `{min, max}`. The limit guards against a slip of the hand;
 GKE's are elsewhere."""
 
 
@@ -71,14 +71,14 @@ WorkerCount = Annotated[
     Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
     Discriminator(_which),
 ]
-"""How many workers: a number, or `{min, max, start, idleTimeout}`."""
+"""Number of workers: a number, or `{min, max, start, idleTimeout}`."""
 
 
 def at_least(value: int | Bounds) -> int:
-    """As many as are always there."""
+    """Return the smallest number."""
     return value.min if isinstance(value, Bounds) else value
 
 
 def at_most(value: int | Bounds) -> int:
-    """As many as there can ever be."""
+    """Return the largest number."""
     return value.max if isinstance(value, Bounds) else value

@@ -1,4 +1,4 @@
-"""What is wrong with settings: where, and in words that say how to mend it."""
+"""Problems of settings: place, message and fix."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong.
+    """Thing that is wrong.
 
     Attributes:
-        path: where, from the top of the settings.
-        message: what is wrong and what mends it.
-        of_key: the key itself is wrong, not its value.
+        path: place, from the top of the settings.
+        message: what is wrong and what fixes it.
+        of_key: whether the key itself is wrong, not its value.
         rests_on: other settings that it comes from: nothing can be said while one of them, or what
             is in it, is wrong by itself.
     """
@@ -32,7 +32,7 @@ class Problem:
     rests_on: tuple[Path, ...] = ()
 
     def rests_on_any(self, paths: Iterable[Path]) -> bool:
-        """One of the settings that it comes from is among the paths, or holds one of them."""
+        """Whether a setting that it depends on is among the paths, or holds one of them."""
         return any(path[: len(root)] == root for path in paths for root in self.rests_on)
 
     @property

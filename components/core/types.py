@@ -57,7 +57,7 @@ def canonical_quantity(text: str) -> str:
     """
     amount = parse_quantity(text)
     units = _BINARY if text.endswith("i") else _DECIMAL
-    for unit, size in sorted(units.items(), key=lambda each: -each[1]):
+    for unit, size in sorted(units.items(), key=lambda pair: -pair[1]):
         if amount >= size and amount % size == 0:
             return f"{int(amount / size)}{unit}"
     return f"{int(amount * 1000)}m" if amount % 1 else str(int(amount))
@@ -107,7 +107,8 @@ def checked_name(text: str) -> str:
         raise ValueError(f"{text!r} has {len(text)} characters; Kubernetes and KubeRay leave room for {NAME_LIMIT}")
     if not _DNS_LABEL.fullmatch(text):
         raise ValueError(
-            f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a letter"
+            f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a"
+            " letter"
             " and end with a letter or digit, for example alice or team-a"
         )
     return text
@@ -149,7 +150,8 @@ def _check_cidr(text: str) -> str:
 def _check_project(text: str) -> str:
     if not _PROJECT.fullmatch(text):
         raise ValueError(
-            f"{text!r} is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
+            f"{text!r} is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a"
+            " letter"
         )
     return text
 
@@ -169,7 +171,8 @@ def _check_ray_resource(text: str) -> str:
         raise ValueError(f"{text!r} is not a resource of one's own: {_RAYS_OWN[text]}")
     if not _RAY_RESOURCE.fullmatch(text):
         raise ValueError(
-            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and '-', for"
+            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and"
+            " '-', for"
             " example local-disk"
         )
     return text

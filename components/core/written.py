@@ -1,4 +1,4 @@
-"""Which settings were written, and which have their default."""
+"""Keys that somebody wrote, as opposed to defaults."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel
 
 
 def written(settings: BaseModel) -> list[str]:
-    """The keys that were written, as in YAML, in the order of the model."""
+    """Return the keys that were written, as in YAML, in the order of the model."""
     fields = type(settings).model_fields
     return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]

@@ -28,11 +28,11 @@ class Worker(Protocol):
 
 
 class Cluster(Protocol):
-    """A cluster of such workers, which are all alike."""
+    """A cluster of such workers."""
 
     @property
     def worker(self) -> Worker:
-        """One of the workers."""
+        """Worker of the cluster; all are alike."""
 
     @property
     def nccl(self) -> Nccl:

@@ -108,7 +108,8 @@ def _quota(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
         else:
             what = f"the project may have {limit}" if match["limit"] else "there is not enough of it"
         yield (
-            f"quota {metric}: {what}; ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project}"
+            f"quota {metric}: {what}; ask for more at"
+            f" https://console.cloud.google.com/iam-admin/quotas?project={project}"
             f" (filter: {metric}){fewer}"
         )
 

@@ -32,7 +32,8 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
                         "exec": {
                             "apiVersion": "client.authentication.k8s.io/v1beta1",
                             "command": "gke-gcloud-auth-plugin",
-                            "installHint": "install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin",
+                            "installHint": "install gke-gcloud-auth-plugin: gcloud components install"
+                            " gke-gcloud-auth-plugin",
                             "provideClusterInfo": True,
                         }
                     },

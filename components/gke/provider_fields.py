@@ -63,7 +63,7 @@ class Field:
     kind: Literal["", "list", "set", "map"] = ""
     default: Any = None
     allowed: tuple[str, ...] = ()
-    each: tuple[str, ...] = ()
+    elements: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
     items: int = 0
@@ -130,8 +130,8 @@ def resources() -> Mapping[str, ResourceFields]:
     nested = {path: row for path, row in rows[NODE_POOL].items() if path.startswith("nodeConfig.")}
     rows[CLUSTER] = {**nested, **rows[CLUSTER]}
     return {
-        token: ResourceFields({path: _field(row) for path, row in its.items()}, content["timeouts"][token])
-        for token, its in rows.items()
+        token: ResourceFields({path: _field(row) for path, row in fields_of.items()}, content["timeouts"][token])
+        for token, fields_of in rows.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Which quotas a machine takes, and how Google names them: one table.
+"""Quotas that a machine takes, under Google's names.
 
 Sources: "Allocation quotas" (https://docs.cloud.google.com/compute/resource-usage):
 accelerator-optimized machines need quota for their GPUs and none for CPUs, and GPUs count in their
@@ -28,12 +28,12 @@ _PREEMPTIBLE = "PREEMPTIBLE_"
 
 @dataclass(frozen=True, order=True)
 class Quota:
-    """One limit.
+    """Limit of Google Cloud.
 
     Attributes:
-        metric: as Compute Engine lists it, such as `N2_CPUS`.
-        family: the GPU family of a quota that has one limit for each.
-        everywhere: it counts in all regions together.
+        metric: Compute Engine's name, such as `N2_CPUS`.
+        family: GPU family, for a quota with a limit for each family.
+        everywhere: whether it counts in all regions together.
     """
 
     metric: str
@@ -42,19 +42,19 @@ class Quota:
 
     @property
     def id(self) -> str:
-        """Its id in the Cloud Quotas API: `N2-CPUS-per-project-region`."""
+        """Id in the Cloud Quotas API: `N2-CPUS-per-project-region`."""
         return f"{self.metric.replace('_', '-')}-per-project" + ("" if self.everywhere else "-region")
 
     @property
     def preemptible(self) -> bool:
-        """It is for Spot and flex-start only."""
+        """Whether it is for Spot and flex-start only."""
         return self.metric.startswith(_PREEMPTIBLE)
 
     def __str__(self) -> str:
         return f"{self.family}_GPUS" if self.family else self.metric
 
     def dimensions(self, region: str) -> dict[str, str]:
-        """What tells this limit from the others of the same id."""
+        """Return the dimensions that identify this limit among those of the same id."""
         places = {} if self.everywhere else {"region": region}
         return places | ({"gpu_family": self.family} if self.family else {})
 
@@ -63,7 +63,7 @@ _PREEMPTIBLE_SSDS, _SSDS = Quota("PREEMPTIBLE_LOCAL_SSD_GB"), Quota("LOCAL_SSD_T
 
 
 def usual(quota: Quota) -> Quota:
-    """The quota that Spot and flex-start take where the project has no preemptible one of this kind."""
+    """Return the quota that Spot and flex-start take where the project has no preemptible one."""
     if quota == _PREEMPTIBLE_SSDS:
         return _SSDS
     name = quota.metric.removeprefix(_PREEMPTIBLE)
@@ -74,7 +74,7 @@ def usual(quota: Quota) -> Quota:
 
 
 def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
-    """What one machine takes of which quotas.
+    """Return what one machine takes of which quotas.
 
     Args:
         machine_type: a machine type; one that berth does not know takes none that can be told.

@@ -11,7 +11,7 @@ KUBERAY = "1.6.2"
 is tested."""
 
 KUBERAY_REPOSITORY = "https://ray-project.github.io/kuberay-helm/"
-"""Where the chart kuberay-operator is published
+"""Repository of the chart kuberay-operator
 (https://docs.ray.io/en/latest/cluster/kubernetes/getting-started)."""
 
 RAY = "2.60.0"
@@ -21,7 +21,7 @@ RAY_IMAGE = f"rayproject/ray:{RAY}-py311-cu128"
 """Python 3.11; CUDA 12.8 is the first that knows the B200 (compute capability 10.0)."""
 
 CUDA_SAMPLE_IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
-"""What `berth verify gpu` runs: the newest tag of that name
+"""Image that `berth verify gpu` runs: the newest tag of that name
 (https://github.com/NVIDIA/cuda-samples/issues/384, August 2025), built from
 https://github.com/NVIDIA/k8s-samples. For GPUs that are newer than CUDA 12.5 the driver compiles
 its PTX."""
@@ -33,7 +33,7 @@ GPU_OPERATOR = "v26.7.0"
 """GPU Operator chart and operator: the newest whose values and CRD the tests are held to."""
 
 GPU_OPERATOR_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
-"""Where the chart gpu-operator is published
+"""Repository of the chart gpu-operator
 (https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/)."""
 
 _IBVERBS = (
@@ -48,14 +48,14 @@ DRANET = "1.4.0"
 the lab's real node runs."""
 
 DRANET_CHART = "oci://registry.k8s.io/networking/charts/dranet"
-"""Where DraNet's chart is published (https://github.com/kubernetes-sigs/dranet)."""
+"""Address of DraNet's chart (https://github.com/kubernetes-sigs/dranet)."""
 
 GPU_DRA = "0.4.1"
 """NVIDIA's DRA driver for GPUs: the newest release
 (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tags)."""
 
 GPU_DRA_CHART = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
-"""Where the chart of NVIDIA's DRA driver for GPUs is published
+"""Address of the chart of NVIDIA's DRA driver for GPUs
 (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu)."""
 
 GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1"

@@ -20,7 +20,7 @@ class Life:
     Attributes:
         created: moment of its creation.
         expires: moment of its expiry.
-        suspended_by: `hours`, `idle` or `expired` by the keeper, or `person`; "" for one that is awake.
+        suspended_by: `hours`, `idle` or `expired` (the keeper), or `person`; "" if awake.
         until: moment at which the keeper wakes it.
         held_up: why the keeper does not suspend it yet, though that is due.
         delete_due: moment since which it is due to be deleted.
@@ -45,7 +45,7 @@ class Life:
 
 
 def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
-    """Return the lifecycle of a RayCluster at a moment with a time zone, by default the present one."""
+    """Return the lifecycle of a RayCluster at a moment, by default now."""
     metadata = cluster["metadata"]
     if not metadata.get("creationTimestamp"):
         return Life("")

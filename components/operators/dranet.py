@@ -67,11 +67,9 @@ class DraNet(Operator[DraNetSettings]):
     """DraNet by its chart or by its objects, and its device class, which is berth's in any case."""
 
     not_installed: ClassVar[tuple[str, ...]] = ()
-    pulumi_type: ClassVar[str] = "berth:operators:DraNet"
     title: ClassVar[str] = "DraNet"
     release: ClassVar[str] = "dranet"
     setting: ClassVar[str] = "dranet"
-    chart_name: ClassVar[str] = "dranet"
     pool_setting: ClassVar[str] = "`rdma: networks`"
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
         ("chart",): BY_CHART,

@@ -13,6 +13,7 @@ nvidia-driver-installer/cos/daemonset-preloaded.yaml at 992db812). A test compar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
@@ -63,10 +64,12 @@ _VARIABLES = {
 """Volumes whose two paths the installer has in the variables ..._HOST and ..._CONTAINER."""
 
 
+@dataclass(frozen=True)
 class DriverInstaller(Operator[None]):
     """The installer, once for all pools that need it; it has no settings."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:DriverInstaller"
+    settings: None = None
+
     title: ClassVar[str] = "GPU driver installer"
     release: ClassVar[str] = NAME
 

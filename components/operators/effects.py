@@ -33,7 +33,7 @@ def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
     # The name alone, for an OCI reference and for a folder too.
     chart = str(step.old.inputs.get("chart") or "").rstrip("/").rsplit("/", 1)[-1]
     for operator in OPERATORS:
-        if operator.chart_name and operator.chart_name == chart:
+        if operator.release == chart:
             return operator.effects(step, fleet, changed)
     if not removed:
         return [Effect(Level.DISTURBS, f"release {step.name}: what it installs restarts where it changes")]

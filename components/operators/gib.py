@@ -55,7 +55,6 @@ class GibSettings(Settings):
 class Gib(Operator[GibSettings]):
     """The installer's DaemonSet."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:Gib"
     title: ClassVar[str] = "gIB"
     release: ClassVar[str] = "gib"
     setting: ClassVar[str] = "gib"

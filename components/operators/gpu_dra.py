@@ -9,7 +9,7 @@ installs none on nodes whose GPUs are claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -20,7 +20,6 @@ from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
-    BY_CHART,
     ChartName,
     ChartSettings,
     Operator,
@@ -47,14 +46,11 @@ class GpuDraSettings(ChartSettings):
 class GpuDra(Operator[GpuDraSettings]):
     """The driver by its Helm chart, which brings the device classes of GPUs and MIG instances."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:GpuDra"
     title: ClassVar[str] = "GPU DRA driver"
     release: ClassVar[str] = "dra-driver-nvidia-gpu"
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
-    chart_name: ClassVar[str] = "dra-driver-nvidia-gpu"
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     when_removed: ClassVar[str] = (
         "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is"
         " back, and none that claims GPUs starts"

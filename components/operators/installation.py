@@ -24,7 +24,7 @@ class Installation(pulumi.ComponentResource):
             operator: the operator with its settings and its cluster.
             opts: options with the kubernetes provider.
         """
-        super().__init__(operator.pulumi_type, name, None, opts)
+        super().__init__(operator.pulumi_type(), name, None, opts)
         last: list[pulumi.Resource] = []
         for part in operator.parts(name):
             last = [_registered(name, part, self, last)]

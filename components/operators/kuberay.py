@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -11,7 +11,6 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.hardware import versions
 from berth.components.operators.operator import (
-    BY_CHART,
     ChartName,
     ChartSettings,
     Operator,
@@ -41,12 +40,9 @@ class KubeRaySettings(ChartSettings):
 class KubeRay(Operator[KubeRaySettings]):
     """KubeRay by its Helm chart, with its CRDs, which stay when the release is removed."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:KubeRay"
     title: ClassVar[str] = "KubeRay operator"
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
-    chart_name: ClassVar[str] = "kuberay-operator"
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     when_removed: ClassVar[str] = (
         "the KubeRay operator is removed{again}: RayClusters keep running, and nobody creates, repairs or deletes their"
         " pods"

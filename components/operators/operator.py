@@ -130,33 +130,34 @@ class Operator(ABC, Generic[SettingsType]):
     """
 
     settings: SettingsType
-    site: Site
+    site: Site = field(default_factory=Site)
 
-    pulumi_type: ClassVar[str]
-    """Pulumi's type of the component."""
     title: ClassVar[str]
     """Name of the operator in previews."""
     release: ClassVar[str]
-    """Name of the component, and of its Helm release."""
+    """Name of the component, of its Helm release, and of its chart."""
     setting: ClassVar[str] = ""
     """Field of OperatorsSettings with its settings; empty without settings."""
     not_installed: ClassVar[tuple[str, ...]] = ("present", "addon")
     """Values of `source` with which berth installs nothing."""
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = ()
     """Operators that are installed before it."""
-    chart_name: ClassVar[str] = ""
-    """Name of the chart, by which a plan's release is recognised."""
     daemon_set: ClassVar[str] = ""
     """Name of the DaemonSet by which a plan's object is recognised, for operators without a
     chart."""
     pool_setting: ClassVar[str] = ""
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {}
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     """Settings that belong to some values of `source` only."""
     when_removed: ClassVar[str] = ""
     """Effect of its removal; `{again}` stands for the end of "is removed" in a replacement."""
     when_changed: ClassVar[str] = ""
     """Effect of a change of its release."""
+
+    @classmethod
+    def pulumi_type(cls) -> str:
+        """Return Pulumi's type of the component."""
+        return f"berth:operators:{cls.__name__}"
 
     @classmethod
     def on(cls, settings: SettingsType, site: Site) -> Operator[SettingsType] | None:

@@ -42,9 +42,9 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
 
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return keys that belong to another source than the chosen one."""
-    source = getattr(given, "source", "")
+    source = getattr(given, "source", None)
     for sources, keys in operator.sources.items():
-        if source in sources:
+        if source is None or source in sources:
             continue
         for key in (key for key in written(given) if key in keys):
             yield Problem(

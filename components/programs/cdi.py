@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a CDI specification of the GPUs that this container has: what `podman run --device nvidia.com/gpu=all` reads.
+"""Write a CDI specification of this container's GPUs, for `podman run --device nvidia.com/gpu=all`.
 
-The format is https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. What is looked at: the device files in /dev,
-NVIDIA_VISIBLE_DEVICES, the driver's own files in /proc/driver/nvidia, and NVML where those don't say enough. It makes no difference
-whether a device plugin, NVIDIA's container runtime or a DRA driver put the devices there.
+Format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. Sources: the device files in /dev,
+NVIDIA_VISIBLE_DEVICES, the driver's files in /proc/driver/nvidia, and NVML for the rest. Device plugins, NVIDIA's container
+runtime and DRA drivers all work.
 
-Exit codes: 0 written (a container without GPUs has a specification of none), 2 wrong arguments, 3 it can't be told which of the GPUs
-are this container's, 4 the file can't be written.
+Exit codes: 0 written (also for a container without GPUs), 2 wrong arguments, 3 unclear which GPUs are this container's,
+4 the file cannot be written.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.5.0"
-"""Of the format: the first that has all that is used here (names that begin with a digit). A reader refuses what is newer than
-itself, and Debian 12's podman 4.3.1 knows nothing newer."""
+"""Version of the format: the oldest with names that begin with a digit. Readers refuse newer versions than their own, and
+Debian 12's podman 4.3.1 reads this one."""
 
 KIND = "nvidia.com/gpu"
 FOLDER = "/etc/cdi"
@@ -36,43 +36,33 @@ ALL = "all"
 UNCLEAR = 3
 NOT_WRITTEN = 4
 
-# Every container with a GPU needs them; which GPUs it may use is decided by the numbered ones alone.
+# Device files that every container with a GPU needs; the numbered ones decide which GPUs it may use.
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps-imex-channels/channel*")
 
-# Where the driver's files are: GKE's device plugin has them in a folder of their own; NVIDIA's container runtime, and CDI, put them
-# among the image's own libraries and programs.
+# Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's container runtime and CDI add
+# the files to the image's libraries and programs.
 _OWN_FOLDER = "usr/local/nvidia"
 _OWN_LIBRARIES = ("usr/local/nvidia/lib64", "usr/local/nvidia/lib")
 _SHARED_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
 _LIBRARIES = re.compile(r"lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-(?!container)[a-z0-9-]+)\.so(\.[0-9.]+)?")
-_PROGRAMS = (
-    "usr/bin/nvidia-smi",
-    "usr/bin/nvidia-debugdump",
-    "usr/bin/nvidia-cuda-mps-control",
-    "usr/bin/nvidia-cuda-mps-server",
-)
-# Where the nested image's loader looks without being told, on Debian and Ubuntu.
+_PROGRAMS = tuple(f"usr/bin/nvidia-{name}" for name in ("smi", "debugdump", "cuda-mps-control", "cuda-mps-server"))
+# Default folders of the nested image's loader, on Debian and Ubuntu.
 _LOADER_FOLDERS = {"x86_64": "/usr/lib/x86_64-linux-gnu", "aarch64": "/usr/lib/aarch64-linux-gnu"}
 _MPS = "CUDA_MPS_PIPE_DIRECTORY"
 
 _SYS_ADMIN = 21
-"""Number of the capability that a privileged container has and another has not (linux/capability.h)."""
+"""Number of the capability that only privileged containers have (linux/capability.h)."""
 
 _NO_NAMES = ("", "void", "none", "all")
 
 
 class UnclearError(Exception):
-    """It can't be told which GPUs are this container's."""
+    """Unclear which GPUs are this container's."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU.
-
-    Attributes:
-        minor: number of its device file.
-        uuid: as `GPU-…`; None where nobody says it.
-    """
+    """GPU: number of its device file, and UUID `GPU-…` if known."""
 
     minor: int
     uuid: str | None = None
@@ -80,14 +70,14 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Instance:
-    """A part of a GPU, by MIG.
+    """MIG instance of a GPU.
 
     Attributes:
         minor: number of the GPU's device file.
-        gpu_instance: number of its part of the GPU.
-        compute_instance: number of its part of that part.
-        files: device files that give access to it, below /dev.
-        uuid: as `MIG-…`; None where nobody says it.
+        gpu_instance: number of the GPU instance.
+        compute_instance: number of the compute instance in it.
+        files: device files of the instance, below /dev.
+        uuid: UUID `MIG-…`; None if unknown.
     """
 
     minor: int
@@ -99,15 +89,13 @@ class Instance:
 
 @dataclass(frozen=True)
 class Found:
-    """The GPUs of a container, and what comes with them.
+    """GPUs of a container, in CUDA's order, with the files that they need.
 
     Attributes:
-        gpus: in the order in which CUDA counts them.
-        instances: parts of them, where the container has parts.
-        capabilities: all device files of MIG that it has, below /dev.
+        instances: MIG instances of the container.
+        capabilities: device files of MIG, below /dev.
         control: other device files, below /dev.
-        mounts: files and folders of the driver: where they are, and where they go.
-        env: environment variables.
+        mounts: source and target of the driver's files and folders.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -120,38 +108,33 @@ class Found:
 
 @dataclass(frozen=True)
 class Identities:
-    """What NVML says of names.
+    """UUIDs that NVML reports: of GPUs by minor number, of MIG instances by minor, GPU and compute instance."""
 
-    Attributes:
-        gpus: UUIDs by number of the device file.
-        instances: UUIDs of MIG's parts by that number, GPU instance and compute instance.
-    """
-
-    gpus: Mapping[int, str]
-    instances: Mapping[tuple[int, int, int], str]
+    gpus: Mapping[int, str | None]
+    instances: Mapping[tuple[int, int, int], str | None]
 
 
 def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Found:
-    """What a container has.
+    """Find the GPUs of a container.
 
     Args:
-        root: its root folder.
-        environ: its environment.
-        nvml: NVIDIA's management library, loaded; None where there is none.
+        root: root folder of the container.
+        environ: environment of the container.
+        nvml: NVIDIA's management library; None if there is none.
 
     Raises:
-        UnclearError: the container sees all devices of its node, and nobody says which are its own.
+        UnclearError: the container sees all devices of its node, and nothing says which are its own.
     """
-    told = {minor: (bus, uuid) for minor, bus, uuid in _driver_told(root)}
+    known = {minor: (bus, uuid) for minor, bus, uuid in _driver_info(root)}
     minors = [int(name[6:]) for name in _files(root, "nvidia*") if re.fullmatch(r"nvidia\d+", name)]
     capabilities = tuple(_files(root, "nvidia-caps/nvidia-cap*"))
     identities = Identities({}, {})
-    if nvml is not None and (capabilities or any(told.get(minor, ("", ""))[1] == "" for minor in minors)):
+    if nvml is not None and (capabilities or any(known.get(minor, ("", ""))[1] == "" for minor in minors)):
         identities = ask(nvml)
     gpus = [
-        Gpu(minor, told.get(minor, ("", ""))[1] or identities.gpus.get(minor))
-        # CUDA and NVML count in the order of PCI's addresses.
-        for minor in sorted(minors, key=lambda minor: (told.get(minor, ("~", ""))[0], minor))
+        Gpu(minor, known.get(minor, ("", ""))[1] or identities.gpus.get(minor))
+        # CUDA and NVML count in the order of PCI addresses.
+        for minor in sorted(minors, key=lambda minor: (known.get(minor, ("~", ""))[0], minor))
     ]
     gpus = _own(gpus, environ.get("NVIDIA_VISIBLE_DEVICES", ""), privileged=_privileged(root))
     if not gpus:
@@ -173,13 +156,13 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
 
 
 def _files(root: Path, pattern: str) -> list[str]:
-    """Names below /dev, in the order of the numbers in them."""
+    """Return names below /dev in numeric order."""
     names = [str(path.relative_to(root / "dev")) for path in (root / "dev").glob(pattern) if not path.is_dir()]
     return sorted(names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
 
 
-def _driver_told(root: Path) -> Iterable[tuple[int, str, str]]:
-    """Of each GPU of the node: number of its device file, PCI address, and UUID, "" where it is not known yet."""
+def _driver_info(root: Path) -> Iterable[tuple[int, str, str]]:
+    """Yield minor number, PCI address and UUID ("" if unknown yet) of each GPU of the node."""
     for path in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
         lines = [line.partition(":") for line in _text(path).splitlines()]
         values = {key.strip(): value.strip() for key, _, value in lines}
@@ -200,9 +183,9 @@ def _privileged(root: Path) -> bool:
 
 
 def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
-    """Those GPUs among the visible ones that are the container's own.
+    """Return the container's own GPUs among the visible ones.
 
-    A privileged container has all device files of its node, whatever it was given; any other has its own alone.
+    A privileged container has the device files of all GPUs of its node; every other container has only its own.
     """
     names = [] if visible in _NO_NAMES else sorted(set(visible.split(",")))
     if not privileged or not gpus:
@@ -212,21 +195,17 @@ def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
         return [gpu for gpu in gpus if gpu.uuid in names]
     if names and all(name.isdigit() and int(name) < len(gpus) for name in names):
         return [gpus[int(name)] for name in sorted(names, key=int)]
-    said = (
-        f"NVIDIA_VISIBLE_DEVICES={visible} names none of them"
-        if names
-        else "NVIDIA_VISIBLE_DEVICES doesn't say which are its own"
-    )
+    hint = f"={visible} names none of them" if names else " does not say which are its own"
     raise UnclearError(
-        f"this container is privileged, so it has the device files of all {len(gpus)} GPUs of its node, and {said}; run it"
-        " unprivileged, and it has those of its own GPUs alone"
+        f"this container is privileged, so it has the device files of all {len(gpus)} GPUs of its node, and"
+        f" NVIDIA_VISIBLE_DEVICES{hint}; run it unprivileged, and it has only those of its own GPUs"
     )
 
 
 def _instances(
     root: Path, gpus: list[Gpu], capabilities: tuple[str, ...], identities: Identities
 ) -> Iterable[Instance]:
-    """The parts of GPUs whose device files are there."""
+    """Yield the MIG instances whose device files are there."""
     here = {int(name.rpartition("cap")[2]): name for name in capabilities}
     folder = root / "proc/driver/nvidia/capabilities"
     for gpu in gpus:
@@ -239,7 +218,7 @@ def _instances(
 
 
 def _part(path: Path) -> tuple[int, int]:
-    """GPU instance and compute instance of `…/gi3/ci0/access`."""
+    """Return GPU instance and compute instance of `…/gi3/ci0/access`."""
     return int(path.parent.parent.name[2:]), int(path.parent.name[2:])
 
 
@@ -249,10 +228,10 @@ def _device_file(path: Path) -> int | None:
 
 
 def _libraries(root: Path) -> Iterable[tuple[str, str]]:
-    """The driver's libraries: where they are, and where a nested image looks for them."""
+    """Yield source of the driver's libraries, and the target where a nested image finds them."""
     own = [folder for folder in _OWN_LIBRARIES if _library_names(root / folder)]
     if own:
-        # Images of NVIDIA's name this folder in LD_LIBRARY_PATH and its programs in PATH.
+        # NVIDIA's images have this folder in LD_LIBRARY_PATH and its programs in PATH.
         yield f"/{_OWN_FOLDER}", f"/{_OWN_FOLDER}"
     loader = _LOADER_FOLDERS.get(os.uname().machine)
     for folder in own:
@@ -272,9 +251,9 @@ def _library_names(folder: Path) -> list[str]:
 
 
 def specification(found: Found) -> dict[str, Any]:
-    """The specification: a device for each GPU or part of one, by number and by UUID, and `all`.
+    """Return the specification: a device for each GPU or MIG instance, by number and by UUID, and `all`.
 
-    A specification must have a device, and a device must do something: without GPUs there is `all`, and it says that there are none.
+    A specification needs a device, and a device needs an edit: without GPUs, `all` sets the variable for none.
     """
     void = "NVIDIA_VISIBLE_DEVICES=void"
     if not found.gpus:
@@ -289,22 +268,18 @@ def specification(found: Found) -> dict[str, Any]:
             for number, part in enumerate(parts):
                 devices += _named([f"{index}:{number}", part.uuid], [f"nvidia{gpu.minor}", *part.files])
         else:
-            # Whose parts they are nobody says then: a GPU without them could not be used.
+            # The owner of loose files is unknown, and a GPU without its files is unusable.
             devices += _named([str(index), gpu.uuid], [f"nvidia{gpu.minor}", *([] if divided else loose)])
-    every = [*(f"nvidia{gpu.minor}" for gpu in found.gpus), *found.capabilities]
-    devices += _named([ALL], every)
-    mounts = [
-        {"hostPath": source, "containerPath": target, "options": ["ro", "nosuid", "nodev", "rbind"]}
-        if not any(entry == f"{_MPS}={source}" for entry in found.env)
-        else {"hostPath": source, "containerPath": target, "options": ["rw", "nosuid", "nodev", "rbind"]}
-        for source, target in found.mounts
-    ]
-    edits: dict[str, Any] = {
-        # NVIDIA's own hooks, where the image has them, shall add nothing to this.
-        "env": [void, *found.env],
-        "deviceNodes": [_node(name) for name in found.control],
-        "mounts": mounts,
-    }
+    everything = [*(f"nvidia{gpu.minor}" for gpu in found.gpus), *found.capabilities]
+    devices += _named([ALL], everything)
+    mounts = []
+    for source, target in found.mounts:
+        mode = "rw" if f"{_MPS}={source}" in found.env else "ro"
+        options = [mode, "nosuid", "nodev", "rbind"]
+        mounts.append({"hostPath": source, "containerPath": target, "options": options})
+    # The variable keeps NVIDIA's own hooks of the image, if any, from adding devices.
+    control = [_node(name) for name in found.control]
+    edits = {"env": [void, *found.env], "deviceNodes": control, "mounts": mounts}
     filled = {key: value for key, value in edits.items() if value}
     return {"cdiVersion": VERSION, "kind": KIND, "devices": devices, "containerEdits": filled}
 
@@ -319,15 +294,15 @@ def _node(name: str) -> dict[str, str]:
 
 
 def write(document: Mapping[str, Any], folder: Path) -> Path:
-    """Write the file whole or not at all, and leave one that is right already as it is.
+    """Write the file atomically, unless its content is right already, and return its path.
 
     Raises:
-        OSError: it can't be written.
+        OSError: the file cannot be written.
     """
     path, text = folder / FILE, json.dumps(document, indent=1) + "\n"
     if _text(path) == text:
         return path
-    # Readers look at files that end in .json or .yaml alone.
+    # Readers only read files that end in .json or .yaml.
     handle, name = tempfile.mkstemp(prefix=f".{FILE}.", dir=str(folder))
     scratch = Path(name)
     try:
@@ -342,7 +317,7 @@ def write(document: Mapping[str, Any], folder: Path) -> Path:
 
 
 def load_nvml(root: Path) -> Any | None:
-    """NVIDIA's management library; None where there is none that can be used."""
+    """Return NVIDIA's management library; None if none can be loaded."""
     for place in ("", *(f"{root / folder}/" for folder in _OWN_LIBRARIES)):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(f"{place}libnvidia-ml.so.1")
@@ -350,9 +325,9 @@ def load_nvml(root: Path) -> Any | None:
 
 
 def ask(nvml: Any) -> Identities:
-    """The UUIDs of all that NVML sees; of nothing where it fails (https://docs.nvidia.com/deploy/nvml-api)."""
-    gpus: dict[int, str] = {}
-    instances: dict[tuple[int, int, int], str] = {}
+    """Return the UUIDs that NVML reports, none on failure (https://docs.nvidia.com/deploy/nvml-api)."""
+    gpus: dict[int, str | None] = {}
+    instances: dict[tuple[int, int, int], str | None] = {}
     if nvml.nvmlInit_v2():
         return Identities(gpus, instances)
     try:
@@ -366,17 +341,11 @@ def ask(nvml: Any) -> Identities:
                 part = ctypes.c_void_p()
                 if nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number, ctypes.byref(part)):
                     continue
-                key = (
-                    minor,
-                    _number(nvml.nvmlDeviceGetGpuInstanceId, part),
-                    _number(nvml.nvmlDeviceGetComputeInstanceId, part),
-                )
-                instances[key] = _uuid(nvml, part)
+                of_gpu = _number(nvml.nvmlDeviceGetGpuInstanceId, part)
+                instances[minor, of_gpu, _number(nvml.nvmlDeviceGetComputeInstanceId, part)] = _uuid(nvml, part)
     finally:
         nvml.nvmlShutdown()
-    return Identities(
-        {key: uuid for key, uuid in gpus.items() if uuid}, {key: uuid for key, uuid in instances.items() if uuid}
-    )
+    return Identities(gpus, instances)
 
 
 def _number(function: Any, *arguments: Any) -> int:
@@ -384,36 +353,32 @@ def _number(function: Any, *arguments: Any) -> int:
     return 0 if function(*arguments, ctypes.byref(value)) else value.value
 
 
-def _uuid(nvml: Any, device: Any) -> str:
-    # The size that NVML names for its second version of UUIDs.
-    size = 96
-    buffer = ctypes.create_string_buffer(size)
-    return "" if nvml.nvmlDeviceGetUUID(device, buffer, size) else buffer.value.decode()
+def _uuid(nvml: Any, device: Any) -> str | None:
+    buffer = ctypes.create_string_buffer(96)  # size of the second version of NVML's UUIDs
+    return None if nvml.nvmlDeviceGetUUID(device, buffer, len(buffer)) else buffer.value.decode() or None
 
 
 def not_written(folder: object, error: OSError) -> str:
-    """What it means that the specification can't be written, and what mends it."""
+    """Return the error text for a specification that cannot be written."""
     return (
-        f"the CDI specification can't be written to {folder}: {error.strerror}; podman would see no GPU or those of another pod."
-        " Give the container an emptyDir there that its user may write to"
+        f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see no GPU or those of another"
+        " pod. Mount an emptyDir there that the container's user may write to"
     )
 
 
 def describe(found: Found) -> str:
-    """`2 GPUs`, `2 parts of 1 GPU`, `no GPU`."""
+    """Return `2 GPUs`, `2 parts of 1 GPU` or `no GPU`."""
     gpus = f"{len(found.gpus)} GPU{'' if len(found.gpus) == 1 else 's'}" if found.gpus else "no GPU"
     parts = len(found.instances)
     return f"{parts} part{'' if parts == 1 else 's'} of {gpus}" if parts else gpus
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write it; the exit code."""
+    """Write the specification, and return the exit code."""
     parser = argparse.ArgumentParser(description="Write a CDI specification of the GPUs that this container has.")
-    parser.add_argument(
-        "--folder", default=FOLDER, type=Path, help=f"where it goes (default: {FOLDER}, which podman reads)"
-    )
-    parser.add_argument("--root", default="/", type=Path, help="the container's root folder, for trying it out")
-    parser.add_argument("--print", action="store_true", dest="show", help="print it and write nothing")
+    parser.add_argument("--folder", default=FOLDER, type=Path, help="folder of the file (default: %(default)s)")
+    parser.add_argument("--root", default="/", type=Path, help="root folder of the container, for tests")
+    parser.add_argument("--print", action="store_true", dest="show", help="print the specification and write nothing")
     given = parser.parse_args(arguments)
     try:
         found = find(given.root, os.environ, load_nvml(given.root))

@@ -1,6 +1,6 @@
-"""Whether a berth is to be suspended or woken: a pure function of its lifecycle, of what is known of it, and of the time.
+"""Decision to suspend or wake a berth: a pure function of its lifecycle, its state, and the time.
 
-This file runs in the keeper's pod too, where there are no libraries.
+This file also runs in the keeper's pod, and imports only the standard library.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ IDLE_SINCE = "berth/idle-since"
 HELD_UP = "berth/held-up"
 DELETE_DUE = "berth/delete-due"
 NOTES = (SUSPENDED_BY, IDLE_SINCE, HELD_UP, DELETE_DUE)
-"""Annotations of a RayCluster that the keeper writes: what it remembers, and what people are told."""
+"""Annotations of a RayCluster that the keeper writes, for itself and for people."""
 
 EXPIRED, OUTSIDE_HOURS, UNUSED = "expired", "hours", "idle"
-"""Why the keeper suspends."""
+"""Reasons for which the keeper suspends."""
 
 WOKEN_FOR = timedelta(days=1)
-"""How long an expired berth stays that somebody woke: to fetch what is left on it, or to extend it."""
+"""Time that an expired berth stays awake after a person woke it, to fetch data or extend it."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a berth.
+    """State of a berth.
 
     Attributes:
-        created: when it was made.
-        suspended: it is suspended, or about to be.
-        suspended_by: why the keeper did that; "" where somebody else did.
-        woken: when somebody last woke it; None where nobody did.
-        idle_since: since when the keeper has seen nothing run on it.
+        created: time of creation.
+        suspended: the berth is suspended, or about to be.
+        suspended_by: the keeper's reason; "" if a person suspended the berth.
+        woken: time when a person last woke the berth; None for never.
+        idle_since: time since when the keeper has seen nothing run.
     """
 
     created: datetime
@@ -45,20 +45,20 @@ class Known:
     idle_since: datetime | None = None
 
     @property
-    def wanted(self) -> datetime:
-        """When somebody last wanted it to be there."""
+    def requested(self) -> datetime:
+        """Time when a person last asked for the berth, by creating or waking it."""
         return max(self.created, self.woken or self.created)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What runs on a berth, as Ray says.
+    """Work on a berth, as Ray reports it.
 
     Attributes:
-        running: what does.
-        unknown: why it can't be told; "" where it can.
-        last: when something ended last, or Ray itself began, as far as Ray knows.
-        waiting: its head has never begun, so that nothing can run, and it is not idle either.
+        running: running jobs, sessions and actors.
+        unknown: why Ray could not be asked; "" if it could.
+        last: time when the last work ended, or Ray started.
+        waiting: the head has never started, so nothing runs, and the berth is not idle either.
     """
 
     running: tuple[str, ...] = ()
@@ -69,14 +69,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be done, and remembered.
+    """Decision of the keeper, with its notes.
 
     Attributes:
-        suspend: True to suspend it, False to wake it, None to leave it as it is.
-        suspended_by: why it is suspended by the keeper from now on; "" where it is not.
-        idle_since: since when nothing has run on it.
-        held_up: why a suspension that is due is not done yet.
-        delete_due: since when it is due to be deleted.
+        suspend: True to suspend the berth, False to wake it, None to change nothing.
+        suspended_by: the keeper's reason for the suspension; "" for none.
+        idle_since: time since when nothing has run.
+        held_up: why a due suspension is delayed.
+        delete_due: time since when the berth is due for deletion.
     """
 
     suspend: bool | None = None
@@ -86,7 +86,7 @@ class Decision:
     delete_due: datetime | None = None
 
     def notes(self) -> dict[str, str | None]:
-        """As annotations; None for one that is not to be there."""
+        """Return the annotations; None for one to remove."""
         return {
             SUSPENDED_BY: self.suspended_by or None,
             IDLE_SINCE: stamp(self.idle_since) if self.idle_since else None,
@@ -96,13 +96,13 @@ class Decision:
 
 
 def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -> Decision:
-    """What is to be done with a berth.
+    """Return the decision about a berth.
 
     Args:
-        lifetime: what its settings say.
-        known: what is known of it.
-        work: what runs on it; None for a suspended one, which is not asked.
-        now: with a time zone.
+        lifetime: lifecycle of the berth.
+        known: state of the berth.
+        work: work on the berth; None for a suspended one.
+        now: current time, with a time zone.
     """
     expires = lifetime.expires_at(known.created)
     expired = expires is not None and now >= expires
@@ -130,7 +130,7 @@ _WORDS = {EXPIRED: "it has expired", OUTSIDE_HOURS: "it is outside of its workin
 def _of_suspended(
     lifetime: Lifetime, known: Known, now: datetime, *, expired: bool, delete_due: datetime | None
 ) -> Decision:
-    """Only what was suspended for the night comes back by itself."""
+    """Return the decision about a suspended berth; the keeper wakes only those outside of working hours."""
     reason = known.suspended_by
     if reason == OUTSIDE_HOURS and expired:
         reason = EXPIRED
@@ -140,36 +140,36 @@ def _of_suspended(
 
 
 def _due(lifetime: Lifetime, known: Known, now: datetime, expires: datetime | None) -> tuple[str, datetime] | None:
-    """Why a berth that is awake is to be suspended whether it is idle or not, and since when."""
+    """Return why an awake berth is due for suspension, idle or not, and since when."""
     if expires is not None:
-        # Somebody who wakes it after that gets a day; so does one who makes it anew with a date that is past.
-        since = max(expires, known.wanted + WOKEN_FOR) if known.wanted >= expires else expires
+        # A person who wakes the berth later gets a day, and so does one who creates it with a past date.
+        since = max(expires, known.requested + WOKEN_FOR) if known.requested >= expires else expires
         if now >= since:
             return EXPIRED, since
     outside = outside_since(lifetime, now)
-    # Who wakes it at night wants it then: it stays until the working hours end the next time.
-    if outside is not None and known.wanted < outside:
+    # A berth that a person wakes at night stays awake until the next end of working hours.
+    if outside is not None and known.requested < outside:
         return OUTSIDE_HOURS, outside
     return None
 
 
 def _busy(work: Work) -> str:
-    """What may be lost by a suspension."""
+    """Return the work that a suspension would end; "" for none."""
     if work.running:
         more = f" and {len(work.running) - 1} more" if len(work.running) > 1 else ""
         return f"{work.running[0]}{more} {'run' if more else 'runs'}"
-    return f"what runs on it can't be told: {work.unknown}" if work.unknown else ""
+    return f"its work is unknown: {work.unknown}" if work.unknown else ""
 
 
 def _idle_since(lifetime: Lifetime, known: Known, work: Work, now: datetime) -> datetime | None:
-    """Since when nothing has run; None where something does, or it can't be told."""
+    """Return since when nothing has run; None if something runs, or that is unknown."""
     if lifetime.idle is None or work.running or work.unknown or work.waiting:
         return None
     return max(filter(None, (known.idle_since or now, work.last, known.woken)))
 
 
 def outside_since(lifetime: Lifetime, now: datetime) -> datetime | None:
-    """Since when it is outside of the working hours; None within them, and where there are none."""
+    """Return the end of the last working hours; None within working hours, and without any."""
     if lifetime.hours is None:
         return None
     spans = _spans(lifetime.hours, lifetime.zone, now)
@@ -179,70 +179,54 @@ def outside_since(lifetime: Lifetime, now: datetime) -> datetime | None:
 
 
 def next_begin(lifetime: Lifetime, now: datetime) -> datetime | None:
-    """When working hours begin the next time; None where there are none."""
+    """Return the next begin of working hours; None without any."""
     if lifetime.hours is None:
         return None
     return min(begin for begin, _ in _spans(lifetime.hours, lifetime.zone, now) if begin > now)
 
 
 def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datetime]]:
-    """The working hours of the week before a moment, and of the week after it, in UTC.
+    """Return the working hours of the weeks before and after a moment, in UTC.
 
-    Times are those of the zone's clocks: where they are put forward or back in between, the span is shorter or longer.
+    Times follow the zone's clocks, so a change to or from summer time makes a span shorter or longer.
     """
-    where = ZoneInfo(zone)
-    today = now.astimezone(where).date()
+    clocks = ZoneInfo(zone)
+    today = now.astimezone(clocks).date()
     days = (today + timedelta(days=offset) for offset in range(-WEEK - 1, WEEK + 2))
     return [
-        (
-            moment(day, hours.begin, where),
-            moment(day + timedelta(days=hours.end <= hours.begin), hours.end, where),
-        )
+        (moment(day, hours.begin, clocks), moment(day + timedelta(days=hours.end <= hours.begin), hours.end, clocks))
         for day in days
         if day.weekday() in hours.days
     ]
 
 
-@dataclass(frozen=True)
-class Owner:
-    """Who last set `spec.suspend` of a RayCluster.
-
-    Attributes:
-        manager: the field manager; "" where nobody did.
-        time: when.
-    """
-
-    manager: str = ""
-    time: datetime | None = None
-
-
 KEEPER = "berth-keeper"
-"""The keeper's field manager: it owns `spec.suspend` of what it has suspended, and its own notes."""
+"""Field manager of the keeper: owner of its notes, and of `spec.suspend` that it has set."""
 
 
 def known_of(cluster: Mapping[str, object]) -> Known:
-    """What a RayCluster's object tells of its berth."""
+    """Return the state of a berth from its RayCluster."""
     metadata, spec = _mapping(cluster["metadata"]), _mapping(cluster["spec"])
     annotations = _mapping(metadata.get("annotations"))
-    owner = _owner(metadata)
+    manager, changed = _owner(metadata)
     suspended = bool(spec.get("suspend"))
     noted = annotations.get(IDLE_SINCE)
     return Known(
         created=datetime.fromisoformat(str(metadata["creationTimestamp"])),
         suspended=suspended,
-        suspended_by=str(annotations.get(SUSPENDED_BY, "")) if suspended and owner.manager == KEEPER else "",
-        woken=owner.time if not suspended and owner.manager != KEEPER else None,
+        suspended_by=str(annotations.get(SUSPENDED_BY, "")) if suspended and manager == KEEPER else "",
+        woken=changed if not suspended and manager != KEEPER else None,
         idle_since=datetime.fromisoformat(str(noted)) if noted else None,
     )
 
 
-def _owner(metadata: Mapping[str, object]) -> Owner:
-    """By the API server's own record: whoever wakes or suspends a berth, by whatever program, is seen."""
+def _owner(metadata: Mapping[str, object]) -> tuple[str, datetime | None]:
+    """Return field manager and time of the last change of `spec.suspend`, as the API server records it."""
     entries = metadata.get("managedFields")
     for entry in map(_mapping, entries if isinstance(entries, list) else []):
         if "f:suspend" in _mapping(_mapping(entry.get("fieldsV1")).get("f:spec")):
-            return Owner(str(entry.get("manager")), datetime.fromisoformat(str(entry["time"])))
-    return Owner()
+            return str(entry.get("manager")), datetime.fromisoformat(str(entry["time"]))
+    return "", None
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -250,5 +234,5 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def stamp(moment: datetime) -> str:
-    """As the API server writes a moment: 2026-01-31T12:00:00Z."""
+    """Return a moment in the API server's form: 2026-01-31T12:00:00Z."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,8 +1,7 @@
-"""What runs on a RayCluster, as Ray itself says: jobs that were submitted, and sessions that are attached. Pure.
+"""Running jobs and attached sessions of a RayCluster, from Ray's own list.
 
 Ray's own list of jobs (`GET /api/jobs/` of the dashboard, https://docs.ray.io/en/latest/cluster/running-applications/job-submission/)
-has both: of type `SUBMISSION` what `ray job submit` began, of type `DRIVER` any other program that is connected, such as a
-notebook.
+has jobs of `ray job submit` with type `SUBMISSION`, and other connected programs, such as notebooks, with type `DRIVER`.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ if token:
 request = urllib.request.Request("http://127.0.0.1:8265/api/jobs/", headers=headers)
 print(urllib.request.urlopen(request, timeout=10).read().decode())
 """
-"""A program for the Python of the head's container that prints Ray's list of jobs. It takes the token from the container's own
-environment, so that none is ever an argument."""
+"""Program for the Python of the head's container that prints Ray's list of jobs. It reads the token from the container's
+environment, so that no argument contains it."""
 
 
 @dataclass(frozen=True)
 class RunningJob:
-    """Something that runs on a RayCluster.
+    """Running job or session.
 
     Attributes:
-        id: Ray's name of it.
-        kind: `job` for a submitted one, `session` for an attached program.
+        id: Ray's id.
+        kind: `job` for a submitted job, `session` for an attached program.
         status: `PENDING` or `RUNNING`.
-        entrypoint: what it is, as far as Ray knows, cut where it is long.
-        since: when it began, in seconds since 1970; None where it has not.
+        entrypoint: command, cut if it is long; "" if unknown.
+        since: start in seconds since 1970; None before the start.
     """
 
     id: str
@@ -54,18 +53,18 @@ class RunningJob:
 
 
 def running_jobs(answer: str) -> list[RunningJob]:
-    """What runs, by Ray's own answer.
+    """Return the running jobs and sessions.
 
     Args:
-        answer: JSON of `/api/jobs/`; what a container's start wrote before it is skipped.
+        answer: JSON of `/api/jobs/`; other output before it is skipped.
 
     Raises:
-        ValueError: it is no such answer.
+        ValueError: the answer is not a list of jobs.
     """
     try:
         jobs = json.loads(answer[answer.index("[") :])
     except ValueError:
-        raise ValueError(f"Ray's answer is no list of jobs: {answer.strip()[:200]!r}") from None
+        raise ValueError(f"Ray's answer is not a list of jobs: {answer.strip()[:200]!r}") from None
     return _going_on(jobs)
 
 

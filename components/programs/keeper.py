@@ -1,7 +1,7 @@
-"""The keeper's program: looks once at every berth that has a lifecycle, asks its Ray what runs, and suspends or wakes it.
+"""Program of the keeper: one pass over all berths with a lifecycle, which suspends or wakes each.
 
-It runs in a pod of the environment's Ray image (manifest.py), or anywhere with a kubeconfig. It needs Python alone, and keeps nothing: what
-it remembers are annotations of the RayClusters.
+The program runs in a pod with the environment's Ray image (lifecycle/manifests.py), or anywhere with a kubeconfig. It needs
+only Python, and its state is in annotations of the RayClusters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from berth.components.programs.lifetimes import SETTINGS, lifetime_of
 Object = dict[str, Any]
 
 DASHBOARD = "http://{ip}:8265"
-"""Where a head's dashboard is, by its pod's address."""
+"""Address of a head's dashboard, from the pod's address."""
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _SECONDS = 15
@@ -40,14 +40,14 @@ _AT_ONCE = 16
 _ATTEMPTS = 3
 _CONFLICT, _NOT_FOUND = 409, 404
 
-# Actors that Ray's libraries leave behind, which do nothing for anybody (ray 2.60: ray/data, ray/train); others of theirs are in
-# namespaces that begin with "_".
+# Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors are in namespaces that
+# begin with "_".
 _HELPERS = {"AutoscalingCoordinator", "DataUsageCollectionActor"}
 _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&filter_values=DEAD"
 
 
 class ApiError(Exception):
-    """Somebody can't be asked, or refuses; the text says who and why."""
+    """Server that does not answer or refuses; the message names the server and the reason."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ class ApiError(Exception):
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A head is not to send the keeper anywhere else."""
+    """Refusal of redirects: a head must not send the keeper to another server."""
 
     def redirect_request(self, *_arguments: Any) -> None:
         return None
@@ -63,12 +63,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Server:
-    """Somebody who answers JSON over HTTP.
+    """Server that answers JSON over HTTP.
 
     Attributes:
-        url: where.
-        token: sent with every request; "" for none.
-        tls: how it is trusted, and what it is shown; None where that is the system's matter.
+        url: address of the server.
+        token: token of every request; "" for none.
+        tls: trust and client certificate; None for the system's.
     """
 
     url: str
@@ -76,10 +76,10 @@ class Server:
     tls: ssl.SSLContext | None = None
 
     def ask(self, path: str, method: str = "GET", body: Object | None = None) -> str:
-        """Its answer.
+        """Return the text of an answer.
 
         Raises:
-            ApiError: it does not answer, or refuses.
+            ApiError: the server does not answer, or refuses.
         """
         headers = {"Accept": "application/json"}
         if self.token:
@@ -93,38 +93,38 @@ class Server:
             with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS) as response:
                 return str(response.read(_MOST_BYTES).decode())
         except urllib.error.HTTPError as error:
-            said = error.read(_MOST_BYTES).decode(errors="replace")
-            raise ApiError(f"{self.url} answers {error.code}: {_message(said)}", error.code) from None
+            answer = error.read(_MOST_BYTES).decode(errors="replace")
+            raise ApiError(f"{self.url} answers {error.code}: {_message(answer)}", error.code) from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise ApiError(f"{self.url} does not answer: {error}") from None
 
     def get(self, path: str) -> Object:
-        """The object that it answers.
+        """Return the object of an answer.
 
         Raises:
-            ApiError: it does not answer, refuses, or answers something else.
+            ApiError: the server does not answer, refuses, or answers something else.
         """
         try:
             answer = json.loads(self.ask(path))
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise ApiError(f"{self.url}{path.partition('?')[0]} answers no object")
+            raise ApiError(f"{self.url}{path.partition('?')[0]} does not answer an object")
         return answer
 
 
-def _message(said: str) -> str:
+def _message(answer: str) -> str:
     try:
-        return str(json.loads(said)["message"])
+        return str(json.loads(answer)["message"])
     except (ValueError, KeyError, TypeError):
-        return said.strip()[:200]
+        return answer.strip()[:200]
 
 
 def in_cluster() -> Server:
-    """The API server of the pod that this runs in.
+    """Return the API server of the pod that this program runs in.
 
     Raises:
-        ApiError: it runs in none.
+        ApiError: the program does not run in a pod with a service account.
     """
     try:
         token = (_ACCOUNT / "token").read_text().strip()
@@ -136,10 +136,10 @@ def in_cluster() -> Server:
 
 
 def by_kubeconfig(path: Path) -> Server:
-    """The API server of a kubeconfig's current context; credential plugins are not run.
+    """Return the API server of a kubeconfig's current context, without credential plugins.
 
     Raises:
-        ApiError: it can't be read, or has no such context.
+        ApiError: the file cannot be read, or has no such context.
     """
     try:
         config = _parsed(path.read_text(encoding="utf-8"))
@@ -155,14 +155,14 @@ def by_kubeconfig(path: Path) -> Server:
                 tls.load_cert_chain(certificate, _file(user, "client-key", Path(folder)))
         return Server(cluster["server"].rstrip("/"), user.get("token", ""), tls)
     except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
-        raise ApiError(f"{path} can't be used: {error!r}") from None
+        raise ApiError(f"{path} cannot be used: {error!r}") from None
 
 
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        # JSON is YAML; where there is YAML, there is a library for it: Ray needs one.
+        # An image with Ray has a YAML library, which Ray needs.
         import yaml  # noqa: PLC0415
 
         return yaml.safe_load(text)
@@ -177,7 +177,7 @@ def _decoded(holder: Object, key: str) -> str:
 
 
 def _file(user: Object, key: str, folder: Path) -> str | None:
-    """The file of a certificate or key, made of what stands in the kubeconfig where it names none."""
+    """Return the file of a certificate or key; data in the kubeconfig is written to a new file."""
     if text := _decoded(user, f"{key}-data"):
         path = folder / key
         path.touch(mode=0o600)
@@ -188,13 +188,13 @@ def _file(user: Object, key: str, folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Keeper:
-    """One look at all berths.
+    """Pass over all berths.
 
     Attributes:
         api: the API server.
-        now: the moment that is gone by.
-        dashboard: where heads' dashboards are: a format of {ip}, {namespace} and {name}.
-        dry: nothing is changed.
+        now: time of the pass.
+        dashboard: address of heads' dashboards: a format of {ip}, {namespace} and {name}.
+        dry: change nothing.
     """
 
     api: Server
@@ -203,21 +203,21 @@ class Keeper:
     dry: bool = False
 
     def look(self, selector: str) -> list[Object]:
-        """What was done about each berth that has a lifecycle, and why; those that could not be dealt with have an `error`.
+        """Suspend and wake berths; return a report on each berth with a lifecycle, with an `error` for a failure.
 
         Args:
-            selector: a label selector of their RayClusters.
+            selector: label selector of the RayClusters.
 
         Raises:
-            ApiError: the API server can't be asked.
+            ApiError: the API server does not answer.
         """
         query = urllib.parse.urlencode({"labelSelector": selector})
         clusters = self.api.get(f"/apis/ray.io/v1/rayclusters?{query}")["items"]
-        kept = [each for each in clusters if any(key in _annotations(each) for key in SETTINGS)]
+        managed = [cluster for cluster in clusters if any(key in _annotations(cluster) for key in SETTINGS)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._see_to, kept))
+            return list(pool.map(self._report, managed))
 
-    def _see_to(self, cluster: Object) -> Object:
+    def _report(self, cluster: Object) -> Object:
         name = f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
         try:
             return {"rayCluster": name, **self._decided(cluster)}
@@ -237,16 +237,20 @@ class Keeper:
                     self.api.ask(f"{path}?fieldManager={KEEPER}", "PATCH", change)
                 break
             except ApiError as error:
-                # Somebody changed it since: it may have been woken, or be gone.
+                # Another writer changed the RayCluster, which may be awake or gone now.
                 if error.status != _CONFLICT or attempt == _ATTEMPTS - 1:
                     raise
             cluster = self.api.get(path)
-        did = {True: "suspended", False: "woken", None: ""}[decision.suspend]
-        told = {"did": did, "suspendedBy": decision.suspended_by, "heldUp": decision.held_up}
-        return {**told, "running": list(work.running) if work else [], "unknown": work.unknown if work else ""}
+        return {
+            "did": {True: "suspended", False: "woken", None: ""}[decision.suspend],
+            "suspendedBy": decision.suspended_by,
+            "heldUp": decision.held_up,
+            "running": list(work.running) if work else [],
+            "unknown": work.unknown if work else "",
+        }
 
     def _work(self, cluster: Object) -> Work:
-        """What runs on a RayCluster that is awake."""
+        """Return the work on an awake RayCluster."""
         namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
         of_head = urllib.parse.urlencode({"labelSelector": f"ray.io/cluster={name},ray.io/node-type=head"})
         pods = self.api.get(f"/api/v1/namespaces/{namespace}/pods?{of_head}")["items"]
@@ -270,14 +274,14 @@ class Keeper:
 
 
 def work_of(dashboard: Server, began: datetime | None) -> Work:
-    """What runs on a RayCluster, as its Ray says.
+    """Return the work on a RayCluster, as its Ray reports it.
 
     Args:
-        dashboard: its head's.
-        began: when the head did.
+        dashboard: dashboard of the head.
+        began: start of the head's Ray.
 
     Raises:
-        ApiError: it can't be asked.
+        ApiError: the dashboard does not answer.
     """
     try:
         answer = dashboard.ask("/api/jobs/")
@@ -286,29 +290,29 @@ def work_of(dashboard: Server, began: datetime | None) -> Work:
         actors = _actors(dashboard)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ApiError(f"{dashboard.url}: {error}") from None
-    last = [*([began] if began else []), *(datetime.fromtimestamp(each, UTC) for each in ended)]
+    last = [*([began] if began else []), *(datetime.fromtimestamp(end, UTC) for end in ended)]
     return Work(running=(*jobs, *actors), last=max(last, default=None))
 
 
 def _actors(dashboard: Server) -> list[str]:
-    """Actors that outlive the job that made them, such as those of Ray Serve; those of jobs are in their jobs' names already."""
+    """Return actors, such as those of Ray Serve, that outlive the job that created them."""
     found = dashboard.get(_ACTORS)["data"]["result"]["result"]
     ours = [
-        each
-        for each in found
-        if not str(each.get("ray_namespace") or "").startswith("_") and each.get("ray_namespace") not in _HELPERS
+        actor
+        for actor in found
+        if not str(actor.get("ray_namespace") or "").startswith("_") and actor.get("ray_namespace") not in _HELPERS
     ]
-    return sorted(f"actor {each.get('name') or each['class_name']}" for each in ours)
+    return sorted(f"actor {actor.get('name') or actor['class_name']}" for actor in ours)
 
 
 def _change(cluster: Object, decision: Decision) -> Object:
-    """A merge patch of what is to be other than it is; empty where that is nothing."""
+    """Return the merge patch of a decision; empty if nothing changes."""
     notes = {key: text for key, text in decision.notes().items() if _annotations(cluster).get(key) != text}
     change: Object = {"metadata": {"annotations": notes}} if notes else {}
     if decision.suspend is not None:
         change["spec"] = {"suspend": decision.suspend}
     if change:
-        # The API server refuses it where the RayCluster is not any more what was looked at.
+        # The API server refuses the patch of a RayCluster that has changed since.
         change.setdefault("metadata", {})["resourceVersion"] = cluster["metadata"]["resourceVersion"]
     return change
 
@@ -322,8 +326,8 @@ def _without_token(cluster: Object) -> bool:
 
 
 def _began(head: Object) -> datetime | None:
-    """When the head's Ray did: what was before, a new head knows nothing of."""
-    states = [each.get("state") or {} for each in head["status"].get("containerStatuses") or []]
+    """Return when the head's Ray started; a new head knows nothing of earlier work."""
+    states = [status.get("state") or {} for status in head["status"].get("containerStatuses") or []]
     times = [state["running"]["startedAt"] for state in states if "running" in state]
     return max(map(datetime.fromisoformat, times), default=None)
 
@@ -333,28 +337,28 @@ def _address(ip: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Look once; 1 where a berth could not be dealt with."""
+    """Run one pass; return 1 if a berth failed."""
     parser = argparse.ArgumentParser(
-        prog="keeper", description="Suspends and wakes berths by their lifecycle; looks once."
+        prog="keeper", description="Suspend and wake berths by their lifecycle, in one pass."
     )
     parser.add_argument("--selector", required=True, help="label selector of the RayClusters: berth/environment=NAME")
     parser.add_argument(
         "--dashboard", default=DASHBOARD, help="heads' dashboards, of {ip}, {namespace}, {name}; %(default)s"
     )
-    parser.add_argument("--at", type=datetime.fromisoformat, help="go by this moment, such as 2026-01-31T22:00:00Z")
-    parser.add_argument("--dry-run", action="store_true", help="change nothing, and say what would be done")
+    parser.add_argument("--at", type=datetime.fromisoformat, help="time of the pass, such as 2026-01-31T22:00:00Z")
+    parser.add_argument("--dry-run", action="store_true", help="change nothing, and report what would be done")
     given = parser.parse_args(arguments)
     config = os.environ.get("KUBECONFIG")
     try:
         api = by_kubeconfig(Path(config)) if config else in_cluster()
         keeper = Keeper(api, given.at or datetime.now(UTC), given.dashboard, given.dry_run)
-        outcomes = keeper.look(given.selector)
+        reports = keeper.look(given.selector)
     except ApiError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    for outcome in outcomes:
-        sys.stdout.write(json.dumps(outcome) + "\n")
-    return 1 if any("error" in outcome for outcome in outcomes) else 0
+    for report in reports:
+        sys.stdout.write(json.dumps(report) + "\n")
+    return 1 if any("error" in report for report in reports) else 0
 
 
 if __name__ == "__main__":

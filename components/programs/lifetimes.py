@@ -1,6 +1,6 @@
-"""A berth's lifecycle as its RayCluster's annotations have it: written from the settings, read by the keeper.
+"""Lifecycle of a berth in the annotations of its RayCluster: written from the settings, read by the keeper.
 
-This file runs in the keeper's pod too, and imports nothing but Python's own library.
+This file also runs in the keeper's pod, and imports only the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ZONE = "berth/zone"
 GRACE = "berth/grace"
 DELETE_AFTER = "berth/delete-after"
 SETTINGS = (EXPIRES, HOURS, IDLE, ZONE, GRACE, DELETE_AFTER)
-"""Annotations of a RayCluster that its settings make."""
+"""Annotations of a RayCluster that come from its settings."""
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -26,7 +26,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _TIME = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 WEEK = 7
-"""Days of one."""
+"""Days of a week."""
 
 _LAST_HOUR = 24
 
@@ -38,7 +38,7 @@ class Hours:
     Attributes:
         days: days on which they begin, Monday is 0.
         begin: minutes of the day at which they begin.
-        end: minutes of the day at which they end, 1440 for midnight; of the next day if it is not after `begin`.
+        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after `begin`.
     """
 
     days: frozenset[int]
@@ -48,15 +48,15 @@ class Hours:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """What a berth's settings say of its life; all of them may say nothing.
+    """Lifecycle of a berth.
 
     Attributes:
-        expires: its last day, or how long it lives from when it was made.
-        hours: outside of these it is suspended.
-        idle: it is suspended after so long without work.
-        grace: for so long running work holds up a suspension that is due; None for as long as it runs.
-        delete_after: so long after it expired it is due to be deleted.
-        zone: the time zone of its last day and of its hours.
+        expires: last day, or lifetime from creation.
+        hours: working hours, outside of which the berth is suspended.
+        idle: time without work after which the berth is suspended.
+        grace: longest time that running work delays a suspension; None for no limit.
+        delete_after: time from expiry to deletion.
+        zone: time zone of the last day and of the hours.
     """
 
     expires: date | timedelta | None = None
@@ -68,11 +68,11 @@ class Lifetime:
 
     @property
     def any(self) -> bool:
-        """There is something that the keeper does."""
+        """Whether the keeper has anything to do."""
         return bool(self.expires or self.hours or self.idle)
 
     def expires_at(self, created: datetime) -> datetime | None:
-        """When a berth that was made then expires: at the end of its last day, or when its time is over."""
+        """Return when a berth expires: at the end of its last day, or of its lifetime."""
         if isinstance(self.expires, timedelta):
             return created + self.expires
         if self.expires is None:
@@ -81,17 +81,17 @@ class Lifetime:
 
 
 def moment(day: date, minutes: int, zone: ZoneInfo) -> datetime:
-    """A moment of a day by the zone's clocks, in UTC. One that the clocks leave out is as long after midnight as it would be."""
+    """Return a time of day by a zone's clocks, in UTC; a time that the clocks skip counts from midnight."""
     days, rest = divmod(minutes, _LAST_HOUR * 60)
     local = datetime.combine(day + timedelta(days=days), time(*divmod(rest, 60)), zone)
     return local.astimezone(UTC)
 
 
 def parse_duration(text: str) -> timedelta:
-    """A duration such as 90s, 10m, 2h or 7d.
+    """Return a duration such as 90s, 10m, 2h or 7d.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a duration.
     """
     match = _DURATION.fullmatch(text)
     if not match or int(match[1]) == 0:
@@ -100,10 +100,10 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_expiry(text: str) -> date | timedelta:
-    """A last day, 2026-12-31, or a duration.
+    """Return a last day, 2026-12-31, or a duration.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     try:
         return date.fromisoformat(text)
@@ -113,44 +113,44 @@ def parse_expiry(text: str) -> date | timedelta:
         return parse_duration(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is neither a day nor a duration; write the last day, 2026-12-31, or how long from when it is made, 14d"
+            f"{text!r} is neither a day nor a duration; write the last day, 2026-12-31, or the lifetime, 14d"
         ) from None
 
 
 def parse_time(text: str) -> int:
-    """Minutes of the day: 08:00, or 24:00 for its end.
+    """Return the minutes of the day at 08:00, or at 24:00 for the end of the day.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: the text is not a time of day.
     """
     match = _TIME.fullmatch(text)
     minutes = int(match[1]) * 60 + int(match[2]) if match else -1
     if not match or int(match[2]) > 59 or minutes > _LAST_HOUR * 60:  # noqa: PLR2004 - minutes of an hour
-        raise ValueError(f"{text!r} is no time of day; write for example 08:00 or 20:00")
+        raise ValueError(f"{text!r} is not a time of day; write for example 08:00 or 20:00")
     return minutes
 
 
 def parse_days(text: str) -> frozenset[int]:
-    """Days of the week: mon-fri, or mon,wed,fri, or sun-thu.
+    """Return days of the week: mon-fri, or mon,wed,fri, or sun-thu.
 
     Raises:
-        ValueError: it has anything else in it.
+        ValueError: the text has other words.
     """
     days: set[int] = set()
     for part in text.lower().split(","):
         first, _, last = part.strip().partition("-")
         if first not in DAYS or (last or first) not in DAYS:
-            raise ValueError(f"{text!r} are no days of the week; write for example mon-fri, or mon,wed,fri")
+            raise ValueError(f"{text!r} is not a list of days of the week; write for example mon-fri, or mon,wed,fri")
         begin, end = DAYS.index(first), DAYS.index(last or first)
         days |= {day % WEEK for day in range(begin, end + 1 if end >= begin else end + 1 + WEEK)}
     return frozenset(days)
 
 
 def parse_hours(text: str) -> Hours:
-    """Working hours as the annotation has them: `mon-fri 08:00-20:00`.
+    """Return working hours from the annotation: `mon-fri 08:00-20:00`.
 
     Raises:
-        ValueError: they are none.
+        ValueError: the text is malformed.
     """
     days, _, times = text.partition(" ")
     begin, _, end = times.partition("-")
@@ -158,10 +158,10 @@ def parse_hours(text: str) -> Hours:
 
 
 def lifetime_of(annotations: Mapping[str, str]) -> Lifetime:
-    """The lifecycle that a RayCluster's annotations tell.
+    """Return the lifecycle in the annotations of a RayCluster.
 
     Raises:
-        ValueError: one of them can't be read, or there is no such time zone; the text names it.
+        ValueError: an annotation is malformed, or the time zone unknown; the message names it.
     """
 
     def read(key: str) -> timedelta | None:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Stands before podman in PATH: `podman run` and `podman create` get the GPUs of this container, and nothing else is changed.
+"""Wrapper of podman, first in PATH: adds the GPUs of this container to `podman run` and `podman create`.
 
-Ray runs podman by that name and passes no `--device` (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py). The specification
-of the devices is written anew before each run, so that nothing has to be started first.
+Ray runs `podman` without `--device` (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py). The wrapper writes the
+specification of the devices before each run, so that no other process is needed.
 
-A container is also given its user's own identity and no other: `--userns=keep-id`, which Ray asks for, and the default, both need
-newuidmap with privileges that this container has not, while mapping one identity needs none.
+It also maps only the user's own identity: `--userns=keep-id`, which Ray passes, and podman's default both need newuidmap
+with privileges that this container lacks, and the map of one identity needs none.
 """
 
 from __future__ import annotations
@@ -19,88 +19,42 @@ from pathlib import Path
 from typing import NoReturn
 
 WRITER = "cdi.py"
-"""The program that writes the specification, beside this one."""
+"""Program that writes the specification, in the same folder."""
 
 KIND = "nvidia.com/gpu"
 DEVICES = f"{KIND}=all"
-"""All devices of the writer's specification."""
+"""Podman's name for all devices of the specification."""
 
 FAILED = 125
-"""What podman itself ends with when it could not even try."""
+"""Exit code of podman for an error before the container starts."""
 NOT_FOUND = 127
 
-# Options of `podman` that take the next argument as their value; of `podman run` and `podman create` those that take none
+# Options of `podman` with a value in the next argument, and options of `podman run` and `podman create` without a value
 # (https://docs.podman.io/en/stable/markdown/podman.1.html, podman-run.1.html).
 _GLOBAL_WITH_VALUE = frozenset(
-    {
-        "-c",
-        "--connection",
-        "--cdi-spec-dir",
-        "--cgroup-manager",
-        "--config",
-        "--conmon",
-        "--db-backend",
-        "--events-backend",
-        "--hooks-dir",
-        "--identity",
-        "--imagestore",
-        "--log-level",
-        "--module",
-        "--namespace",
-        "--network-cmd-path",
-        "--network-config-dir",
-        "--out",
-        "--root",
-        "--runroot",
-        "--runtime",
-        "--runtime-flag",
-        "--ssh",
-        "--storage-driver",
-        "--storage-opt",
-        "--tmpdir",
-        "--url",
-        "--volumepath",
-    }
+    """
+    -c --connection --cdi-spec-dir --cgroup-manager --config --conmon --db-backend --events-backend --hooks-dir
+    --identity --imagestore --log-level --module --namespace --network-cmd-path --network-config-dir --out --root
+    --runroot --runtime --runtime-flag --ssh --storage-driver --storage-opt --tmpdir --url --volumepath
+    """.split()
 )
 _WITHOUT_VALUE = frozenset(
-    {
-        "--detach",
-        "--disable-content-trust",
-        "--env-host",
-        "--help",
-        "--http-proxy",
-        "--init",
-        "--interactive",
-        "--no-healthcheck",
-        "--no-hostname",
-        "--no-hosts",
-        "--oom-kill-disable",
-        "--passwd",
-        "--privileged",
-        "--publish-all",
-        "--quiet",
-        "--read-only",
-        "--read-only-tmpfs",
-        "--replace",
-        "--rm",
-        "--rmi",
-        "--rootfs",
-        "--sig-proxy",
-        "--tls-verify",
-        "--tty",
-        "--unsetenv-all",
-    }
+    """
+    --detach --disable-content-trust --env-host --help --http-proxy --init --interactive --no-healthcheck
+    --no-hostname --no-hosts --oom-kill-disable --passwd --privileged --publish-all --quiet --read-only
+    --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy --tls-verify --tty --unsetenv-all
+    """.split()
 )
 _SHORT_WITHOUT_VALUE = "dhiPqt"
 
 
 def changed(arguments: list[str], user: int, group: int) -> list[str]:
-    """Podman's arguments with the GPUs and the identity of this container.
+    """Return podman's arguments with the GPUs and the identity of this container.
 
     Args:
-        arguments: as they were given.
-        user: the user that runs podman.
-        group: its group.
+        arguments: podman's arguments.
+        user: id of the user that runs podman.
+        group: id of the user's group.
     """
     command = _command(arguments)
     if command is None:
@@ -121,7 +75,7 @@ def changed(arguments: list[str], user: int, group: int) -> list[str]:
 
 
 def _command(arguments: list[str]) -> int | None:
-    """Where the options of `run` or `create` begin; None where it is another command."""
+    """Return the index of the first option of `run` or `create`; None for another command."""
     number = 0
     while number < len(arguments):
         argument = arguments[number]
@@ -135,7 +89,7 @@ def _command(arguments: list[str]) -> int | None:
 
 
 def _options(arguments: list[str]) -> list[tuple[str, str, range]]:
-    """The options before the image: name, value, and which arguments they are."""
+    """Return the options before the image: name, value, and range of arguments."""
     found = []
     number = 0
     while number < len(arguments) and arguments[number].startswith("-") and arguments[number] != "--":
@@ -159,7 +113,7 @@ def _names_gpus(name: str, value: str) -> bool:
 
 
 def podman(environ: Mapping[str, str]) -> str | None:
-    """The real podman: the first in PATH that is not this program."""
+    """Return the path of the real podman: the first in PATH that is not this program."""
     own = Path(__file__).resolve()
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
         found = shutil.which("podman", path=folder)
@@ -169,7 +123,7 @@ def podman(environ: Mapping[str, str]) -> str | None:
 
 
 def main() -> NoReturn:
-    """Write the specification and become podman; end with what is wrong where that fails."""
+    """Write the specification and become podman."""
     real = podman(os.environ)
     if real is None:
         sys.stderr.write(
@@ -179,7 +133,7 @@ def main() -> NoReturn:
     given = sys.argv[1:]
     if _command(given) is not None:
         writer = [sys.executable, str(Path(__file__).resolve().with_name(WRITER))]
-        # Podman's own output is read by its caller. What is wrong the writer says.
+        # The caller reads podman's stdout; the writer reports errors on stderr.
         if subprocess.run(writer, stdout=subprocess.DEVNULL, check=False).returncode:
             sys.exit(FAILED)
     os.execv(real, [real, *changed(given, os.geteuid(), os.getegid())])  # noqa: S606 - podman, by what its caller gave

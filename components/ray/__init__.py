@@ -4,35 +4,42 @@ Belongs here: everything that Ray and KubeRay decide. Does not belong here: isol
 `readiness` and `suspension` talk to a live cluster and are imported by name.
 """
 
+from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.ray.submitter import SUBMITTER, submitter_pod
-from berth.components.ray.workload import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
+from berth.components.ray.workload import (
+    Workload,
+    cluster_workload,
+    job_workload,
+    service_workload,
+    shared_with_kuberay,
+)
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.ray.workloads import as_kuberay_writes_it, ray_job, ray_service
+from berth.components.ray.workloads import ray_job
 
 __all__ = [
     "SUBMITTER",
-    "ClusterWorkload",
     "JobShape",
-    "JobWorkload",
     "RayClusterSettings",
     "RayJobSettings",
     "RayServiceSettings",
     "RayShape",
     "ServiceShape",
-    "ServiceWorkload",
     "Workload",
-    "as_kuberay_writes_it",
+    "cluster_workload",
+    "complete",
     "condition_of",
     "dashboard_service",
     "gpus_of",
     "job_condition",
+    "job_workload",
     "ray_cluster",
     "ray_job",
-    "ray_service",
     "service_condition",
+    "service_workload",
+    "shared_with_kuberay",
     "submitter_pod",
 ]

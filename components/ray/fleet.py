@@ -1,4 +1,4 @@
-"""Live fleet of an environment: node pools, RayClusters, RayJobs and RayServices, as the API server has them."""
+"""Live fleet of an environment: node pools, RayClusters, RayJobs and RayServices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pool:
         gpus_in_use: GPUs that pods on the nodes hold.
         nics: RDMA NICs that the nodes publish for claims.
         nics_in_use: RDMA NICs that claims hold.
-        nics_of_machines: RDMA NICs for claims that the nodes should publish, by the pool's settings.
+        nics_of_machines: RDMA NICs that the nodes should publish, by the pool's settings.
         sharing: how GPUs are shared; "" for whole GPUs.
     """
 
@@ -185,7 +185,7 @@ class Fleet:
 
     @property
     def ready(self) -> bool:
-        """Whether every RayCluster and RayService is ready, and every RayJob runs or has succeeded."""
+        """Whether RayClusters and RayServices are ready, and RayJobs run or have succeeded."""
         return all(workload.ready for workload in self.workloads)
 
     def of_stack(self, stack: str) -> Fleet:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, forced
@@ -32,143 +32,79 @@ class EditRules:
     ignore_changes: Sequence[str] = ()
 
 
-class Workload(Protocol):
-    """Workload of a berth."""
-
-    @property
-    def settings(self) -> RayClusterSettings:
-        """Settings of the RayCluster."""
-
-    @property
-    def kind(self) -> OwnerKind:
-        """Kind of owner."""
-
-    @property
-    def main_kind(self) -> Literal["RayCluster", "RayJob", "RayService"]:
-        """Kubernetes kind of the main object."""
-
-    @property
-    def wait(self) -> Wait | JobWait:
-        """Goal of `pulumi up`."""
-
-    @property
-    def clients(self) -> Sequence[str]:
-        """Namespaces whose pods may send requests to Ray Serve."""
-
-    @property
-    def edits(self) -> EditRules:
-        """Rules by which Pulumi applies an edit of the main object."""
-
-    def main(self, cluster: Manifest, labels: dict[str, str]) -> Manifest:
-        """Return the main object, given the manifest of the RayCluster."""
-
-    def applied(self, manifest: Manifest) -> Manifest:
-        """Return the hardened main object as it is applied."""
-
-
 @dataclass(frozen=True)
-class ClusterWorkload:
-    """RayCluster of an engineer, or a named one."""
+class Workload:
+    """Workload of a berth.
 
+    Attributes:
+        kind: kind of owner.
+        settings: settings of the RayCluster.
+        main_kind: Kubernetes kind of the main object.
+        wait: goal of `pulumi up`.
+        main: returns the main object, given the RayCluster's manifest and labels.
+        applied: returns the hardened main object as it is applied.
+        edits: rules by which Pulumi applies an edit of the main object.
+        clients: namespaces whose pods may send requests to Ray Serve.
+    """
+
+    kind: OwnerKind
     settings: RayClusterSettings
-    kind: OwnerKind = "engineer"
-    main_kind: Literal["RayCluster"] = "RayCluster"
+    main_kind: Literal["RayCluster", "RayJob", "RayService"]
+    wait: Wait | JobWait
+    main: Callable[[Manifest, dict[str, str]], Manifest]
+    applied: Callable[[Manifest], Manifest]
+    edits: EditRules = EditRules()
     clients: Sequence[str] = ()
 
-    @property
-    def wait(self) -> Wait:
-        """Goal of `pulumi up`."""
-        return self.settings.wait
 
-    @property
-    def edits(self) -> EditRules:
-        """Rules by which Pulumi applies an edit; Ray's autoscaler owns the number of replicas.
+def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"]) -> Workload:
+    """Return the RayCluster of an engineer, or a named one.
 
-        With an edit of another field Pulumi applies its own number too. That ends no worker: KubeRay leaves the number
-        to the autoscaler, which sets it again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
-        """
-        return EditRules(ignore_changes=["spec.workerGroupSpecs[*].replicas"] if self._autoscaled else ())
-
-    def main(self, cluster: Manifest, _labels: dict[str, str]) -> Manifest:
-        """Return the RayCluster."""
-        return cluster
-
-    def applied(self, manifest: Manifest) -> Manifest:
-        """Return the RayCluster as it is applied.
-
-        The API server treats the worker groups as one value, which belongs to the autoscaler once it has set a number:
-        without force every later edit would conflict. Two stacks with one berth still conflict on the namespace.
-        """
-        return forced(manifest) if self._autoscaled else manifest
-
-    @property
-    def _autoscaled(self) -> bool:
-        return isinstance(self.settings.workers, Bounds)
+    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one value, which belongs to
+    the autoscaler once it has set a number, so later edits need force; two stacks with one berth still conflict on the
+    namespace. An edit of another field also applies Pulumi's number. That ends no worker: KubeRay leaves the number to
+    the autoscaler, which sets it again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
+    """
+    autoscaled = isinstance(settings.workers, Bounds)
+    return Workload(
+        kind=kind,
+        settings=settings,
+        main_kind="RayCluster",
+        wait=settings.wait,
+        main=lambda cluster, _labels: cluster,
+        applied=forced if autoscaled else lambda manifest: manifest,
+        edits=EditRules(ignore_changes=["spec.workerGroupSpecs[*].replicas"] if autoscaled else ()),
+    )
 
 
-@dataclass(frozen=True)
-class JobWorkload:
-    """RayJob with a RayCluster of its own."""
-
-    job: RayJobSettings
-    kind: OwnerKind = "job"
-    main_kind: Literal["RayJob"] = "RayJob"
-    clients: Sequence[str] = ()
-    # The next job needs the room of the last one.
-    edits: EditRules = EditRules(delete_before_replace=True)
-
-    @property
-    def settings(self) -> RayClusterSettings:
-        """Settings of the RayCluster."""
-        return self.job.cluster
-
-    @property
-    def wait(self) -> JobWait:
-        """Goal of `pulumi up`."""
-        return self.job.wait
-
-    def main(self, cluster: Manifest, labels: dict[str, str]) -> Manifest:
-        """Return the RayJob."""
-        return ray_job(self.job, cluster, labels)
-
-    def applied(self, manifest: Manifest) -> Manifest:
-        """Return the RayJob as it is applied: KubeRay writes parts of it, so edits need force."""
-        return forced(as_kuberay_writes_it(manifest))
+def job_workload(job: RayJobSettings) -> Workload:
+    """Return a RayJob with a RayCluster of its own; the next job needs the room of the last one."""
+    return Workload(
+        kind="job",
+        settings=job.cluster,
+        main_kind="RayJob",
+        wait=job.wait,
+        main=lambda cluster, labels: ray_job(job, cluster, labels),
+        applied=shared_with_kuberay,
+        edits=EditRules(delete_before_replace=True),
+    )
 
 
-@dataclass(frozen=True)
-class ServiceWorkload:
-    """RayService with a RayCluster of its own."""
+def service_workload(service: RayServiceSettings) -> Workload:
+    """Return a RayService with a RayCluster of its own; a replacement needs the room of the old one."""
+    replacing = [RAY_CLUSTER_CONFIG] if service.upgrade_strategy == "Recreate" else []
+    return Workload(
+        kind="service",
+        settings=service.cluster,
+        main_kind="RayService",
+        wait=service.cluster.wait,
+        main=lambda cluster, _labels: ray_service(service, cluster),
+        applied=lambda manifest: shared_with_kuberay(with_fingerprint(manifest)),
+        edits=EditRules(delete_before_replace=True, replace_on_changes=replacing),
+        clients=service.clients,
+    )
 
-    service: RayServiceSettings
-    kind: OwnerKind = "service"
-    main_kind: Literal["RayService"] = "RayService"
 
-    @property
-    def settings(self) -> RayClusterSettings:
-        """Settings of the RayCluster."""
-        return self.service.cluster
-
-    @property
-    def wait(self) -> Wait:
-        """Goal of `pulumi up`."""
-        return self.settings.wait
-
-    @property
-    def clients(self) -> Sequence[str]:
-        """Namespaces whose pods may send requests to Ray Serve."""
-        return self.service.clients
-
-    @property
-    def edits(self) -> EditRules:
-        """Rules by which Pulumi applies an edit: a replacement needs the room of the old cluster."""
-        recreate = self.service.upgrade_strategy == "Recreate"
-        return EditRules(delete_before_replace=True, replace_on_changes=[RAY_CLUSTER_CONFIG] if recreate else ())
-
-    def main(self, cluster: Manifest, _labels: dict[str, str]) -> Manifest:
-        """Return the RayService."""
-        return ray_service(self.service, cluster)
-
-    def applied(self, manifest: Manifest) -> Manifest:
-        """Return the RayService as it is applied: KubeRay writes parts of it, so edits need force."""
-        return forced(as_kuberay_writes_it(with_fingerprint(manifest)))
+def shared_with_kuberay(manifest: Manifest) -> Manifest:
+    """Return a RayJob or RayService as it is applied: KubeRay writes parts of it, so edits need force."""
+    return forced(as_kuberay_writes_it(manifest))

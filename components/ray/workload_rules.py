@@ -18,22 +18,12 @@ JOB_NAME_LIMIT = SERVICE_NAME_LIMIT - 9
 
 # Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A plugin of the image may know more, so
 # other keys are refused only if they look like one of these.
-_RUNTIME_ENV = {
-    "conda",
-    "config",
-    "container",
-    "env_vars",
-    "excludes",
-    "image_uri",
-    "java_jars",
-    "nsight",
-    "pip",
-    "py_executable",
-    "py_modules",
-    "uv",
-    "worker_process_setup_hook",
-    "working_dir",
-}
+_RUNTIME_ENV = frozenset(
+    """
+    conda config container env_vars excludes image_uri java_jars nsight pip py_executable py_modules uv
+    worker_process_setup_hook working_dir
+    """.split()
+)
 
 # Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime environment so (kuberay v1.6.2,
 # ray-operator/controllers/ray/common/job.go, BuildJobSubmitCommand).

@@ -1,16 +1,23 @@
 """GPU sharing: modes, pools with their offers, node labels, the device plugin's config."""
 
 from berth.components.sharing.device_plugin import config_map, label_command, node_labels, serving_labels
-from berth.components.sharing.modes import WHOLE, Offer, Profiles, SharingProfile
+from berth.components.sharing.disturbance import (
+    KEEPS,
+    Occupants,
+    config_changes,
+    of_configs,
+    of_labels,
+    of_node_labels,
+)
+from berth.components.sharing.modes import WHOLE, Mig, Mps, Offer, Profiles, SharingProfile, TimeSlicing
 from berth.components.sharing.pools import Pool, Pools, offered
 from berth.components.sharing.settings import SharingSettings
-
-# Last: a plan's fleet has berths, and those have pools.
-from berth.components.sharing.disturbance import KEEPS, Occupants, config_change, of_configs, of_labels, of_node_labels  # isort: skip
 
 __all__ = [
     "KEEPS",
     "WHOLE",
+    "Mig",
+    "Mps",
     "Occupants",
     "Offer",
     "Pool",
@@ -18,7 +25,8 @@ __all__ = [
     "Profiles",
     "SharingProfile",
     "SharingSettings",
-    "config_change",
+    "TimeSlicing",
+    "config_changes",
     "config_map",
     "label_command",
     "node_labels",

@@ -1,4 +1,4 @@
-"""Where the stand-in is, and the credential that only it knows.
+"""Address of the stand-in, and the credential that only it knows.
 
 Answers to (read): https://google.aip.dev/auth/4117 (format of the credential), and the endpoint
     variables of https://github.com/hashicorp/terraform-provider-google.
@@ -58,7 +58,7 @@ def credential(home: Home, port: int) -> dict[str, Any]:
 
 
 def variables(home: Home, port: int) -> dict[str, str]:
-    """What makes Google's clients ask the lab, by a credential that is no one's."""
+    """Return variables by which Google's clients ask the lab, with a credential of nobody."""
     endpoints = {name: f"http://127.0.0.1:{port}/{path}" for name, path in PATHS.items()}
     return endpoints | {"GOOGLE_APPLICATION_CREDENTIALS": str(credential_file(home).absolute())}
 

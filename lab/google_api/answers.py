@@ -1,4 +1,4 @@
-"""From a call to its answer.
+"""Routes from calls to their answers.
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1 (clusters,
     serverConfig), https://docs.cloud.google.com/resource-manager/reference/rest/v1/projects
@@ -57,7 +57,7 @@ _ACCOUNT = re.compile(r"projects/-/serviceAccounts/(?P<account>[^/:]+)(?P<test>:
 
 
 def answer(home: Home, service: str, path: str, query: dict[str, list[str]], body: dict[str, Any]) -> Answer:
-    """What Google would answer.
+    """Return what Google would answer.
 
     Args:
         home: the lab.
@@ -97,7 +97,7 @@ def _container(simulated: Simulated, path: str, _query: object, _body: object) -
     simulated.project(match["project"], "container")
     if _CONFIG.fullmatch(path):
         version = simulated.gke_version()
-        channels = [{"channel": each, "defaultVersion": version, "validVersions": [version]} for each in CHANNELS]
+        channels = [{"channel": entry, "defaultVersion": version, "validVersions": [version]} for entry in CHANNELS]
         return {"defaultClusterVersion": version, "validMasterVersions": [version], "channels": channels}
     record = simulated.store.get(path)
     if record is None:
@@ -113,7 +113,7 @@ def _projects(simulated: Simulated, path: str, _query: object, body: dict[str, A
     name = match["project"]
     project = simulated.project(name, "cloudresourcemanager")
     if match["test"]:
-        return {"permissions": [each for each in body.get("permissions") or [] if project.may(each)]}
+        return {"permissions": [entry for entry in body.get("permissions") or [] if project.may(entry)]}
     return {"projectId": name, "projectNumber": _NUMBER, "lifecycleState": "ACTIVE"}
 
 
@@ -138,7 +138,7 @@ def _accounts(simulated: Simulated, path: str, _query: object, body: dict[str, A
         raise not_found(path)
     project = simulated.project(match["account"].partition("@")[2].split(".")[0], "iam")
     if match["test"]:
-        return {"permissions": [each for each in body.get("permissions") or [] if project.may(each)]}
+        return {"permissions": [entry for entry in body.get("permissions") or [] if project.may(entry)]}
     return {"email": match["account"]}
 
 

@@ -49,9 +49,9 @@ def _quotas(simulated: Simulated, project: str, region: str) -> list[Answer]:
     limits = entry.quotas.get(region, {}) if entry else {}
     used = Counter[str]()
     for pool in simulated.pools(project):
-        for metric, each in supply.metrics(Pool(pool.inputs)).items():
+        for metric, amount in supply.metrics(Pool(pool.inputs)).items():
             here = [zone for zone, _ in expected(pool).values() if ZONES.get(zone) == region]
-            used[metric] += each * len(here)
+            used[metric] += amount * len(here)
     return [
         {"metric": metric, "limit": float(limit), "usage": float(used[metric])}
         for metric, limit in limits.items()
@@ -144,9 +144,9 @@ def instances(simulated: Simulated, project: str) -> Answer:
     """instances.aggregatedList: the nodes of every pool."""
     places: dict[str, Any] = {}
     for pool in simulated.pools(project):
-        for each in _instances(pool):
-            place = "zones/" + each["zone"].rsplit("/", 1)[-1]
-            places.setdefault(place, {"instances": []})["instances"].append(each)
+        for entry in _instances(pool):
+            place = "zones/" + entry["zone"].rsplit("/", 1)[-1]
+            places.setdefault(place, {"instances": []})["instances"].append(entry)
     return {"items": places}
 
 

@@ -54,7 +54,7 @@ def quota_info(simulated: Simulated, project: str, quota: str) -> Answer:
     else:
         metric = quota.removesuffix(_EVERYWHERE).replace("-", "_")
         infos += [
-            {"details": {"value": str(each)}} for each in [limits.get("global", {}).get(metric)] if each is not None
+            {"details": {"value": str(limit)}} for limit in [limits.get("global", {}).get(metric)] if limit is not None
         ]
         infos = infos[-1:]
     return {"quotaId": quota, "service": "compute.googleapis.com", "dimensionsInfos": infos}

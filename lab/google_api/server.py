@@ -28,7 +28,7 @@ _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DEN
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Connection."""
 
     protocol_version = "HTTP/1.1"
     server_version = "berth-lab"
@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the base class's name)
-        """Only what goes wrong is of interest."""
+        """Log nothing but errors."""
 
 
 class _Server(ThreadingHTTPServer):

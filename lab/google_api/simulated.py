@@ -24,7 +24,7 @@ _TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"
 
 
 class Simulated:
-    """One lab's Google Cloud, as it is at the moment of a call.
+    """Google Cloud of one lab at the moment of a call.
 
     Attributes:
         store: the resources that were made.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from berth.components.operators import OPERATORS
 from berth.components.plan.fleet import occupant_of
 from berth.components.plan.plan import Plan, Step
 
@@ -26,12 +27,7 @@ _COMPONENTS = {
     "berth:gke:Network": "network",
     "berth:gke:Cluster": "GKE cluster",
     "berth:gke:NodePool": "node pool",
-    "berth:operators:KubeRay": "KubeRay operator",
-    "berth:operators:DriverInstaller": "GPU driver installer",
-    "berth:operators:GpuOperator": "GPU Operator",
-    "berth:operators:GpuDra": "GPU DRA driver",
-    "berth:operators:DraNet": "DraNet",
-    "berth:operators:Gib": "gIB",
+    **{operator.pulumi_type(): operator.title for operator in OPERATORS},
     "berth:index:Berth": "berth",
 }
 _NAMED = ("berth:gke:NodePool", "berth:index:Berth")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from berth.components.core.types import Name, NonEmpty
-from berth.components.ray.settings import RayShape
+from berth.components.ray import RayShape
 
 
 class EngineerSettings(RayShape):

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pydantic import field_validator
 
-from berth.components.core.types import Name
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, NonEmpty
+from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
-from berth.components.ray.settings import RayShape
-from berth.components.ray.workload_settings import JobShape, ServiceShape
-from berth.stacks.settings.policy import PolicySettings
+from berth.components.ray import JobShape, RayShape, ServiceShape
+
+
+class PolicySettings(Settings):
+    """Settings of the policies, and the policies that are switched off."""
+
+    required_labels: list[NonEmpty] = ["owner", "cost-center"]
+    """Labels that a production environment must have in `labels`."""
+    waived: dict[NonEmpty, NonEmpty] = {}
+    """Policies that are switched off here, each with the reason."""
 
 
 class EnvironmentSettings(OperatedSettings):

@@ -17,17 +17,23 @@ from berth.components.fabric import resource_problem
 from berth.components.gke import PoolSettings
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION, IsolationSettings
+from berth.components.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
 from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.operators import KubeRaySettings
 from berth.components.operators import rules as operators
-from berth.components.ray import ClusterWorkload, JobWorkload, ServiceWorkload, Workload
+from berth.components.ray import (
+    RayClusterSettings,
+    RayShape,
+    Workload,
+    cluster_workload,
+    job_workload,
+    service_workload,
+)
 from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
-from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.ray.workload_settings import (
     JobKeys,
     JobShape,
@@ -114,10 +120,10 @@ class Resolved:
 
     def workloads(self) -> Iterator[Workload]:
         """Yield every RayCluster, and the RayJob or RayService that has its own."""
-        yield from (ClusterWorkload(berth, "engineer") for berth in self.berths)
-        yield from (ClusterWorkload(cluster, "cluster") for cluster in self.clusters)
-        yield from (JobWorkload(job) for job in self.jobs if job.own_cluster)
-        yield from (ServiceWorkload(service) for service in self.services)
+        yield from (cluster_workload(berth, "engineer") for berth in self.berths)
+        yield from (cluster_workload(cluster, "cluster") for cluster in self.clusters)
+        yield from (job_workload(job) for job in self.jobs if job.own_cluster)
+        yield from (service_workload(service) for service in self.services)
 
     def refuse(self, path: Path, message: str, *, of_key: bool = False) -> None:
         """Add a problem."""

@@ -206,7 +206,7 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
         if finding["topic"] == "cluster" and finding["state"] == "fine"
     ]
     assert fine[0].startswith("the API server answers: Kubernetes 1.")
-    assert fine[1] == "you may do in the cluster what an update does"
+    assert fine[1] == "you have the rights in the cluster that an update needs"
     project.write("shop", environment=existing | {"cluster": {"existing": {"kubeconfig": "gone.yaml"}}})
     code, report = doctor(project)
     assert (code, missing(report)[0][1]) == (

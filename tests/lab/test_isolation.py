@@ -101,7 +101,8 @@ def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
     assert not [service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"]
 
 
-# Rights for an engineer's day with a berth, in kubectl's words: verb, resource.group/subresource, name.
+# Rights for an engineer's day with a berth, in kubectl's words: verb, resource.group/subresource,
+# name.
 DAY = """list pods
 get pods/log
 create pods/exec

@@ -1,4 +1,6 @@
-"""A repository of a user's own, on the installed wheel: `berth new`, then the lab in it. A lab of its own, so it is long."""
+"""A repository of a user's own, on the installed wheel: `berth new`, then the lab in it. A lab
+of its own, so it is long.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def test_the_lab_comes_up_in_a_repository_of_ones_own(site: Path, tmp_path: Path
         return done.stdout
 
     berth("new", "my-fleet")
-    # What `make venv` makes there, without a download: the packages are those of the tests, berth is the wheel's.
+    # What `make venv` makes there, without a download: the packages are those of the tests, berth
+    # is the wheel's.
     (fleet / ".venv").symlink_to(CLONE / ".venv")
     try:
         berth("lab", "up")

@@ -243,7 +243,7 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
         (["-s", "proved", "--pool", "devv"], "environment proved has no pool 'devv'; did you mean 'dev'?"),
         (
             ["-s", "proved", "--pool", "cpu"],
-            "pool 'cpu' (n2-standard-16) has no GPUs; those that have are burst, dev, sliced, train",
+            "pool 'cpu' (n2-standard-16) has no GPUs; pools with GPUs are burst, dev, sliced, train",
         ),
         (["-s", "proved", "--timeout", "5"], "--timeout: '5' is not a duration; write for example 90s, 10m, 2h or 7d"),
         (["-s", "never-up"], "stack never-up has not been brought up"),

@@ -52,7 +52,7 @@ class Recorder(pulumi.runtime.Mocks):
         return dict(args.args), None
 
     def of_type(self, resource_type: str) -> list[Registration]:
-        return [each for each in self.registrations if each.type == resource_type]
+        return [registration for registration in self.registrations if registration.type == resource_type]
 
 
 def run(
@@ -61,7 +61,9 @@ def run(
     references: dict[str, dict[str, Any]] | None = None,
     outputs: dict[str, Any] | None = None,
 ) -> Recorder:
-    """Run a program as a preview of `stack` and return what it registered; what it raises is raised."""
+    """Run a program as a preview of `stack` and return what it registered; what it raises is
+    raised.
+    """
     recorder = Recorder(references=references or {}, outputs=outputs or {})
     pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
 

@@ -1,4 +1,6 @@
-"""What the pages say exists: every command of berth with its options, every link, and settings that are valid."""
+"""What the pages say exists: every command of berth with its options, every link, and settings
+that are valid.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
-_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")"}
+_OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ">"}
 
 # Fragments of an environment's settings stand on this one.
 ENVIRONMENT = {
@@ -74,7 +76,9 @@ def in_shell(line: str) -> Iterator[list[str]]:
 
 
 def parse(arguments: list[str], *, whole: bool) -> str:
-    """What is wrong with a command, "" for nothing; one that is no whole line may leave out what it must have."""
+    """What is wrong with a command, "" for nothing; one that is no whole line may leave out what
+    it must have.
+    """
     command: Any = typer.main.get_command(app)
     left = list(arguments)
     while hasattr(command, "commands"):
@@ -100,11 +104,11 @@ def parse(arguments: list[str], *, whole: bool) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_every_command_exists_with_its_options(page: Path) -> None:
     lines = [line for block in blocks(page, "sh", "console") for line in block.replace("\\\n", " ").splitlines()]
-    wrong = {line: said for line in lines for each in in_shell(line) if (said := parse(each, whole=True))}
+    wrong = {line: result for line in lines for item in in_shell(line) if (result := parse(item, whole=True))}
     for code in _INLINE.findall(without_blocks(page)):
-        words = [word.strip("[]") for word in code.split()]
-        if words[0] == "berth" and len(words) > 1 and (said := parse(words[1:], whole=False)):
-            wrong[code] = said
+        words = [word.strip("[]") for word in code.partition(" > ")[0].split()]
+        if words[0] == "berth" and len(words) > 1 and (output := parse(words[1:], whole=False)):
+            wrong[code] = output
     assert wrong == {}
 
 
@@ -124,7 +128,7 @@ def headings(page: Path) -> set[str]:
     """The anchors that a page has, as GitHub names them."""
     found = re.findall(r"^#+ (.+)$", without_blocks(page), flags=re.MULTILINE)
     plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in found]
-    return {re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in plain}
+    return {re.sub(r"[^\w\- ]", "", item).replace(" ", "-") for item in plain}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)

@@ -1,4 +1,5 @@
-"""The images of folder images/: their Dockerfiles, pinned packages and README agree with each other and with the rest of berth.
+"""The images of folder images/: their Dockerfiles, pinned packages and README agree with each
+other and with the rest of berth.
 
 tests/containers/test_images.py builds them.
 """

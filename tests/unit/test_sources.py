@@ -1,4 +1,6 @@
-"""Lines on the sources of the lab's modules: they exist, are parsed as meant, and are all on the page."""
+"""Lines on the sources of the lab's modules: they exist, are parsed as meant, and are all on the
+page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The shipped CI files: of the official schemas, careful with what strangers write, and true to berth's commands."""
+"""The shipped CI files: of the official schemas, careful with what strangers write, and true to
+berth's commands.
+"""
 
 from __future__ import annotations
 
@@ -139,8 +141,8 @@ def test_the_pulumi_of_ci_is_the_one_that_is_tested() -> None:
 
 def test_everything_that_has_to_be_set_is_in_the_docs() -> None:
     text = "".join((GITHUB / f"{name}.yml").read_text() for name in WORKFLOWS)
-    wanted = set(re.findall(r"\b(?:vars|secrets)\.([A-Z_]+)", text)) | {"COMMENT_TOKEN"}
-    assert wanted == {
+    expected = set(re.findall(r"\b(?:vars|secrets)\.([A-Z_]+)", text)) | {"COMMENT_TOKEN"}
+    assert expected == {
         "COMMENT_TOKEN",
         "DEPLOY_SERVICE_ACCOUNT",
         "PREVIEW_SERVICE_ACCOUNT",
@@ -148,7 +150,7 @@ def test_everything_that_has_to_be_set_is_in_the_docs() -> None:
         "PULUMI_CONFIG_PASSPHRASE",
         "WORKLOAD_IDENTITY_PROVIDER",
     }
-    assert all(f"`{name}`" in DOCS or f" {name} " in DOCS for name in wanted)
+    assert all(f"`{name}`" in DOCS or f" {name} " in DOCS for name in expected)
 
 
 def test_the_environments_of_gitlabs_matrix_are_shipped_ones() -> None:

@@ -1,4 +1,4 @@
-"""What a change of a GKE cluster does.
+"""Effects of a change of a GKE cluster.
 
 Which changes recreate nodes is a fact about each field of Google's provider
 (components/gke/provider_fields).
@@ -32,11 +32,13 @@ WORDS = {
 # Fields that recreate no nodes, and whose change something else notices.
 DISTURBS = {
     "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
-    "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs submitted"
+    "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs"
+    " submitted"
     " from outside may lose it",
     "privateClusterConfig": "by which addresses nodes and control plane are reached changes",
     "controlPlaneEndpointsConfig": "by which addresses the control plane is reached changes",
-    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and nobody"
+    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and"
+    " nobody"
     " looks after them while no operator runs",
     "workloadIdentityConfig": "pods get their Google identities from another pool",
     "nodeLocations": "the zones of pools that name none change",
@@ -60,9 +62,9 @@ def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
         gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]
         return [Effect(Level.DESTROYS, text, sitting, gpus)]
     effects: list[Effect] = []
-    for each in step.properties:
-        effect = _of_property(each, step, fleet)
-        if effect and effect.text not in {said.text for said in effects}:
+    for changed in step.properties:
+        effect = _of_property(changed, step, fleet)
+        if effect and effect.text not in {other.text for other in effects}:
             effects.append(effect)
     return effects
 
@@ -100,12 +102,14 @@ def _upgrade(changed: Property, step: Step) -> Effect | None:
     if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
         return None
     away = (
-        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on, nothing new starts)"
+        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on, nothing new"
+        " starts)"
         if is_zone(location)
         else "the API server stays, since the cluster is regional"
     )
     text = (
-        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE upgrades"
+        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE"
+        " upgrades"
         " the nodes later, in a maintenance window"
     )
     return Effect(Level.DISTURBS, text)

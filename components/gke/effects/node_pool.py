@@ -75,7 +75,7 @@ def _nodes_anew(
     before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
 ) -> list[Effect]:
     """GKE makes every node anew, by the pool's upgrade settings."""
-    facts = {each.path: _recreates(each.path) for each in properties}
+    facts = {changed.path: _recreates(changed.path) for changed in properties}
     changed = [path for path, answer in facts.items() if answer != "no"]
     if not changed:
         return []
@@ -86,7 +86,8 @@ def _nodes_anew(
         return []
     sitting = sitting_on(fleet, [before.name])
     text = (
-        f"pool {before.name}: for a change of {what} GKE makes every node anew{guess}, {_pace(before, after)}, and evicts the"
+        f"pool {before.name}: for a change of {what} GKE makes every node anew{guess}, {_pace(before, after)}, and"
+        " evicts the"
         " pods on it"
     )
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, _gpus_meanwhile(before, after))]
@@ -96,7 +97,7 @@ def _sent(step: Step) -> list[Property]:
     """The properties that change, without those whose values stay, whatever is asked for."""
     inputs = (step.old.inputs, step.new.inputs) if step.old and step.new else ({}, {})
     stay = [path for path, _ in left_out(*inputs, resources()[NODE_POOL])]
-    return [each for each in step.properties if not any(below(each.path, path) for path in stay)]
+    return [changed for changed in step.properties if not any(below(changed.path, path) for path in stay)]
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
@@ -133,7 +134,7 @@ def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
 
 
 def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet) -> list[Effect]:
-    if not any(below(each.path, prefix) for each in properties for prefix in SIZE):
+    if not any(below(changed.path, prefix) for changed in properties for prefix in SIZE):
         return []
     change = f"{span(before.nodes)} nodes become {span(after.nodes)}"
     fewer, left = max(0, before.nodes[1] - after.nodes[1]), _zones_left(before, after)
@@ -161,7 +162,7 @@ def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
 def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
     """A new taint with NoExecute ends pods that do not tolerate it; the others only keep new ones away."""
     old, new = ((pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after))
-    evicting = [each["key"] for each in new if each not in old and each.get("effect") == "NO_EXECUTE"]
+    evicting = [taint["key"] for taint in new if taint not in old and taint.get("effect") == "NO_EXECUTE"]
     if not evicting:
         return []
     text = f"pool {before.name}: taint {', '.join(evicting)} (NoExecute) ends the pods that do not tolerate it"

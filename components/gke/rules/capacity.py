@@ -42,7 +42,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     if settings.pools and all(pool.capacity.kind == "flex-start" for pool in settings.pools.values()):
         yield Problem(
             ("environment", "pools"),
-            "every pool is flex-start, whose nodes go after seven days at most, so that GKE's own pods and the operators would"
+            "every pool is flex-start, whose nodes go after seven days at most, so that GKE's own pods and the"
+            " operators would"
             " have no place; add a pool of another capacity, for example cpu: {machineType: n2-standard-8, nodes: 1}",
             rests_on=(("environment", "pools"),),
         )
@@ -57,7 +58,8 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
         if pool.capacity.kind == "on-demand" and "on-demand" not in sold and "reservation" in sold:
             yield Problem(
                 ("environment", "pools", name, "capacity"),
-                f"Google does not sell {pool.machine_type} on demand: without a reservation that any machine may use, there will"
+                f"Google does not sell {pool.machine_type} on demand: without a reservation that any machine may use,"
+                " there will"
                 f" be no node; set `capacity` to {_or(sold)}",
             )
 
@@ -74,7 +76,8 @@ def _keys_of_other_kinds(capacity: Capacity, path: Path) -> Iterable[Problem]:
         if value and capacity.kind != kind:
             yield Problem(
                 (*path, "capacity", key),
-                f"belongs to `kind: {kind}`, but the pool's capacity is {capacity.kind}; take {key} out, or set `kind: {kind}`",
+                f"belongs to `kind: {kind}`, but the pool's capacity is {capacity.kind}; take {key} out, or set `kind:"
+                f" {kind}`",
                 rests_on=((*path, "capacity", "kind"),),
             )
 
@@ -93,7 +96,8 @@ def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iter
         if value and not _RESERVATION_NAME.fullmatch(value):
             yield Problem(
                 (*path, "capacity", key),
-                f"{value!r} is not a name; write the bare name, a block of the reservation as `block`, and the project that owns it"
+                f"{value!r} is not a name; write the bare name, a block of the reservation as `block`, and the project"
+                " that owns it"
                 " as `project`",
             )
     if capacity.block and len(zones) > 1:
@@ -110,17 +114,20 @@ def _flex_start(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         most = max(pool.nodes, 1)
         yield Problem(
             (*path, "nodes"),
-            f"flex-start has no fixed number of nodes: they come when pods ask for them; write nodes: {{min: 0, max: {most}}}",
+            "flex-start has no fixed number of nodes: they come when pods ask for them; write nodes:"
+            f" {{min: 0, max: {most}}}",
         )
     elif pool.nodes.min:
         yield Problem(
             (*path, "nodes", "min"),
-            f"flex-start nodes come when pods ask for them, and none can be kept; write nodes: {{min: 0, max: {pool.nodes.max}}}",
+            "flex-start nodes come when pods ask for them, and none can be kept; write nodes:"
+            f" {{min: 0, max: {pool.nodes.max}}}",
         )
     if capacity.max_run_duration and parse_duration(capacity.max_run_duration) > _LONGEST:
         yield Problem(
             (*path, "capacity", "maxRunDuration"),
-            f"{capacity.max_run_duration} is longer than the 7d after which Google takes flex-start machines away; write 7d or less",
+            f"{capacity.max_run_duration} is longer than the 7d after which Google takes flex-start machines away;"
+            " write 7d or less",
         )
     if pool.auto_repair:
         yield Problem(

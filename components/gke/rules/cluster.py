@@ -41,7 +41,8 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
         if network == _EVERYWHERE:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
-                "lets the whole internet reach the control plane, as a new cluster without a list does; name the networks of"
+                "lets the whole internet reach the control plane, as a new cluster without a list does; name the"
+                " networks of"
                 " your office and your CI",
             )
 
@@ -81,7 +82,8 @@ def _money(settings: GkeSettings) -> Iterable[Problem]:
     if settings.currency and not rated:
         yield Problem(
             (*_TOP, "currency"),
-            "no pool has an hourlyRate, so that there is nothing to count; give pools their rate, or take this line out",
+            "no pool has an hourlyRate, so that there is nothing to count; give pools their rate, or take this line"
+            " out",
             rests_on=((*_TOP, "pools"),),
         )
 
@@ -94,7 +96,8 @@ def _labels(settings: GkeSettings) -> Iterable[Problem]:
         if not _LABEL_KEY.fullmatch(key):
             yield Problem(
                 (*path, key),
-                f"{key!r} is not a label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning with a letter,"
+                f"{key!r} is not a label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning"
+                " with a letter,"
                 " for example cost-center",
                 of_key=True,
             )
@@ -122,7 +125,8 @@ def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
         if cluster.private_endpoint and public:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
-                f"{network} is public, and from there nobody reaches a control plane without a public address (privateEndpoint:"
+                f"{network} is public, and from there nobody reaches a control plane without a public address"
+                " (privateEndpoint:"
                 " true), which GKE refuses; name private networks, or take `privateEndpoint` out",
             )
 
@@ -140,7 +144,8 @@ def _observed(settings: GkeSettings) -> Iterable[Problem]:
     if cluster.logging and "SYSTEM" not in cluster.logging:
         yield Problem(
             (*_CLUSTER, "logging"),
-            f"{', '.join(cluster.logging)} without SYSTEM: GKE collects other logs only beside the system's; add SYSTEM, or write []",
+            f"{', '.join(cluster.logging)} without SYSTEM: GKE collects other logs only beside the system's; add"
+            " SYSTEM, or write []",
         )
     if cluster.managed_dcgm and not cluster.managed_prometheus:
         yield Problem(

@@ -31,13 +31,15 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
     if settings.zone and settings.region:
         yield Problem(
             (*_TOP, "region"),
-            f"zone {settings.zone} is given too, and a cluster has one of them: keep `zone` for a zonal cluster, or `region` for"
+            f"zone {settings.zone} is given too, and a cluster has one of them: keep `zone` for a zonal cluster, or"
+            " `region` for"
             " a regional one whose nodes are in `zones`",
         )
     elif not settings.zone and not settings.region:
         yield Problem(
             (*_TOP, "zone"),
-            "is required: the cluster's zone, for example us-central1-b; or set `region` and `zones` for a regional cluster",
+            "is required: the cluster's zone, for example us-central1-b; or set `region` and `zones` for a regional"
+            " cluster",
             rests_on=_PLACES,
         )
     if settings.region and not settings.zones and not settings.zone:
@@ -45,13 +47,15 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
         if lacking:
             yield Problem(
                 (*_TOP, "zones"),
-                f"is required with `region`, for pools that name no zones ({', '.join(lacking)}): GKE would choose three, and"
+                f"is required with `region`, for pools that name no zones ({', '.join(lacking)}): GKE would choose"
+                " three, and"
                 f" GPUs are not in every zone; write for example zones: [{settings.region}-a, {settings.region}-b]",
             )
     if settings.zone and settings.zones and not settings.region:
         yield Problem(
             (*_TOP, "zones"),
-            f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a pool its"
+            f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a"
+            " pool its"
             " own `zones`",
             rests_on=_PLACES,
         )
@@ -66,7 +70,8 @@ def _zones(settings: GkeSettings) -> Iterable[Problem]:
         if elsewhere and settings.in_region:
             yield Problem(
                 path,
-                f"{', '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not in region {settings.in_region}, where the"
+                f"{', '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not in region {settings.in_region},"
+                " where the"
                 f" cluster is; GKE has all nodes of a cluster in one region",
                 rests_on=_PLACES,
             )

@@ -44,7 +44,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     if not _WIDEST <= prefix <= _NARROWEST:
         yield Problem(
             (*_NETWORK, "cidr"),
-            f"{settings.network.cidr} is a /{prefix}, but the ranges of nodes, pods and Services are cut from /{_WIDEST} to"
+            f"{settings.network.cidr} is a /{prefix}, but the ranges of nodes, pods and Services are cut from"
+            f" /{_WIDEST} to"
             f" /{_NARROWEST}; write for example 10.0.0.0/13",
         )
         return
@@ -73,13 +74,15 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
     if pools and lacking:
         yield Problem(
             (*_NETWORK, "existing"),
-            f"lacks {_listed(lacking)}, which {_named(pools)} with `rdma: networks` needs: name the second network of its nodes"
+            f"lacks {_listed(lacking)}, which {_named(pools)} with `rdma: networks` needs: name the second network of"
+            " its nodes"
             " (gvnic) and the RDMA network with its subnetworks (rdma)",
         )
     if existing.rdma and len(set(existing.rdma.subnetworks)) != RDMA_NICS:
         yield Problem(
             (*_NETWORK, "existing", "rdma", "subnetworks"),
-            f"{len(set(existing.rdma.subnetworks))} subnetworks are named, but a node has {RDMA_NICS} RDMA NICs, each in a"
+            f"{len(set(existing.rdma.subnetworks))} subnetworks are named, but a node has {RDMA_NICS} RDMA NICs, each"
+            " in a"
             f" subnetwork of its own; name {RDMA_NICS}",
         )
 
@@ -119,14 +122,16 @@ def _too_small(settings: GkeSettings) -> Iterable[Problem]:
         if key == "serviceRange" and not WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES:
             yield Problem(
                 (*_NETWORK, key),
-                f"{text} is a /{prefix}; GKE takes /{WIDEST_SERVICES} to /{_SMALLEST_SERVICES} for Services, for example a /20",
+                f"{text} is a /{prefix}; GKE takes /{WIDEST_SERVICES} to /{_SMALLEST_SERVICES} for Services, for"
+                " example a /20",
             )
         most = _SMALLEST_SUBNETWORK - (RDMA_NICS - 1).bit_length() if key == "rdmaRange" else _SMALLEST_SUBNETWORK
         if prefix > most:
             parts = f", cut into {RDMA_NICS}," if key == "rdmaRange" else ""
             yield Problem(
                 (*_NETWORK, key),
-                f"{text} is a /{prefix}{parts} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least a"
+                f"{text} is a /{prefix}{parts} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least"
+                " a"
                 f" /{most}",
             )
 
@@ -157,7 +162,8 @@ def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
         enough = f"make it at least a /{prefix}" if given else f"widen cidr, or set {key} to at least a /{prefix}"
         yield Problem(
             (*_NETWORK, key if given else "cidr"),
-            f"{key} {used[key]} has room for {has:,} addresses{where}, but the pools can have {pool_nodes:,} nodes, those of an"
+            f"{key} {used[key]} has room for {has:,} addresses{where}, but the pools can have {pool_nodes:,} nodes,"
+            " those of an"
             f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{or_pods}",
             rests_on=_all_ranges(used),
         )

@@ -59,7 +59,8 @@ def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
     if len(tainted) == len(plain):
         yield Problem(
             ("environment", "pools", tainted[0], "taints"),
-            "no pool without GPUs is without taints, and the pods of KubeRay and of GKE itself, such as the cluster's DNS, would wait for"
+            "no pool without GPUs is without taints, and the pods of KubeRay and of GKE itself, such as the cluster's"
+            " DNS, would wait for"
             " a node for ever; leave one such pool untainted",
             rests_on=(("environment", "pools"),),
         )
@@ -79,7 +80,8 @@ def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         if given.count not in (None, machine.local_ssds):
             yield Problem(
                 where,
-                f"{machine.name} comes with {machine.local_ssds} Local SSDs, all of them or none of the machine; take `count` out",
+                f"{machine.name} comes with {machine.local_ssds} Local SSDs, all of them or none of the machine; take"
+                " `count` out",
             )
     elif not machine.local_ssd_choices:
         if given.count != 0:
@@ -87,7 +89,8 @@ def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     elif given.count is None:
         yield Problem(
             where,
-            f"is required: {machine.name} has as many Local SSDs as are asked for, {_choices(machine.local_ssd_choices)}",
+            f"is required: {machine.name} has as many Local SSDs as are asked for,"
+            f" {_choices(machine.local_ssd_choices)}",
         )
     elif given.count and given.count not in machine.local_ssd_choices:
         yield Problem(
@@ -132,14 +135,16 @@ def _key_and_value(
     if not _LABEL_NAME.fullmatch(name) or ("/" in key and not _LABEL_PREFIX.fullmatch(prefix)):
         yield Problem(
             path,
-            f"{key!r} is not a key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with a domain and"
+            f"{key!r} is not a key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with"
+            " a domain and"
             " '/' before it or none, for example example.com/team",
             of_key=True,
         )
     elif owner:
         yield Problem(
             path,
-            f"{key}: {owner} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take another"
+            f"{key}: {owner} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take"
+            " another"
             " domain, for example example.com/team",
             of_key=True,
         )
@@ -161,6 +166,7 @@ def _upgrade(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     if at_once > _MOST_AT_ONCE:
         yield Problem(
             (*path, "upgrade"),
-            f"maxSurge {pool.max_surge} and maxUnavailable {pool.max_unavailable} are {at_once} nodes at once; GKE upgrades"
+            f"maxSurge {pool.max_surge} and maxUnavailable {pool.max_unavailable} are {at_once} nodes at once; GKE"
+            " upgrades"
             f" {_MOST_AT_ONCE} at most",
         )

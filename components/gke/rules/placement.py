@@ -25,7 +25,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         if pool.rdma != "none" and len(zones) > 1:
             yield Problem(
                 (*path, "zones"),
-                f"RDMA networks don't reach from one zone to another, but the pool is in {', '.join(zones)}; give each zone a pool"
+                f"RDMA networks don't reach from one zone to another, but the pool is in {', '.join(zones)}; give each"
+                " zone a pool"
                 f" of its own: zones: [{zones[0]}]",
                 rests_on=(("environment", "zones"),),
             )
@@ -47,7 +48,8 @@ def _compact(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable
     if len(zones) > 1:
         yield Problem(
             where,
-            f"nodes can be close together in one zone only, but the pool is in {', '.join(zones)}; write zones: [{zones[0]}]",
+            f"nodes can be close together in one zone only, but the pool is in {', '.join(zones)}; write zones:"
+            f" [{zones[0]}]",
             rests_on=((*path, "zones"), ("environment", "zones")),
         )
     if pool.capacity.queued:
@@ -66,7 +68,8 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
     fitting = f"{below} or {below + len(zones)}" if below else str(len(zones))
     yield Problem(
         (*path, "nodes"),
-        f"{pool.nodes} cannot be the same number in each of {len(zones)} zones ({', '.join(zones)}), as GKE has it; write {fitting},"
+        f"{pool.nodes} cannot be the same number in each of {len(zones)} zones ({', '.join(zones)}), as GKE has it;"
+        f" write {fitting},"
         f" bounds such as {{min: {pool.nodes}, max: {pool.nodes}}}, or one zone: zones: [{zones[0]}]",
         rests_on=((*path, "zones"), ("environment", "zones")),
     )
@@ -78,7 +81,8 @@ def _one_way(settings: GkeSettings) -> Iterable[Problem]:
     if managed and networks:
         yield Problem(
             (*_POOLS, networks[0], "rdma"),
-            f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and DraNet both"
+            f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and"
+            " DraNet both"
             " serve driver dra.net; give all pools the same",
         )
 
@@ -91,7 +95,8 @@ def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
     if settings.cluster.multi_networking is False:
         yield Problem(
             ("environment", "cluster", "multiNetworking"),
-            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with multi-networking;"
+            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with"
+            " multi-networking;"
             " take this line out",
         )
     if not settings.network.existing:
@@ -102,7 +107,9 @@ def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
         if len(first) == 1 and len(zones[name]) == 1 and zones[name] != first:
             yield Problem(
                 (*_POOLS, name, "zones"),
-                f"the existing RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but this pool is in"
-                f" {zones[name][0]}; put both in one zone, or let berth make the networks (take `network.existing` out)",
+                f"the existing RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but"
+                " this pool is in"
+                f" {zones[name][0]}; put both in one zone, or let berth make the networks (take `network.existing`"
+                " out)",
                 rests_on=(("environment", "zone"), ("environment", "zones")),
             )

@@ -29,4 +29,16 @@ Profiles = Mapping[str, AnyMode]
 WHOLE = Whole()
 """GPUs are not shared."""
 
-__all__ = ["MODES", "WHOLE", "AnyMode", "Facts", "Mode", "Offer", "Profiles", "SharingProfile"]
+__all__ = [
+    "MODES",
+    "WHOLE",
+    "AnyMode",
+    "Facts",
+    "Mig",
+    "Mode",
+    "Mps",
+    "Offer",
+    "Profiles",
+    "SharingProfile",
+    "TimeSlicing",
+]

@@ -1,4 +1,4 @@
-"""How much of a machine Kubernetes sees, and how much of that pods may ask for.
+"""Capacity of a machine for Kubernetes, and the part that pods may ask for.
 
 The reservations are those of the GKE page "Plan GKE Standard node sizes". What the kernel keeps for
 itself, and what the file system of a disk costs, follow the estimates that the cluster autoscaler's
@@ -53,7 +53,7 @@ class Amounts:
     storage: int
 
     def resources(self, pods: int) -> dict[str, str]:
-        """As quantities of a node's `status`."""
+        """Return the quantities of a node's `status`."""
         cpu = f"{self.cpu_millis}m" if self.cpu_millis % 1000 else str(self.cpu_millis // 1000)
         return {
             "cpu": cpu,
@@ -64,7 +64,7 @@ class Amounts:
 
 
 def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
-    """What the kubelet reports as a node's capacity.
+    """Return the capacity that the kubelet reports.
 
     Args:
         machine: the machine type.
@@ -76,7 +76,7 @@ def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
 
 
 def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
-    """What is left of `capacity` for pods once GKE has reserved its share."""
+    """Return the rest of `capacity` for pods after GKE's reservations."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
     cpu = whole.cpu_millis - int(_by_rates(whole.cpu_millis, _CPU_RATES))
     memory = whole.memory - _kube_memory(machine.memory_gib * GIB) - _MEMORY_EVICTION
@@ -91,7 +91,7 @@ def _by_rates(amount: float, rates: tuple[tuple[float, float], ...]) -> float:
 
 
 def _kernel(physical: int) -> int:
-    """What Linux keeps of the memory: page tables, the software IO TLB, and a measured correction."""
+    """Return the memory that Linux keeps: page tables, the software IO TLB, and a measured correction."""
     reserved = physical // 64 + 16 * MIB
     if physical > 3 * GIB:
         reserved += 64 * MIB

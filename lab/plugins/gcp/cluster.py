@@ -83,7 +83,7 @@ class Cluster(ResourceType):
             cloud.fleet.define_ray()
 
     def undo(self, cloud: Cloud, record: Record) -> None:
-        """What was in the lab's API server before is left alone."""
+        """Leave alone what was in the lab's API server before."""
         self._remove_pools(cloud, record)
 
     def delete(self, cloud: Cloud, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""What the simulated projects may do and have: enabled APIs, permissions, quotas, reservations, and machines in stock.
+"""Conditions of the simulated projects: enabled APIs, permissions, quotas, reservations, and machines in stock.
 
 They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file,
 a person or a test, sees at once what berth does when a quota is too small or a zone has run out.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
+from berth.components.core.settings import Settings
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ SERVICES = tuple(
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
-    )
-
-
-class Project(_Part):
-    """One project.
+class Project(Settings):
+    """Project.
 
     Attributes:
         services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
@@ -63,7 +58,7 @@ class Project(_Part):
         return self.permissions == "all" or permission in self.permissions
 
 
-class Reservation(_Part):
+class Reservation(Settings):
     """Machines that were set aside for a project.
 
     Attributes:
@@ -83,8 +78,8 @@ class Reservation(_Part):
     blocks: list[str] = []
 
 
-class Stock(_Part):
-    """How many machines a zone has for those who reserved none.
+class Stock(Settings):
+    """Machines of a zone for those who reserved none.
 
     Attributes:
         zone: the zone.
@@ -100,8 +95,8 @@ class Stock(_Part):
     available: Count
 
 
-class Conditions(_Part):
-    """All of it.
+class Conditions(Settings):
+    """Conditions of all projects.
 
     Attributes:
         projects: by the project's id; `*` is any project that has no entry of its own. Left out,
@@ -120,7 +115,7 @@ class Conditions(_Part):
 
     def reservation(self, project: str, name: str) -> Reservation | None:
         """A project's reservation of this name."""
-        return next((each for each in self.reservations if (each.project, each.name) == (project, name)), None)
+        return next((entry for entry in self.reservations if (entry.project, entry.name) == (project, name)), None)
 
     def limit(self, project: str, region: str, metric: str) -> int | None:
         """The quota of a metric, or None where nothing limits it."""
@@ -128,72 +123,57 @@ class Conditions(_Part):
         return None if entry is None else entry.quotas.get(region, {}).get(metric)
 
     def available(self, zone: str, machine_type: str, capacity: str) -> int | None:
-        """How many machines a zone has, or None where there is no end of them."""
-        wanted = (zone, machine_type, capacity)
-        found = [each.available for each in self.stock if (each.zone, each.machine_type, each.capacity) == wanted]
+        """Return the machines of a zone; None where there is no limit."""
+        key = (zone, machine_type, capacity)
+        found = [entry.available for entry in self.stock if (entry.zone, entry.machine_type, entry.capacity) == key]
         return min(found, default=None)
 
 
 def file_of(home: Home) -> Path:
-    """Where a lab's conditions are written."""
+    """Return the file of a lab's conditions."""
     return home.cloud / SHIPPED.name
 
 
 def conditions_of(home: Home) -> Conditions:
-    """A lab's conditions as they are now; the shipped ones are put in place first where it has none.
-
-    Raises:
-        ProviderError: when the file is not readable, saying why.
-    """
-    return of_cloud(home.cloud)
-
-
-def place(home: Home) -> None:
-    """Put the shipped conditions into a lab that has none: who looks for them finds them."""
-    if not file_of(home).exists():
-        _place(file_of(home))
+    """Return a lab's conditions as they are now."""
+    return read(file_of(home))
 
 
 def of_cloud(folder: Path) -> Conditions:
-    """The same, for the folder of the simulated cloud.
-
-    Raises:
-        ProviderError: when the file is not readable, saying why.
-    """
+    """Return the conditions of a simulated cloud's folder as they are now."""
     return read(folder / SHIPPED.name)
 
 
+def place(home: Home) -> None:
+    """Put the shipped conditions into a lab that has none, for who looks for the file."""
+    _place(file_of(home))
+
+
 def read(file: Path) -> Conditions:
-    """The conditions in a file, which is made from the shipped ones if it is not there.
+    """Return the conditions in a file, which begins as a copy of the shipped ones.
 
     Raises:
         ProviderError: when the file is not readable, saying why.
     """
     try:
-        if not file.exists():
-            _place(file)
+        _place(file)
         return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
     except (OSError, yaml.YAMLError) as error:
         problems = str(error)
     raise ProviderError(
-        f"the simulated cloud's conditions in {file} are not readable ({problems}); mend the file, or delete it: the "
+        f"the simulated cloud's conditions in {file} are not readable ({problems}); fix the file, or delete it: the "
         "shipped ones are then put in its place"
     )
 
 
 def _place(file: Path) -> None:
-    """Whole or not at all, and never over one that somebody else has just made."""
+    """Copy the shipped conditions, whole or not at all, and never over an existing file."""
+    if file.exists():
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w") as new:
-            new.write(SHIPPED.read_text())
-        Path(temporary).chmod(0o644)
-        try:
-            os.link(temporary, file)
-        except FileExistsError:
-            return
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder, suppress(FileExistsError):
+        copy = Path(folder, file.name)
+        copy.write_text(SHIPPED.read_text())
+        os.link(copy, file)

@@ -74,7 +74,7 @@ def _below(path: str, tops: Iterable[str]) -> bool:
 
 
 class _Comparison:
-    """One comparison.
+    """Comparison of a state with inputs.
 
     Args:
         facts: the fields of the resource's type.

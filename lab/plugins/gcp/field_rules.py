@@ -62,13 +62,16 @@ def _list(path: str, plain: str, fact: Field, values: list[Any], facts: Resource
     if fact.items and len(values) > fact.items:
         yield (
             path,
-            f"Too many list items: Attribute {path} supports {fact.items} item maximum, but config has {len(values)} declared.",
+            (
+                f"Too many list items: Attribute {path} supports {fact.items} item maximum, but config has {len(values)}"
+                " declared."
+            ),
         )
     for index, value in enumerate(values):
         if isinstance(value, dict):
             yield from _block(f"{path}[{index}]", plain, value, facts)
-        elif fact.each and isinstance(value, str) and value not in fact.each:
-            yield f"{path}[{index}]", f"expected {path}[{index}] to be one of {list(fact.each)}, got {value}"
+        elif fact.elements and isinstance(value, str) and value not in fact.elements:
+            yield f"{path}[{index}]", f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}"
 
 
 def _value(path: str, fact: Field, value: Any) -> Problems:
@@ -97,12 +100,12 @@ def _combinations(inputs: dict[str, Any], facts: ResourceFields) -> Problems:
 
 def _some_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
     block = path.rpartition(".")[0]
-    if _given(inputs, block) and not any(_given(inputs, each) for each in paths):
+    if _given(inputs, block) and not any(_given(inputs, other) for other in paths):
         yield block, f"Missing required argument: one of `{','.join(paths)}` must be specified"
 
 
 def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Problems:
-    given = [each for each in paths if _given(inputs, each)]
+    given = [other for other in paths if _given(inputs, other)]
     block = path.rpartition(".")[0]
     if block and not _given(inputs, block):
         return
@@ -111,7 +114,10 @@ def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Proble
     elif len(given) > 1:
         yield (
             "",
-            f"Invalid combination of arguments: only one of `{','.join(paths)}` can be specified, but `{','.join(given)}` were",
+            (
+                f"Invalid combination of arguments: only one of `{','.join(paths)}` can be specified, but"
+                f" `{','.join(given)}` were"
+            ),
         )
 
 

@@ -141,11 +141,11 @@ class Fleet:
 
     def reconcile(self, pool: Record) -> None:
         """Bring a pool's nodes to its record: create, remove, and set labels and taints."""
-        wanted = expected(pool)
+        target = expected(pool)
         there = self.nodes(pool.name)
-        self.remove([name for name in there if name not in wanted])
-        version = self.version() if any(name not in there for name in wanted) else ""
-        for name, (zone, number) in wanted.items():
+        self.remove([name for name in there if name not in target])
+        version = self.version() if any(name not in there for name in target) else ""
+        for name, (zone, number) in target.items():
             if name not in there:
                 node = manifest(pool, zone, number, version)
                 real = name == real_node.name(self._kubeconfig)
@@ -158,10 +158,10 @@ class Fleet:
         """Bring a node's labels and taints to the pool's record; those of others stay."""
         metadata = node["metadata"]
         annotations, now = metadata.get("annotations") or {}, metadata.get("labels") or {}
-        wanted = labels(pool, zone, metadata["name"])
+        target = labels(pool, zone, metadata["name"])
         given = [pair.split("=", 1)[0] for pair in annotations.get(LABELS_ANNOTATION, "").split(",") if pair]
-        changes: dict[str, str | None] = {key: value for key, value in wanted.items() if now.get(key) != value}
-        changes |= {key: None for key in given if key not in wanted and key in now}
+        changes: dict[str, str | None] = {key: value for key, value in target.items() if now.get(key) != value}
+        changes |= {key: None for key in given if key not in target and key in now}
 
         before = [
             {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}

@@ -85,7 +85,7 @@ def pulumi_path(token: str, path: str) -> str:
         name = first + "".join(other[:1].upper() + other[1:] for other in others)
         # Pulumi gives lists the plural.
         names = (name, f"{name}s", f"{name}es", re.sub("y$", "ies", name))
-        match = next((each for each in names if isinstance(kind, dict) and each in kind), None)
+        match = next((candidate for candidate in names if isinstance(kind, dict) and candidate in kind), None)
         if match is None:
             raise KeyError(f"{token} has no input {path}")
         found.append(match)
@@ -138,7 +138,7 @@ def _engine_names(node: ast.ClassDef) -> dict[str, str]:
 
 
 def _accepted(annotation: ast.expr, nested: dict[str, ast.ClassDef]) -> Any:
-    """What an annotation such as `pulumi.Input[Optional[Sequence[…]]]` accepts."""
+    """Return what an annotation such as `pulumi.Input[Optional[Sequence[…]]]` accepts."""
     if isinstance(annotation, ast.Constant):
         return _inputs(nested[str(annotation.value)], nested)
     if isinstance(annotation, ast.Subscript):
@@ -167,7 +167,7 @@ def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
         "kind": _kind(row),
         "default": row.get("default"),
         "allowed": row.get("allowed"),
-        "each": row.get("each", {}).get("allowed"),
+        "elements": row.get("each", {}).get("allowed"),
         "least": row.get("min"),
         "most": row.get("max"),
         "items": row.get("maxItems") if row.get("maxItems") != 1 else None,
@@ -194,7 +194,7 @@ def _kind(row: dict[str, Any]) -> str | None:
 
 
 def _paths(token: str, paths: list[str] | None) -> list[str]:
-    """Other fields that a rule names; a rule that names them in words only is left out."""
+    """Return other fields that a rule names; a rule that names them in words only is left out."""
     return [pulumi_path(token, path) for path in paths or [] if " " not in path]
 
 

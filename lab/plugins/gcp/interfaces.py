@@ -26,7 +26,7 @@ _MTU = 1460
 
 @dataclass(frozen=True)
 class Interface:
-    """One network card, beside the primary one.
+    """Network card beside the primary one.
 
     Attributes:
         network: name of its network.
@@ -57,9 +57,9 @@ def interfaces(store: Store, pool: Record) -> list[Interface]:
             *[Interface(f"{prefix}-rdma", project, _RDMA_MTU, rdma=True)] * nics,
         ]
     found = []
-    for each in further_networks(pool):
-        owner = project_of(each.get("network"), pool.project)
-        network = store.get(f"projects/{owner}/global/networks/{last_part(each.get('network'))}")
+    for extra in further_networks(pool):
+        owner = project_of(extra.get("network"), pool.project)
+        network = store.get(f"projects/{owner}/global/networks/{last_part(extra.get('network'))}")
         if network is not None:
             rdma = bool(rdma_zone(network))
             mtu = int(network.inputs.get("mtu") or (_RDMA_MTU if rdma else _MTU))

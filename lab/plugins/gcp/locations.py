@@ -69,5 +69,5 @@ def region_of(location: str) -> str:
 
 
 def default_zones(location: str) -> list[str]:
-    """Where a cluster's nodes go when nobody says: the zone, or three zones of the region."""
+    """Return the default zones of a cluster's nodes: the zone, or three zones of the region."""
     return [location] if location in ZONES else list(REGIONS[location][:3])

@@ -55,7 +55,7 @@ class NodePool(ResourceType):
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
-        before, after = (each.get("networkConfig") or {} for each in (state, new))
+        before, after = (values.get("networkConfig") or {} for values in (state, new))
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
         if not before.get(_FURTHER) or after.get(_FURTHER) or made_by_gke:
@@ -170,9 +170,9 @@ class NodePool(ResourceType):
     def observe(self, cloud: Cloud, record: Record) -> Record:
         """A pool has the nodes that the API server shows, and that many count."""
         there = cloud.fleet.nodes(record.name)
-        wanted = expected(record)
+        names = expected(record)
         seen: dict[str, list[int]] = {zone: [] for zone in record.state.get("instances") or {}}
-        for name, (zone, number) in wanted.items():
+        for name, (zone, number) in names.items():
             if name in there:
                 seen[zone].append(number)
         observed = Record(record.id, dict(record.inputs), {**record.state, "instances": seen})

@@ -101,7 +101,8 @@ def _machine_problems(pool: Pool) -> Iterable[tuple[object, str]]:
     yield (
         machine.gpus and not asked,
         (
-            f"Machine type {machine.name} requires accelerator {machine.gpu.accelerator} with count {machine.gpus}; none"
+            f"Machine type {machine.name} requires accelerator {machine.gpu.accelerator} with count {machine.gpus};"
+            " none"
             " was specified."
         ),
     )
@@ -147,7 +148,10 @@ def _size_problems(pool: Pool) -> Iterable[tuple[object, str]]:
         yield most < 1, "NodePoolAutoscaling.total_max_node_count must be greater than zero."
         yield (
             least > most,
-            f"NodePoolAutoscaling.total_min_node_count ({least}) must not be greater than total_max_node_count ({most}).",
+            (
+                f"NodePoolAutoscaling.total_min_node_count ({least}) must not be greater than total_max_node_count"
+                f" ({most})."
+            ),
         )
 
 

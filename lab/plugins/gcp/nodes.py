@@ -158,7 +158,7 @@ def taint_key(taint: dict[str, str]) -> str:
 
 
 def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, Any]:
-    """One node as the cloud makes it: no `nvidia.com/gpu` yet, that is the device plugin's to say.
+    """Return a new node, without `nvidia.com/gpu`, which the device plugin adds.
 
     Args:
         pool: the pool's record.

@@ -1,4 +1,4 @@
-"""What a node pool's inputs mean: machine, GPUs, disks, zones and sizes, read once for everybody.
+"""Meaning of a node pool's inputs: machine, GPUs, disks, zones and sizes.
 
 Inputs are as the engine sends them: camel case, and plain data.
 
@@ -31,7 +31,7 @@ DEFAULT_MAX_PODS = 110
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far the autoscaler may go.
+    """Bounds of the autoscaler.
 
     Attributes:
         least: fewest nodes.
@@ -175,7 +175,7 @@ class Pool:
         return cluster_zones(cluster.inputs)
 
     def start_sizes(self, zones: list[str]) -> dict[str, int]:
-        """How many nodes each zone of a new pool has: `nodeCount` and `initialNodeCount` are for each zone.
+        """Return the nodes in each zone of a new pool: `nodeCount` and `initialNodeCount` are for each zone.
 
         An autoscaler's bounds say how far it goes once a pod needs a node, or a node is idle; they
         are not enforced.

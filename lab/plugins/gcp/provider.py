@@ -175,11 +175,11 @@ class SimulatedGoogleCloud(Provider):
 
     def _find(self, kind: ResourceType, text: str) -> str:
         """The path of the one resource whose short id, such as `location/cluster/pool`, this is."""
-        wanted = text.split("/")
+        parts = text.split("/")
         found = [
-            record.id for record in self._store.list(kind.path.split("/")[-2]) if record.id.split("/")[-1] == wanted[-1]
+            record.id for record in self._store.list(kind.path.split("/")[-2]) if record.id.split("/")[-1] == parts[-1]
         ]
-        found = [path for path in found if all(part in path.split("/") for part in wanted)]
+        found = [path for path in found if all(part in path.split("/") for part in parts)]
         return found[0] if len(found) == 1 else ""
 
     def update(self, request: UpdateRequest) -> Properties:

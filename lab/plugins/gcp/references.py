@@ -1,4 +1,4 @@
-"""How resources of the simulated cloud name networks and subnetworks: by name, path or self link, of any project.
+"""References to networks and subnetworks: by name, path or self link, of any project.
 
 Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (names of profiles),
     and https://docs.cloud.google.com/compute/docs/reference/rest/v1 (paths and self links).

@@ -36,7 +36,7 @@ NAME_RULE = "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'"
 
 @dataclass(frozen=True)
 class Cloud:
-    """What a resource is made of and in.
+    """Surroundings of a resource.
 
     Attributes:
         store: the records.
@@ -53,7 +53,7 @@ class Cloud:
     latency: float = 0.0
 
     def conditions(self) -> Conditions:
-        """What the projects may do and have, as it is written at this moment.
+        """Return the conditions of the projects as the file has them at this moment.
 
         Raises:
             ProviderError: when the file is not readable.
@@ -62,7 +62,7 @@ class Cloud:
 
 
 class ResourceType:
-    """One type; a subclass for each. Methods that change something run inside the store's lock.
+    """Resource type; a subclass for each. Methods that change something run inside the store's lock.
 
     Attributes:
         token: the engine's type token.
@@ -137,7 +137,7 @@ class ResourceType:
         del cloud, record
 
     def settle(self, cloud: Cloud, record: Record) -> None:
-        """After the record is stored: make what it says be there."""
+        """Create what the record says, after it is stored."""
         del cloud, record
 
     def undo(self, cloud: Cloud, record: Record) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Record:
-    """One resource.
+    """Resource.
 
     Attributes:
         id: its path, such as `projects/berth/global/networks/gpu`.
@@ -68,7 +68,7 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where the files are."""
+        """Folder of the files."""
         return self._folder
 
     def all(self) -> list[Record]:
@@ -76,7 +76,7 @@ class Store:
         return self.list("*")
 
     def list(self, collection: str, project: str = "*") -> list[Record]:
-        """All records of a collection, such as `networks`, by name of their files."""
+        """Return the records of a collection, such as `networks`, by name of their files."""
         records = [self._read(path) for path in sorted(self._folder.glob(f"{project}/{collection}/*.json"))]
         return [record for record in records if record]
 
@@ -121,6 +121,6 @@ class Store:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise ProviderError(
-                f"{path} of the simulated cloud is not readable ({error}); mend the file, or delete it: the resource "
+                f"{path} of the simulated cloud is not readable ({error}); fix the file, or delete it: the resource "
                 "is then gone and the next `pulumi refresh` says so"
             ) from None

@@ -1,4 +1,4 @@
-"""Where a pool's machines come from, and when there are no more: quotas, reservations, and what a zone has in stock.
+"""Supply of machines for a pool: quotas, reservations, and the stock of a zone.
 
 Pure functions of records and conditions. Quotas and reservations are looked at before anything is
 made, and GKE says at once what is short; whether a zone has machines shows only when they are asked
@@ -52,7 +52,7 @@ RESERVATION_UNFIT = "Reservation incompatible with node group"
 
 @dataclass(frozen=True)
 class Room:
-    """How many more machines can be had.
+    """Number of machines that can still be had.
 
     Attributes:
         left: their number; None where there is no end of them.
@@ -91,16 +91,16 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
         GoogleApiError: naming the metric that is short.
     """
     region, used = _region(pool), _taken(pools, pool)
-    for metric, each in metrics(Pool(pool.inputs)).items():
+    for metric, amount in metrics(Pool(pool.inputs)).items():
         limit = conditions.limit(pool.project, region, metric)
         if limit is None or more < 1:
             continue
         available = max(limit - used[metric], 0)
-        if each * more > available:
+        if amount * more > available:
             raise GoogleApiError(
                 403,
                 f'Insufficient regional quota to satisfy request: resource "{metric}": request requires '
-                f"'{each * more:.1f}' and is short '{each * more - available:.1f}'. project has a quota of "
+                f"'{amount * more:.1f}' and is short '{amount * more - available:.1f}'. project has a quota of "
                 f"'{limit:.1f}' with '{available:.1f}' available. View and manage quotas at "
                 f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.project}.",
                 "forbidden",
@@ -148,7 +148,7 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
 
 
 def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
-    """How many more nodes a pool can have in a zone.
+    """Return the number of further nodes that a pool can have in a zone.
 
     Args:
         conditions: quotas, reservations and stock.
@@ -160,10 +160,10 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
     read = Pool(pool.inputs)
     found = [Room(None)]
     used = _taken(pools, pool)
-    for metric, each in metrics(read).items():
+    for metric, amount in metrics(read).items():
         limit = conditions.limit(pool.project, region_of(zone), metric)
         if limit is not None:
-            found.append(Room(max(limit - used[metric], 0) // each, QUOTA))
+            found.append(Room(max(limit - used[metric], 0) // amount, QUOTA))
     for reference in _references(read):
         reservation = _reservation(conditions, pool.project, reference, zone)
         if reservation is None:
@@ -173,11 +173,11 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
         else:
             found.append(Room(_free(reservation, pools), RESERVATION_FULL))
     found.append(in_stock(conditions, pools, pool, zone))
-    return min(found, key=lambda each: float("inf") if each.left is None else each.left)
+    return min(found, key=lambda room: float("inf") if room.left is None else room.left)
 
 
 def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
-    """How many more machines of the pool's kind its zone has; a reservation's are kept for it."""
+    """Return the machines of the pool's kind that the zone still has; a reservation keeps its own."""
     read = Pool(pool.inputs)
     capacity = capacity_of(read)
     available = None if capacity == "reservation" else conditions.available(zone, read.machine_name, capacity)
@@ -192,7 +192,7 @@ def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone
 
 
 def stock_out(pool: Record, zone: str, seconds: float) -> str:
-    """What GKE says of the instances that a zone has no machines for.
+    """Return GKE's text about instances for which a zone has no machines.
 
     Args:
         pool: the pool, with what it has and what it lacks.
@@ -246,12 +246,12 @@ def _free(reservation: Reservation, pools: Iterable[Record]) -> int:
 
 
 def _taken(pools: Iterable[Record], pool: Record) -> Counter[str]:
-    """What the project's pools in this region use of each quota."""
+    """Return the use of quotas by the project's pools in this region."""
     used: Counter[str] = Counter()
     for other in pools:
         if (other.project, _region(other)) == (pool.project, _region(pool)):
-            for metric, each in metrics(Pool(other.inputs)).items():
-                used[metric] += each * sum(sizes_of(other).values())
+            for metric, amount in metrics(Pool(other.inputs)).items():
+                used[metric] += amount * sum(sizes_of(other).values())
     return used
 
 

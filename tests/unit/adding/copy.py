@@ -75,7 +75,9 @@ class Copy:
         (self.root / f"stacks/Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        """Output, stdout and stderr, of a `berth` command in the copy; fails on another exit code."""
+        """Output, stdout and stderr, of a `berth` command in the copy; fails on another exit
+        code.
+        """
         return self.python("-c", "from berth.cli.main import main; main()", *arguments, code=code)
 
     def python(self, *arguments: str, code: int = 0) -> str:

@@ -1,4 +1,6 @@
-"""A setting on a berth is a field, its use in a manifest and the generated schema, as docs/contributing.md names."""
+"""A setting on a berth is a field, its use in a manifest and the generated schema, as
+docs/contributing.md names.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ STACK = """config:
           fakeSetting: {own}
 """
 
-# Manifests of two berths, and the effect of an edit of the default, from the objects that berth registers.
+# Manifests of two berths, and the effect of an edit of the default, from the objects that berth
+# registers.
 ASK = """
 import json
 import pathlib

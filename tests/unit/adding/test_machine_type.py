@@ -1,4 +1,6 @@
-"""A machine type is rows of one table and the generated schema, which docs/contributing.md names."""
+"""A machine type is rows of one table and the generated schema, which docs/contributing.md
+names.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,8 @@ def camel(value):
     return [camel(inner) for inner in value] if isinstance(value, list) else value
 
 pool = {"machineType": "x9-test-8g", "nodes": 2, "rdma": "managed"}
-settings = GkeSettings.model_validate({"project": "some-project", "zone": ZONE, "pools": {"train": pool}}).pools["train"]
-place = NodePlace("some-project", "fleet", ZONE, [ZONE])
+loaded = GkeSettings.model_validate({"project": "some-project", "zone": ZONE, "pools": {"train": pool}})
+settings, place = loaded.pools["train"], NodePlace("some-project", "fleet", ZONE, [ZONE])
 inputs = camel(node_pool_arguments(settings, place)) | {"name": "train", "cluster": "fleet"}
 fleet = PlannedFleet("some", {}, {"train": planned_pool(State(inputs, {}, ""), None)})
 path = f"projects/some-project/locations/{ZONE}/clusters/fleet/nodePools/train"

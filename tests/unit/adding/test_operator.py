@@ -12,14 +12,13 @@ OPERATOR = '''"""An operator of a test, which pools with claimed GPUs need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings
 from berth.components.operators.dranet import DraNet
 from berth.components.operators.operator import (
-    BY_CHART,
     ChartName,
     ChartSettings,
     Operator,
@@ -45,14 +44,11 @@ class FakeSettings(ChartSettings):
 class Fake(Operator[FakeSettings]):
     """The operator by its chart."""
 
-    pulumi_type: ClassVar[str] = "berth:operators:Fake"
     title: ClassVar[str] = "fake operator"
     release: ClassVar[str] = "fake-operator"
     setting: ClassVar[str] = "fake"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DraNet,)
-    chart_name: ClassVar[str] = "fake-operator"
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     when_removed: ClassVar[str] = "the fake operator is removed{again}"
     when_changed: ClassVar[str] = "the fake operator restarts"
 
@@ -83,11 +79,12 @@ import json
 import pulumi
 from berth.components.operators import Site
 from berth.components.plan.fleet import PlannedFleet
-from berth.components.plan.plan import Property, State, Step
+from berth.components.plan.plan import Plan, Property, State, Step
 from berth.components.sharing import offered
 from berth.stacks.installed import install
 from berth.stacks.load import load_stack
 from berth.stacks.preview.effects import effects_of
+from berth.stacks.preview.words import groups_of
 
 registered = []
 
@@ -107,11 +104,13 @@ def program():
     install(settings.operators, Site(offered(settings.pools, settings.sharing)), pulumi.ResourceOptions())
 
 program()
-states = [State({"chart": "oci://charts.example/fake-operator", "version": version}, {}, "") for version in ("1", "2")]
+states = [State({"chart": "oci://charts.example/fake-operator", "version": version}, {}, "component") for version in ("1", "2")]
 change = Property("version", "update", "1", "2")
+fake = State({}, {}, "")
+component = Step("same", "component", "berth:operators:Fake", "fake-operator", False, fake, fake)
 step = Step("update", "urn", "kubernetes:helm.sh/v3:Release", "fake", True, *states, (change,), False, "update")
 effects = effects_of(step, PlannedFleet("fake", {}, {}))
-print("found" + json.dumps([registered, [effect.text for effect in effects]]))
+print("found" + json.dumps([registered, [effect.text for effect in effects], groups_of(Plan([component, step]))[0].title]))
 """
 
 
@@ -144,8 +143,8 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.stack("fake", STACK.format(given="{version: 1.0.1}", pool=claimed))
     tree.run("check", "fake")
 
-    registered, effects = json.loads(tree.python("-c", ASK).partition("found")[2].splitlines()[0])
+    registered, effects, title = json.loads(tree.python("-c", ASK).partition("found")[2].splitlines()[0])
     components = [kind for kind, _, _ in registered if kind.startswith("berth:operators:")]
     assert components.index("berth:operators:DraNet") < components.index("berth:operators:Fake")
     assert ["kubernetes:helm.sh/v3:Release", "fake-operator", {"fake": True}] in registered
-    assert effects == ["the fake operator restarts"]
+    assert (effects, title) == (["the fake operator restarts"], "fake operator")

@@ -1,4 +1,6 @@
-"""A program in Pulumi's place: it says what a test has it say, on its streams and as engine events."""
+"""A program in Pulumi's place: it says what a test has it say, on its streams and as engine
+events.
+"""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ def pool(machine_type: str, nodes: Any = 1, **more: Any) -> dict[str, Any]:
 
 
 def states(findings: list[Finding]) -> list[str]:
-    return [each.state for each in findings]
+    return [finding.state for finding in findings]
 
 
 def only_missing(findings: list[Finding]) -> Finding:
-    missing = [each for each in findings if each.state == "missing"]
+    missing = [finding for finding in findings if finding.state == "missing"]
     assert len(missing) == 1, findings
     return missing[0]

@@ -1,4 +1,6 @@
-"""Which berth a command means, and forwarding: with a program in kubectl's place that forwards nothing."""
+"""Which berth a command means, and forwarding: with a program in kubectl's place that forwards
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,9 @@ def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:
 
 
 class Heads:
-    """A cluster whose head is replaced: pods by name, the last of them for good; then the berth is suspended."""
+    """A cluster whose head is replaced: pods by name, the last of them for good; then the berth
+    is suspended.
+    """
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)
@@ -180,7 +184,8 @@ def test_ports_are_forwarded_to_the_next_head(
     api = cast("ClusterApi", Heads("head-2"))
     berth = Berth("alice", cast("Environment", None), api, cluster)
     addresses = Addresses(18265, 10002, tmp_path / "token")
-    # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is suspended.
+    # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is
+    # suspended.
     with (
         private_folder() as folder,
         pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
@@ -191,6 +196,6 @@ def test_ports_are_forwarded_to_the_next_head(
     assert asked == [
         f"port-forward --namespace berth-alice --address 127.0.0.1 pod/{name} {ports}" for name in ("head-1", "head-2")
     ]
-    told = capsys.readouterr()
-    assert told.out.count("ray job submit") == 1
-    assert "connected again, to head-2" in told.err
+    report = capsys.readouterr()
+    assert report.out.count("ray job submit") == 1
+    assert "connected again, to head-2" in report.err

@@ -1,4 +1,6 @@
-"""`berth diagnose`: no secret that was planted anywhere comes through, and what is no secret does."""
+"""`berth diagnose`: no secret that was planted anywhere comes through, and what is no secret
+does.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.berths import Named
-from berth.cli.diagnose.gather import Part, part
+from berth.cli.diagnose.gather import Part, gathered
 from berth.cli.diagnose.secrets import REMOVED, scrubbed, secrets_of_environment, secrets_of_kubeconfig, without_secrets
 from berth.cli.diagnose.verb import rendered
 from berth.cli.main import app
@@ -46,9 +48,9 @@ POD = {
 
 def test_structures_lose_what_a_name_tells_is_secret() -> None:
     settings = {"engineers": {"bob": {"env": {"MY_PASSWORD": CANARY, "LEVEL": "3"}}}, "gcp:key": {"secure": CANARY}}
-    told = yaml.safe_dump(without_secrets({"pod": POD, "settings": settings}))
-    assert CANARY not in told.replace(f"--password={CANARY}", "").replace(f"--dashboard-token {CANARY}x", "")
-    for kept in (
+    report = yaml.safe_dump(without_secrets({"pod": POD, "settings": settings}))
+    assert CANARY not in report.replace(f"--password={CANARY}", "").replace(f"--dashboard-token {CANARY}x", "")
+    for remaining in (
         "NCCL_DEBUG",
         "INFO",
         "secretKeyRef",
@@ -56,15 +58,15 @@ def test_structures_lose_what_a_name_tells_is_secret() -> None:
         "automountServiceAccountToken: false",
         "LEVEL: '3'",
     ):
-        assert kept in told
+        assert remaining in report
 
 
 def test_documents_within_documents_lose_theirs() -> None:
     environment = {"env_vars": {"HF_TOKEN": CANARY, "LEVEL": "3"}, "pip": ["einops"]}
-    told = without_secrets(
+    report = without_secrets(
         {"spec": {"runtimeEnvYAML": yaml.safe_dump(environment), "serveConfigV2": f"token: [{CANARY}"}}
     )["spec"]
-    assert told == {
+    assert report == {
         "runtimeEnvYAML": {"env_vars": {"HF_TOKEN": REMOVED, "LEVEL": "3"}, "pip": ["einops"]},
         "serveConfigV2": REMOVED,  # what is no YAML can't be looked through
     }
@@ -89,12 +91,12 @@ def test_documents_within_documents_lose_theirs() -> None:
     ],
 )
 def test_lines_lose_what_looks_like_a_credential(line: str) -> None:
-    told = scrubbed(f"before\n{line}\nafter")
-    assert REMOVED in told
+    report = scrubbed(f"before\n{line}\nafter")
+    assert REMOVED in report
     for secret in (CANARY, "sQx81", "hunter22", "c2lnbmF0dXJl", "AfH6", "klmnop", "IOSFODNN", "Ru+Zh", "MIIcanary"):
-        assert secret not in told
-    assert told.startswith("before\n")
-    assert told.endswith("\nafter")
+        assert secret not in report
+    assert report.startswith("before\n")
+    assert report.endswith("\nafter")
 
 
 @pytest.mark.parametrize(
@@ -133,10 +135,10 @@ def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
     def refuses() -> str:
         raise BerthError("the state is locked")
 
-    parts = [Part("Pods", "name: x", "yaml"), part("Plan", refuses)]
-    told = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))
-    assert "Could not be had:\n\n- Plan: the state is locked\n" in told
-    assert "## Pods\n\n````yaml\nname: x\n````\n" in told
+    parts = [Part("Pods", "name: x", "yaml"), gathered("Plan", refuses)]
+    report = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))
+    assert "Could not be gathered:\n\n- Plan: the state is locked\n" in report
+    assert "## Pods\n\n````yaml\nname: x\n````\n" in report
 
 
 def test_a_berth_that_cannot_be_asked_gives_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +151,9 @@ def test_a_berth_that_cannot_be_asked_gives_what_there_is(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", "")
     done = CliRunner().invoke(app, ["diagnose", "bob", "--output", "told.md"])
     assert done.exit_code == 1
-    assert "could not be had: The berth: pulumi is not on PATH" in done.stderr
-    told = (tmp_path / "told.md").read_text()
-    assert "zone: us-central1-b" in told
-    assert "pydantic:" in told
-    assert CANARY not in told
+    assert "could not be gathered: The berth: pulumi is not on PATH" in done.stderr
+    report = (tmp_path / "told.md").read_text()
+    assert "zone: us-central1-b" in report
+    assert "pydantic:" in report
+    assert CANARY not in report
     assert (tmp_path / "told.md").stat().st_mode & 0o077 == 0

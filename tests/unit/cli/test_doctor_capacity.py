@@ -19,7 +19,7 @@ QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quot
 
 
 @pytest.mark.parametrize(
-    ("machine_type", "capacity", "wanted"),
+    ("machine_type", "capacity", "expected"),
     [
         ("n2-standard-16", "on-demand", {"N2-CPUS-per-project-region": 16, "CPUS-ALL-REGIONS-per-project": 16}),
         ("e2-standard-4", "on-demand", {"CPUS-per-project-region": 4, "CPUS-ALL-REGIONS-per-project": 4}),
@@ -39,8 +39,8 @@ QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quot
         ("a4-highgpu-8g", "reservation", {}),
     ],
 )
-def test_what_a_machine_takes(machine_type: str, capacity: str, wanted: dict[str, int]) -> None:
-    assert {quota.id: amount for quota, amount in taken(machine_type, capacity).items()} == wanted
+def test_what_a_machine_takes(machine_type: str, capacity: str, expected: dict[str, int]) -> None:
+    assert {quota.id: amount for quota, amount in taken(machine_type, capacity).items()} == expected
 
 
 def test_without_preemptible_quota_the_usual_one_is_taken() -> None:
@@ -109,7 +109,7 @@ def test_own_machines_are_not_counted_against_the_environment() -> None:
     own = [Running("n2-standard-16", ZONE, "on-demand", "cpu")] * 2
     google = quota_answers(listed(N2_CPUS=(32, 32)), listed(CPUS_ALL_REGIONS=(32, 32)))
     assert states(quotas.check(google, settings, own)) == ["fine", "fine"]
-    missing = [each for each in quotas.check(google, settings, []) if each.state == "missing"]
+    missing = [quota for quota in quotas.check(google, settings, []) if quota.state == "missing"]
     assert "pool cpu takes up to 32, others use 32, but the limit is 32" in missing[0].text
     assert "--preferred-value=64" in missing[0].mend
 
@@ -128,7 +128,7 @@ def test_machines_of_others_count_where_google_tells_no_use() -> None:
 def test_spot_takes_the_usual_quota_where_there_is_no_preemptible_one() -> None:
     settings = environment(pools={"dev": pool("g2-standard-24", 2, capacity="spot")})
     google = quota_answers(listed(NVIDIA_L4_GPUS=(4, 0), PREEMPTIBLE_NVIDIA_L4_GPUS=(0, 0)))
-    assert [each.text for each in quotas.check(google, settings, [])][-1].startswith("NVIDIA_L4_GPUS in us-central1")
+    assert [quota.text for quota in quotas.check(google, settings, [])][-1].startswith("NVIDIA_L4_GPUS in us-central1")
     google = quota_answers(listed(NVIDIA_L4_GPUS=(0, 0), PREEMPTIBLE_NVIDIA_L4_GPUS=(4, 0)))
     assert states(quotas.check(google, settings, [])) == ["fine", "fine"]
 
@@ -246,9 +246,9 @@ def test_a_shared_reservation_is_looked_for_where_it_belongs() -> None:
 
 def test_the_docs_name_every_quota_that_is_asked_for() -> None:
     page = (CLONE / "docs/gke.md").read_text(encoding="utf-8")
-    for each in MACHINES.values():
+    for value in MACHINES.values():
         for capacity in ("on-demand", "spot"):
-            for quota in taken(each.name, capacity):
+            for quota in taken(value.name, capacity):
                 short = f"`{quota.id.removesuffix('per-project-region')}…`"
                 assert f"`{quota.id}`" in page or short in page, f"docs/gke.md says nothing of {quota.id}"
                 assert quota.family in page

@@ -1,4 +1,6 @@
-"""How berth doctor asks Google: credentials, addresses, and errors as one line each with what mends them."""
+"""How berth doctor asks Google: credentials, addresses, and errors as one line each with what
+mends them.
+"""
 
 from __future__ import annotations
 

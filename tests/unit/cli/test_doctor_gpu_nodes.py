@@ -1,4 +1,6 @@
-"""berth doctor looks at the nodes of an existing cluster: labels that say who serves GPUs, and taints that the settings lack."""
+"""berth doctor looks at the nodes of an existing cluster: labels that say who serves GPUs, and
+taints that the settings lack.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def test_a_pool_of_gkes_that_does_not_opt_out_of_the_operator() -> None:
     assert found.state == "missing"
     assert found.text.startswith("pool train: 1 of 2 nodes (such as b) lack labels")
     assert found.mend == (
-        "kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train nvidia.com/gpu.deploy.operands=false"
+        "kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train "
+        "nvidia.com/gpu.deploy.operands=false"
     )
 
 

@@ -1,4 +1,6 @@
-"""berth doctor on one machine: its programs, Pulumi's state, and the verb's streams and exit codes."""
+"""berth doctor on one machine: its programs, Pulumi's state, and the verb's streams and exit
+codes.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,6 @@ from tests.unit.recording import run
 
 SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
 """Of the passphrase `lab`, as Pulumi wrote it."""
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only folder on PATH."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -73,14 +66,14 @@ esac"""
 def test_programs_that_are_not_there(programs: Path) -> None:
     assert not list(programs.iterdir())
     found = tools.check(auth_plugin=True)
-    assert [each.text.split(" is not on PATH")[0] for each in found] == [
+    assert [item.text.split(" is not on PATH")[0] for item in found] == [
         "pulumi",
         "gke-gcloud-auth-plugin",
         "gcloud",
         "kubectl",
     ]
     assert states(found) == ["missing", "missing", "unchecked", "unchecked"]
-    assert all(each.mend for each in found)
+    assert all(item.mend for item in found)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +82,7 @@ def test_programs_that_are_not_there(programs: Path) -> None:
         ("echo v3.251.1", "fine", "pulumi v3.251.1"),
         ("echo v4.0.0-alpha.1", "fine", "pulumi v4.0.0-alpha.1"),
         ("echo v3.99.0", "missing", "pulumi is v3.99.0, older than 3.250, which berth is tested with"),
-        ("exit 1", "unchecked", "pulumi does not tell its version (it says nothing)"),
+        ("exit 1", "unchecked", "pulumi does not report its version (no output)"),
     ],
 )
 def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str) -> None:
@@ -150,13 +143,15 @@ def test_without_credentials_the_rest_is_not_checked_and_the_exit_code_is_1(prog
     pulumi(programs)
     done = CliRunner().invoke(app, ["doctor", "-s", "dev", "--json"])
     assert done.exit_code == 1, done.output
-    told = json.loads(done.stdout)
-    assert (told["stack"], told["kind"], told["simulated"], told["fine"]) == ("dev", "environment", "", False)
-    credentials = [each for each in told["findings"] if each["topic"] == "credentials"]
-    assert [(each["state"], each["mend"]) for each in credentials] == [
+    report = json.loads(done.stdout)
+    assert (report["stack"], report["kind"], report["simulated"], report["fine"]) == ("dev", "environment", "", False)
+    credentials = [finding for finding in report["findings"] if finding["topic"] == "credentials"]
+    assert [(credential["state"], credential["mend"]) for credential in credentials] == [
         ("missing", "gcloud auth application-default login")
     ]
-    unchecked = {each["topic"] for each in told["findings"] if each["text"] == "not checked: see credentials"}
+    unchecked = {
+        finding["topic"] for finding in report["findings"] if finding["text"] == "not checked: see credentials"
+    }
     assert unchecked == {"APIs", "permissions", "machines", "quota", "GKE", "state"}
 
 
@@ -175,7 +170,9 @@ NEWER = {"DeviceClass", "ResourceClaimTemplate", "ValidatingAdmissionPolicy", "V
 
 
 def permission_for(resource_type: str) -> str:
-    """IAM's name for making an object: `container.networkPolicies.create`; of custom resources all alike."""
+    """IAM's name for making an object: `container.networkPolicies.create`; of custom resources
+    all alike.
+    """
     _, group, kind = resource_type.split(":")
     if group.startswith("ray.io/"):
         return "container.thirdPartyObjects.create"
@@ -192,12 +189,12 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
         "lifecycle": {"idle": "2h"},
     }
     recorded = run(lambda: environment(environment_of("prod", values)), "prod")
-    types = {each.type for each in recorded.registrations}
-    assert {each for each in types if each.startswith("gcp:")} == set(permissions.OF_TYPE)
-    assert {permissions.role_of(each) for each in permissions.needed(networks=True, node_account=False)} <= set(
-        permissions.ROLES.values()
-    )
-    objects = {each for each in types if each.startswith("kubernetes:") and not each.endswith(":Release")}
-    asked = {permission_for(each) for each in objects if each.split(":")[-1] not in NEWER}
+    types = {registration.type for registration in recorded.registrations}
+    assert {type_ for type_ in types if type_.startswith("gcp:")} == set(permissions.OF_TYPE)
+    assert {
+        permissions.role_of(permission) for permission in permissions.needed(networks=True, node_account=False)
+    } <= set(permissions.ROLES.values())
+    objects = {type_ for type_ in types if type_.startswith("kubernetes:") and not type_.endswith(":Release")}
+    asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
     assert "container.cronJobs.create" in asked
     assert asked <= set(permissions.ON_THE_CLUSTER)

@@ -1,4 +1,6 @@
-"""The project, its APIs and permissions, its zones, and Pulumi's state, on answers in the shapes that Google's APIs have."""
+"""The project, its APIs and permissions, its zones, and Pulumi's state, on answers in the shapes
+that Google's APIs have.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def services(*enabled: str) -> dict[str, Any]:
     def answer(query: dict[str, Any]) -> dict[str, Any]:
         names = [(name, name.rsplit("/", 1)[-1]) for name in query["names"]]
         return {
-            "services": [{"name": path, "state": "ENABLED" if each in enabled else "DISABLED"} for path, each in names]
+            "services": [{"name": path, "state": "ENABLED" if item in enabled else "DISABLED"} for path, item in names]
         }
 
     return {"serviceusage services:batchGet": answer}
@@ -50,14 +52,14 @@ def test_an_api_that_only_the_checks_use_is_advice() -> None:
 def holding(*held: str) -> dict[str, Any]:
     return {
         "cloudresourcemanager :testIamPermissions": lambda body: {
-            "permissions": [each for each in body["permissions"] if each in held]
+            "permissions": [permission for permission in body["permissions"] if permission in held]
         }
     }
 
 
 def test_lacking_permissions_come_with_the_least_roles() -> None:
-    wanted = permissions.needed(networks=True, node_account=False)
-    held = [each for each in wanted if not each.startswith(("compute.firewalls", "container.clusters"))]
+    expected = permissions.needed(networks=True, node_account=False)
+    held = [item for item in expected if not item.startswith(("compute.firewalls", "container.clusters"))]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
     assert "you lack 9 of" in missing.text
     assert missing.mend.splitlines() == [
@@ -76,29 +78,29 @@ def test_a_service_account_grants_to_itself() -> None:
 
 def test_existing_networks_need_no_permission_to_make_any() -> None:
     settings = environment(network={"existing": {"network": "n", "subnetwork": "s"}})
-    wanted = permissions.needed(networks=False, node_account=False)
-    assert not any(each.startswith("compute.networks") for each in wanted)
-    assert states(project.check_permissions(Recorded(holding(*wanted)), settings)) == ["fine"]
+    expected = permissions.needed(networks=False, node_account=False)
+    assert not any(item.startswith("compute.networks") for item in expected)
+    assert states(project.check_permissions(Recorded(holding(*expected)), settings)) == ["fine"]
 
 
 def test_the_nodes_service_account_is_asked_about_itself() -> None:
     account = "nodes@your-project.iam.gserviceaccount.com"
     settings = environment(cluster={"nodeServiceAccount": account})
-    wanted = permissions.needed(networks=True, node_account=True)
-    assert "iam.serviceAccounts.actAs" not in wanted
+    expected = permissions.needed(networks=True, node_account=True)
+    assert "iam.serviceAccounts.actAs" not in expected
     path = f"iam projects/-/serviceAccounts/{account}"
-    absent = only_missing(project.check_permissions(Recorded(holding(*wanted)), settings))
+    absent = only_missing(project.check_permissions(Recorded(holding(*expected)), settings))
     assert absent.mend == f"gcloud iam service-accounts create nodes --project={PROJECT}"
     there: dict[str, Any] = {path: {"email": account}, f"{path}:testIamPermissions": {}}
-    refused = only_missing(project.check_permissions(Recorded(holding(*wanted) | there), settings))
+    refused = only_missing(project.check_permissions(Recorded(holding(*expected) | there), settings))
     assert refused.mend.endswith("--role=roles/iam.serviceAccountUser")
     there[f"{path}:testIamPermissions"] = {"permissions": ["iam.serviceAccounts.actAs"]}
-    assert states(project.check_permissions(Recorded(holding(*wanted) | there), settings)) == ["fine", "fine"]
+    assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == ["fine", "fine"]
 
 
 def machine(accelerator: str = "", count: int = 0) -> dict[str, Any]:
-    each = {"guestAcceleratorType": accelerator, "guestAcceleratorCount": count}
-    return {"name": "x", **({"accelerators": [each]} if accelerator else {})}
+    item = {"guestAcceleratorType": accelerator, "guestAcceleratorCount": count}
+    return {"name": "x", **({"accelerators": [item]} if accelerator else {})}
 
 
 def test_a_machine_type_that_the_zone_lacks() -> None:
@@ -115,7 +117,7 @@ def test_a_gpu_that_the_zone_does_not_offer_the_project() -> None:
     assert "offers this project no nvidia-b200" in only_missing(zones.check(Recorded(answers), environment())).text
     answers[f"compute zones/{ZONE}/acceleratorTypes/nvidia-b200"] = {"name": "nvidia-b200"}
     found = zones.check(Recorded(answers), environment())
-    assert [each.text for each in found] == [
+    assert [item.text for item in found] == [
         f"{ZONE} has n2-standard-16",
         f"{ZONE} has a4-highgpu-8g (8 × nvidia-b200)",
     ]

@@ -1,4 +1,6 @@
-"""berth doctor asks a cluster for the rights that an update of the stack needs, and for no others: the program itself tells which."""
+"""berth doctor asks a cluster for the rights that an update of the stack needs, and for no
+others: the program itself tells which.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ FULL = {
 
 @dataclass
 class Cluster:
-    """An API server that lets its user do all but what is denied, and records what it was asked for."""
+    """An API server that lets its user do all but what is denied, and records what it was asked
+    for.
+    """
 
     denied: set[str] = field(default_factory=set)
     claims: bool = True
@@ -140,7 +144,11 @@ def doctor(stack: str) -> Result:
 
 def of_cluster(done: Result) -> list[tuple[str, str]]:
     assert done.stdout, done.stderr
-    return [(each["state"], each["text"]) for each in json.loads(done.stdout)["findings"] if each["topic"] == "cluster"]
+    return [
+        (finding["state"], finding["text"])
+        for finding in json.loads(done.stdout)["findings"]
+        if finding["topic"] == "cluster"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +178,7 @@ def test_it_asks_for_what_the_settings_make(
     project: Path, cluster: Cluster, settings: dict[str, Any], asked: set[str]
 ) -> None:
     environment(project, settings)
-    assert ("fine", "you may do in the cluster what an update does") in of_cluster(doctor("shop"))
+    assert ("fine", "you have the rights in the cluster that an update needs") in of_cluster(doctor("shop"))
     assert sorted(cluster.asked) == sorted(asked), "each once"
 
 
@@ -185,8 +193,8 @@ def test_what_may_not_be_done_is_named(project: Path, cluster: Cluster) -> None:
 def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:
     environment(project, FULL)
     cluster.claims = False
-    (said,) = [text for state, text in of_cluster(doctor("shop")) if state == "missing"]
-    assert said.startswith("the cluster serves no version of resource.k8s.io")
+    (report,) = [text for state, text in of_cluster(doctor("shop")) if state == "missing"]
+    assert report.startswith("the cluster serves no version of resource.k8s.io")
     assert cluster.asked == []
 
 
@@ -207,7 +215,9 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
     write(project, "alice", engineer={"environment": "shop"})
     cluster.denied = {"create namespaces"}
     done = doctor("alice")
-    (lacking,) = [each for each in json.loads(done.stdout)["findings"] if each["text"].startswith("in the cluster")]
+    (lacking,) = [
+        finding for finding in json.loads(done.stdout)["findings"] if finding["text"].startswith("in the cluster")
+    ]
     assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
     assert lacking["mend"].startswith("berth engineer add NAME -s shop")
     assert set(cluster.asked) == {*WAITING, *BERTH, *APART, "create rolebindings", "create roles"}

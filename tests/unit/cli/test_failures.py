@@ -1,4 +1,6 @@
-"""What every command says where it can't do its work: one clear error on stderr, nothing on stdout, and its exit code."""
+"""What every command says where it can't do its work: one clear error on stderr, nothing on
+stdout, and its exit code.
+"""
 
 from __future__ import annotations
 
@@ -98,15 +100,15 @@ def error_of(done: Result, code: int) -> str:
 @pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH, *BY_FILES])
 def test_an_unknown_stack(project: Path, command: str) -> None:
     pulumi(project, "no stack named 'enw' found")
-    said = error_of(berth(command, "enw"), BAD_INPUT)
+    output = error_of(berth(command, "enw"), BAD_INPUT)
     if command.startswith("destroy"):  # what is in the backend can be taken down though its file is gone
-        assert "stack enw is not in Pulumi's backend yet" in said
+        assert "stack enw is not in Pulumi's backend yet" in output
     else:
-        assert "there is no stack 'enw'" in said
-        assert "did you mean 'env'?" in said
+        assert "there is no stack 'enw'" in output
+        assert "did you mean 'env'?" in output
 
 
-@pytest.mark.parametrize("command", [each for each in (*OF_A_STACK, *OF_A_BERTH, *BY_FILES) if "destroy" not in each])
+@pytest.mark.parametrize("command", [item for item in (*OF_A_STACK, *OF_A_BERTH, *BY_FILES) if "destroy" not in item])
 def test_a_file_that_is_no_yaml(project: Path, command: str) -> None:
     pulumi(project, "no stack named 'broken' found")
     assert "stacks/Pulumi.broken.yaml:2: " in error_of(berth(command, "broken"), BAD_INPUT)
@@ -121,17 +123,17 @@ def test_a_stack_that_is_not_in_the_backend(project: Path, command: str) -> None
 @pytest.mark.parametrize("command", ["status -s", "verify gpu -s", "connect -s", "logs -s", "wake -s"])
 def test_an_environment_that_is_nowhere(project: Path, command: str) -> None:
     pulumi(project, "no stack named 'envy' found")
-    said = error_of(berth(command, "lost"), BAD_INPUT)
-    assert "stack lost is on environment 'envy', which neither Pulumi's backend nor stacks/ has" in said
-    assert "did you mean 'env'?" in said
+    output = error_of(berth(command, "lost"), BAD_INPUT)
+    assert "stack lost is on environment 'envy', which neither Pulumi's backend nor stacks/ has" in output
+    assert "did you mean 'env'?" in output
 
 
 @pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
 def test_pulumi_that_is_not_logged_in(project: Path, command: str) -> None:
     pulumi(project, "PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions")
-    said = error_of(berth(command, "env"), NOT_ASKED)
-    assert "Pulumi is not logged in to a state backend; run: pulumi login gs://YOUR-STATE-BUCKET" in said
-    assert "berth lab env" in said
+    output = error_of(berth(command, "env"), NOT_ASKED)
+    assert "Pulumi is not logged in to a state backend; run: pulumi login gs://YOUR-STATE-BUCKET" in output
+    assert "berth lab env" in output
 
 
 @pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
@@ -182,9 +184,9 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("berth_of", "stack"), [("bob", "env"), ("alice", "alice"), ("alice -s env", "alice")])
 def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> None:
     name, *options = berth_of.split()
-    said = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
+    output = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
     assert (
-        f"{name} is in the settings of stack {stack}, but not up on environment env; run: berth up -s {stack}" in said
+        f"{name} is in the settings of stack {stack}, but not up on environment env; run: berth up -s {stack}" in output
     )
 
 

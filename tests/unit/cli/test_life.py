@@ -26,14 +26,17 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "texts"),
     [
         (cluster({}), []),
         (cluster(HOURS | {"berth/expires": "2026-12-31"}), []),
         (
             cluster(HOURS | {"berth/suspended-by": "hours"}, suspended_by="berth-keeper"),
             [
-                "bob is suspended outside of its working hours until Mon 2026-11-23 08:00 CET; back at once with: berth wake bob",
+                (
+                    "bob is suspended outside of its working hours until Mon 2026-11-23 08:00 CET; back "
+                    "at once with: berth wake bob"
+                ),
             ],
         ),
         (
@@ -52,11 +55,13 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
             ),
             [
                 (
-                    "bob is suspended, as it expired on Wed 2026-11-11 00:00 CET; give it a later `lifecycle.expires` and run pulumi"
+                    "bob is suspended, as it expired on Wed 2026-11-11 00:00 CET; give it a later "
+                    "`lifecycle.expires` and run pulumi"
                     " up, then: berth wake bob"
                 ),
                 (
-                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove bob, or destroy its stack with"
+                    "bob is due to be deleted since Sat 2026-11-21 00:00 CET: berth engineer remove "
+                    "bob, or destroy its stack with"
                     " pulumi destroy"
                 ),
             ],
@@ -73,13 +78,16 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
         (
             cluster({"berth/idle": "often"}),
             [
-                "bob has a lifecycle that cannot be read: 'often' is not a duration; write for example 90s, 10m, 2h or 7d"
+                (
+                    "bob has a lifecycle that cannot be read: 'often' is not a duration; write for "
+                    "example 90s, 10m, 2h or 7d"
+                )
             ],
         ),
     ],
 )
-def test_why_and_until_when(given: dict[str, Any], told: list[str]) -> None:
-    assert sentences("bob", life_of(given, NOW)) == told
+def test_why_and_until_when(given: dict[str, Any], texts: list[str]) -> None:
+    assert sentences("bob", life_of(given, NOW)) == texts
 
 
 @pytest.mark.parametrize(("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)])

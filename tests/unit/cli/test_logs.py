@@ -37,20 +37,20 @@ def berth(*pods: dict[str, Any], suspend: bool = False) -> Berth:
 
 def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
     labels = {"ray.io/node-type": kind, "berth/engineer": "bob"}
-    made = "2026-01-01T00:00:00Z"
+    created = "2026-01-01T00:00:00Z"
     return {
-        "metadata": {"name": name, "namespace": "berth-bob", "labels": labels, "creationTimestamp": made},
+        "metadata": {"name": name, "namespace": "berth-bob", "labels": labels, "creationTimestamp": created},
         "spec": {},
         "status": {"phase": "Pending"} | status,
     }
 
 
 def test_which_pods_log() -> None:
-    its = berth(pod("w-2", "worker"), pod("w-1", "worker"), pod("h", "head"))
-    assert choose(its, None)["metadata"]["name"] == "h"
-    assert [choose(its, number)["metadata"]["name"] for number in (1, 2)] == ["w-1", "w-2"]
+    own = berth(pod("w-2", "worker"), pod("w-1", "worker"), pod("h", "head"))
+    assert choose(own, None)["metadata"]["name"] == "h"
+    assert [choose(own, number)["metadata"]["name"] for number in (1, 2)] == ["w-1", "w-2"]
     with pytest.raises(BadInputError, match="bob has 2 workers; there is no worker 3"):
-        choose(its, 3)
+        choose(own, 3)
     with pytest.raises(BerthError, match="berth wake bob"):
         choose(berth(suspend=True), None)
     with pytest.raises(BerthError, match="no head pod yet"):

@@ -1,4 +1,6 @@
-"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi said: streams and exit codes."""
+"""`berth preview` as a user runs it, with a program in Pulumi's place that says what Pulumi
+said: streams and exit codes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
-from tests.unit.cli.preview_recordings import FOLDER
+from tests.unit.components.plan.recordings import FOLDER
 
 
 class Project(FakePulumi):
@@ -80,7 +82,7 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
     assert "forces the replacement" in done.stdout
     assert "warning" not in done.stdout
     assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
-    assert "say --allow-destroy" in done.stderr
+    assert "to accept that: --allow-destroy" in done.stderr
 
 
 def test_json_is_a_document(project: Project) -> None:

@@ -90,7 +90,7 @@ def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
     ]
     api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}), resourceslices=slices, resourceclaims=[claim])
     fleet = fabric(api)
-    (pool,) = [each for each in fleet.as_json()["pools"] if each["name"] == "pairs"]
+    (pool,) = [item for item in fleet.as_json()["pools"] if item["name"] == "pairs"]
     assert [pool[key] for key in ("gpus", "gpusInUse", "nics", "nicsInUse", "nicsOfMachines")] == [8, 2, 8, 2, 8]
     assert "NICs in use" in shown(fleet)
     assert "publish" not in shown(fleet)

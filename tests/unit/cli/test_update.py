@@ -1,4 +1,6 @@
-"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, and what an interrupt does."""
+"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, and what
+an interrupt does.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +21,21 @@ from berth.components.plan.plan import plan_of
 from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Known, Report, report_of
 from tests.unit.cli.fake_pulumi import FakePulumi
-from tests.unit.cli.preview_recordings import recorded
+from tests.unit.components.plan.recordings import recorded
 
 
 @pytest.mark.parametrize(
-    ("changes", "loses", "options", "code"),
+    ("loses", "options", "code"),
     [
-        (False, False, Options(), None),
-        (True, False, Options(), 2),
-        (True, False, Options(yes=True), None),
-        (True, True, Options(), 3),
-        (True, True, Options(yes=True), 3),
-        (True, True, Options(yes=True, allow_destroy=True), None),
-        (True, True, Options(allow_destroy=True), None),
+        (False, Options(), 2),
+        (False, Options(yes=True), None),
+        (True, Options(), 3),
+        (True, Options(yes=True), 3),
+        (True, Options(yes=True, allow_destroy=True), None),
+        (True, Options(allow_destroy=True), None),
     ],
 )
 def test_where_nobody_can_be_asked(
-    changes: bool,  # noqa: FBT001
     loses: bool,  # noqa: FBT001
     options: Options,
     code: int | None,
@@ -43,10 +43,10 @@ def test_where_nobody_can_be_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert verb._may("berth up -s x", changes, loses, options) == code  # noqa: SLF001
-    told = capsys.readouterr().err
-    assert ("nothing was done" in told) == (code is not None)
-    assert ("berth up -s x --yes --allow-destroy" in told) == (code == 3)
+    assert verb._refusal("berth up -s x", options, loses=loses) == code  # noqa: SLF001
+    printed = capsys.readouterr().err
+    assert ("nothing was done" in printed) == (code is not None)
+    assert ("berth up -s x --yes --allow-destroy" in printed) == (code == 3)
 
 
 def created() -> tuple[Report, list[EngineEvent]]:
@@ -54,9 +54,9 @@ def created() -> tuple[Report, list[EngineEvent]]:
     plan = recorded("create")
     begun = [event for event in plan if event.resource_pre_event]
     ended = [
-        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(each.metadata))
+        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(item.metadata))
         for event in begun
-        if (each := event.resource_pre_event)
+        if (item := event.resource_pre_event)
     ]
     return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
 
@@ -65,7 +65,7 @@ def test_components_are_done_when_all_their_resources_are() -> None:
     report, events = created()
     ticks = iter(range(10_000))
     tracker = Tracker(report, lambda: float(next(ticks)))
-    completed = [each.title for event in events for each in tracker.see(event)]
+    completed = [item.title for event in events for item in tracker.see(event)]
     assert sorted(completed) == sorted(part.title for part in report.parts)
     for part in report.parts:
         component = tracker.components[part.title]

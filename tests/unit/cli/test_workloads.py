@@ -15,8 +15,8 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.cli.preview_plans import Inputs, effects, event, texts_of, who
 from tests.unit.cli.test_status import shown
+from tests.unit.components.plan.plans import Inputs, effects, event, texts_of, who
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
@@ -38,7 +38,7 @@ def cluster_config(gpus: int = 1) -> dict[str, Any]:
     }
 
 
-def made(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
+def ray_cluster(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
     """A RayCluster that KubeRay made: of its maker's labels."""
     return {
         "metadata": labelled(kind, name) | {"name": f"{name}-abcde", "generation": 1},
@@ -108,12 +108,12 @@ def test_a_job_that_runs_and_a_service_that_serves() -> None:
             "applicationStatuses": {"chat": {"status": "RUNNING"}},
         },
     )
-    clusters = [made("job", "nightly"), made("service", "chat")]
+    clusters = [ray_cluster("job", "nightly"), ray_cluster("service", "chat")]
     seen = fleet(jobs=[job("Running", "RUNNING")], services=[serving], clusters=clusters)
     assert seen.ready
     assert (seen.berths, seen.clusters) == ([], []), "what KubeRay made is nobody's berth"
     content = seen.as_json()
-    assert [(each["name"], each["rayJob"], each["state"], each["rayCluster"]) for each in content["jobs"]] == [
+    assert [(item["name"], item["rayJob"], item["state"], item["rayCluster"]) for item in content["jobs"]] == [
         ("nightly", "nightly-1a2b3c4d", "RUNNING", "nightly-abcde")
     ]
     (chat,) = content["services"]
@@ -141,7 +141,7 @@ def test_a_job_whose_cluster_waits_says_for_what() -> None:
             "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}],
         },
     }
-    waits = [made("job", "nightly", state="unknown")]
+    waits = [ray_cluster("job", "nightly", state="unknown")]
     api = Recorded(jobs=[job("Initializing", "")], clusters=waits, pods=[pod])
     api.list = lambda path, **query: ([pod], "1") if path.endswith("/pods") else Recorded.list(api, path, **query)  # type: ignore[method-assign]
     contract = EnvironmentContract(name="prod", pools={}, defaults=RayShape(), demands=[], namespaces={})
@@ -155,7 +155,7 @@ def test_a_job_whose_cluster_waits_says_for_what() -> None:
 def test_a_service_whose_application_fails_says_why() -> None:
     failing = {"chat": {"status": "DEPLOY_FAILED", "message": "No module named 'a'"}}
     status = {"pendingServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": failing}}
-    seen = fleet(services=[service(**status, activeServiceStatus={})], clusters=[made("service", "chat")])
+    seen = fleet(services=[service(**status, activeServiceStatus={})], clusters=[ray_cluster("service", "chat")])
     (chat,) = seen.services
     assert (chat.state, chat.ready) == ("starting", False)
     assert "chat is not ready: application chat: DEPLOY_FAILED: No module named 'a'" in shown(seen)
@@ -197,7 +197,7 @@ AGAIN = "job nightly runs again, as another RayJob, since it is another job now;
 
 def test_an_edited_job_runs_again_and_what_the_last_one_does_is_lost() -> None:
     old, new = of_job(), changed(of_job(), entrypoint="y")
-    found = effects(event("replace", RAY_JOB, "nightly", old, new), live=[made("job", "nightly")])
+    found = effects(event("replace", RAY_JOB, "nightly", old, new), live=[ray_cluster("job", "nightly")])
     assert texts_of(found) == [("destroys", AGAIN + "what the last one still does is lost")]
     assert who(found) == [["job nightly (3 pods, 2 GPUs)"]]
 
@@ -232,7 +232,10 @@ def test_what_submits_a_job_runs_nothing_again() -> None:
             "spec.rayClusterConfig.workerGroupSpecs",
             (
                 "harmless",
-                "service chat: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one",
+                (
+                    "service chat: KubeRay makes a second RayCluster, moves the Service to it when it "
+                    "serves, and removes the first one"
+                ),
             ),
         ),
         (
@@ -247,7 +250,9 @@ def test_what_submits_a_job_runs_nothing_again() -> None:
 )
 def test_edits_of_a_service(spec: dict[str, Any], path: str, expected: tuple[str, str]) -> None:
     old, new = of_service(), changed(of_service(), **spec)
-    found = effects(event("update", RAY_SERVICE, "chat", old, new, **differing(path)), live=[made("service", "chat")])
+    found = effects(
+        event("update", RAY_SERVICE, "chat", old, new, **differing(path)), live=[ray_cluster("service", "chat")]
+    )
     assert texts_of(found) == [expected]
 
 
@@ -256,7 +261,7 @@ def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
     old = of_service()
     new = changed(old, rayClusterConfig=cluster_config(2), serveConfigV2="applications: []")
     paths = differing("spec.rayClusterConfig.workerGroupSpecs", "spec.serveConfigV2")
-    found = effects(event("update", RAY_SERVICE, "chat", old, new, **paths), live=[made("service", "chat")])
+    found = effects(event("update", RAY_SERVICE, "chat", old, new, **paths), live=[ray_cluster("service", "chat")])
     ((level, text),) = texts_of(found)
     assert (level, "makes a second RayCluster" in text) == ("harmless", True)
 
@@ -266,7 +271,7 @@ def test_a_service_that_goes_answers_nobody(operation: str) -> None:
     old = of_service()
     found = effects(
         event(operation, RAY_SERVICE, "chat", old, None if operation == "delete" else old),
-        live=[made("service", "chat")],
+        live=[ray_cluster("service", "chat")],
     )
     ((level, text),) = texts_of(found)
     assert level == "destroys"

@@ -1,4 +1,6 @@
-"""What the tests of the GKE components share: environments to make, and whether pulumi_gcp knows an argument."""
+"""What the tests of the GKE components share: environments to make, and whether pulumi_gcp knows
+an argument.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The fields of Google's resources that berth sets: those of real registrations, of every case of the goldens and every shipped stack."""
+"""The fields of Google's resources that berth sets: those of real registrations, of every case
+of the goldens and every shipped stack.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ from tests.unit.recording import Registration, run
 def registrations() -> tuple[Registration, ...]:
     """All of Google's resources that the cases and the shipped stacks register."""
     return tuple(
-        each
+        registration
         for name, settings in _environments()
-        for each in run(lambda name=name, settings=settings: _program(name, settings), name).registrations  # type: ignore[misc]
-        if each.type in resources()
+        for registration in run(lambda name=name, settings=settings: _program(name, settings), name).registrations  # type: ignore[misc]
+        if registration.type in resources()
     )
 
 
@@ -32,17 +34,26 @@ def registrations() -> tuple[Registration, ...]:
 def registered_fields() -> dict[str, frozenset[str]]:
     """Paths of the fields that are set, by Pulumi's type token."""
     return {
-        token: frozenset(path for each in registrations() if each.type == token for path in paths(token, each.inputs))
+        token: frozenset(
+            path
+            for registration in registrations()
+            if registration.type == token
+            for path in paths(token, registration.inputs)
+        )
         for token in resources()
     }
 
 
 @cache
 def at_times() -> frozenset[tuple[str, str]]:
-    """Types and paths of fields that some resource is registered with, and another one of the type is not."""
+    """Types and paths of fields that some resource is registered with, and another one of the
+    type is not.
+    """
     found = set()
     for token, fields in registered_fields().items():
-        each_time = [set(paths(token, each.inputs)) for each in registrations() if each.type == token]
+        each_time = [
+            set(paths(token, registration.inputs)) for registration in registrations() if registration.type == token
+        ]
         for path in fields:
             block = path.rpartition(".")[0]
             if any(path not in given and (not block or block in given) for given in each_time):

@@ -9,7 +9,7 @@ import pytest
 
 from berth.components.berth import Berth, BerthInputs
 from berth.components.hardware.names import ResourceApi
-from berth.components.ray import ClusterWorkload
+from berth.components.ray import cluster_workload
 from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
 from tests.unit.recording import Recorder, run
 
@@ -20,7 +20,7 @@ def registered(pool: dict[str, Any], shape: dict[str, Any], api: ResourceApi = "
     cluster, pools = complete(pool, "clusters", shape)
 
     async def program() -> None:
-        Berth("x", BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api))
+        Berth("x", BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api))
 
     return run(program, "lab")
 
@@ -34,7 +34,7 @@ def template_of(recorder: Recorder) -> str:
 @pytest.mark.parametrize("api", ["v1", "v1beta2", "v1beta1"])
 def test_the_template_is_there_before_the_cluster_that_names_it(api: ResourceApi) -> None:
     recorder = registered(BY_NETWORKS, {"workers": 2}, api)
-    kinds = [each.type.rpartition(":")[2] for each in recorder.registrations]
+    kinds = [registration.type.rpartition(":")[2] for registration in recorder.registrations]
     assert kinds[:2] == ["Berth", "Namespace"]
     # What keeps it apart is there before it too, in any order.
     assert "ResourceClaimTemplate" in kinds
@@ -54,33 +54,42 @@ def test_another_version_of_the_api_restarts_nobody() -> None:
 
 @pytest.mark.parametrize("api", get_args(ResourceApi))
 def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: ResourceApi) -> None:
-    """Otherwise Pulumi would make it anew, and then delete by its old type the one object that is both."""
+    """Otherwise Pulumi would make it anew, and then delete by its old type the one object that
+    is both.
+    """
     cluster, pools = complete(BY_NETWORKS, "clusters", {})
     known: set[str] = set()
 
     def look(args: pulumi.ResourceTransformationArgs) -> None:
         if args.type_.endswith(":ResourceClaimTemplate"):
-            aliases = [each for each in args.opts.aliases or [] if isinstance(each, pulumi.Alias)]
+            aliases = [opt for opt in args.opts.aliases or [] if isinstance(opt, pulumi.Alias)]
             known.update([args.type_, *(str(alias.type_) for alias in aliases)])
 
     async def program() -> None:
-        inputs = BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api)
+        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
         Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
 
     run(program, "lab")
-    assert known == {f"kubernetes:resource.k8s.io/{each}:ResourceClaimTemplate" for each in get_args(ResourceApi)}
+    assert known == {f"kubernetes:resource.k8s.io/{item}:ResourceClaimTemplate" for item in get_args(ResourceApi)}
 
 
 def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
     before, after = (registered(PAIRED, {"worker": {"gpus": gpus}}) for gpus in (2, 4))
     assert template_of(before).startswith("2-gpu-nic-")
     assert template_of(after).startswith("4-gpu-nic-")
-    names = [each.name for recorder in (before, after) for each in recorder.registrations if "Claim" in each.type]
+    names = [
+        registration.name
+        for recorder in (before, after)
+        for registration in recorder.registrations
+        if "Claim" in registration.type
+    ]
     assert names == [f"x-{template_of(before)}", f"x-{template_of(after)}"]
 
 
 def test_without_claims_there_is_no_template() -> None:
-    assert [each.type for each in registered(A4, {}).registrations if "Claim" in each.type] == []
+    assert [
+        registration.type for registration in registered(A4, {}).registrations if "Claim" in registration.type
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +103,7 @@ def test_without_claims_there_is_no_template() -> None:
 def test_its_quota_lets_it_have_claimed_gpus_as_it_does_counted_ones(
     pool: dict[str, Any], shape: dict[str, Any], gpus: str
 ) -> None:
-    quotas = {each.name: each for each in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")}
+    quotas = {item.name: item for item in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")}
     assert quotas["x-berth"].inputs["spec"]["hard"]["requests.nvidia.com/gpu"] == gpus
 
 
@@ -103,7 +112,11 @@ def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
     workers: int | dict[str, int], forced: str | None
 ) -> None:
     recorder = registered(A4, {"workers": workers})
-    annotations = {each.name: each.inputs["metadata"]["annotations"] for each in recorder.registrations[1:]}
+    annotations = {
+        registration.name: registration.inputs["metadata"]["annotations"] for registration in recorder.registrations[1:]
+    }
     assert annotations["x"].get("pulumi.com/patchForce") == forced
     # The namespace is not: by it the API server refuses a berth that another stack has.
-    assert [name for name, each in annotations.items() if "pulumi.com/patchForce" in each] == (["x"] if forced else [])
+    assert [name for name, annotation in annotations.items() if "pulumi.com/patchForce" in annotation] == (
+        ["x"] if forced else []
+    )

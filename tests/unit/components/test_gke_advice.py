@@ -22,19 +22,26 @@ def pooled(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> Poole
 # The texts are those of public bug reports; see components/gke/advice.py.
 QUOTA = (
     "error creating NodePool: googleapi: Error 403: Insufficient regional quota to satisfy request: resource"
-    " \"NVIDIA_B200_GPUS\": request requires '16.0' and is short '12.0'. project has a quota of '4.0' with '4.0' available."
-    " View and manage quotas at https://console.cloud.google.com/iam-admin/quotas?usage=USED&project=some-project., forbidden"
+    " \"NVIDIA_B200_GPUS\": request requires '16.0' and is short '12.0'. project has a quota of "
+    "'4.0' with '4.0' available."
+    " View and manage quotas at "
+    "https://console.cloud.google.com/iam-admin/quotas?usage=USED&project=some-project., forbidden"
 )
 TWO_QUOTAS = (
     "error creating NodePool: googleapi: Error 403: \n\t(1) insufficient regional quota to satisfy request: resource"
-    " \"CPUS\": request requires '72.0' and is short '48.0'. project has a quota of '24.0' with '24.0' available.\n\t(2)"
-    " insufficient regional quota to satisfy request: resource \"IN_USE_ADDRESSES\": request requires '9.0' and is short"
+    " \"CPUS\": request requires '72.0' and is short '48.0'. project has a quota of '24.0' with "
+    "'24.0' available.\n\t(2)"
+    ' insufficient regional quota to satisfy request: resource "IN_USE_ADDRESSES": request '
+    "requires '9.0' and is short"
     " '1.0'. project has a quota of '8.0' with '8.0' available., forbidden"
 )
 STOCK = (
-    "Error waiting for creating GKE NodePool: Google Compute Engine: Not all instances running in IGM after 14.69s. Expected"
-    " 1, running 0, transitioning 1. Current errors: [GCE_STOCKOUT]: Instance 'gke-some-train-34b6625e-k7xw' creation failed:"
-    " The zone 'projects/some-project/zones/us-central1-b' does not have enough resources available to fulfill the request."
+    "Error waiting for creating GKE NodePool: Google Compute Engine: Not all instances running in "
+    "IGM after 14.69s. Expected"
+    " 1, running 0, transitioning 1. Current errors: [GCE_STOCKOUT]: Instance "
+    "'gke-some-train-34b6625e-k7xw' creation failed:"
+    " The zone 'projects/some-project/zones/us-central1-b' does not have enough resources available "
+    "to fulfill the request."
 )
 ELSEWHERE = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: A n1-standard-4 VM instance with 1 nvidia-tesla-t4 accelerator(s) is"
@@ -42,20 +49,24 @@ ELSEWHERE = (
     " zone(s), which currently has capacity to accommodate your request."
 )
 MISSING = (
-    'error creating NodePool: googleapi: Error 404: Google Compute Engine: reservation "a4-prod" not found for node pool'
+    'error creating NodePool: googleapi: Error 404: Google Compute Engine: reservation "a4-prod" not '
+    "found for node pool"
     ' "train" at zone "us-central1-b".'
 )
 FULL = (
-    'googleapi: Error 429: Reservation does not have enough resources for the request: specific reservation "a4-prod" is'
+    "googleapi: Error 429: Reservation does not have enough resources for the request: specific "
+    'reservation "a4-prod" is'
     ' insufficient for node pool "train" at zone "us-central1-b": required 4 and short of 2 VM count of machine type'
     " a4-highgpu-8g."
 )
 UNFIT = (
-    'Google Compute Engine: reservation "a4-prod" at zone "us-central1-b" is of machine type a3-ultragpu-8g and incompatible'
+    'Google Compute Engine: reservation "a4-prod" at zone "us-central1-b" is of machine type '
+    "a3-ultragpu-8g and incompatible"
     ' with node pool "train" of machine type a4-highgpu-8g.'
 )
 AUTOMATIC = (
-    "Specified reservations [projects/some-project/reservations/a4-prod] can not be targeted as specificReservationRequired"
+    "Specified reservations [projects/some-project/reservations/a4-prod] can not be targeted as "
+    "specificReservationRequired"
     " is not set"
 )
 LOOK = "gcloud compute reservations describe a4-prod --project some-project --zone us-central1-b"
@@ -69,7 +80,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             "on-demand",
             (
                 "quota NVIDIA_B200_GPUS: 16 are asked for, 12 more than the project may have; ask for more at"
-                " https://console.cloud.google.com/iam-admin/quotas?project=some-project (filter: NVIDIA_B200_GPUS), or set fewer"
+                " https://console.cloud.google.com/iam-admin/quotas?project=some-project (filter: "
+                "NVIDIA_B200_GPUS), or set fewer"
                 " pools.train.nodes; machines of a reservation take no quota"
             ),
         ),
@@ -78,7 +90,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             "spot",
             (
                 "quota GPUS_ALL_REGIONS: the project may have 0; ask for more at"
-                " https://console.cloud.google.com/iam-admin/quotas?project=some-project (filter: GPUS_ALL_REGIONS), or set fewer"
+                " https://console.cloud.google.com/iam-admin/quotas?project=some-project (filter: "
+                "GPUS_ALL_REGIONS), or set fewer"
                 " pools.train.nodes"
             ),
         ),
@@ -86,7 +99,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             STOCK,
             "on-demand",
             (
-                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the quota says; try again later,"
+                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the "
+                "quota says; try again later,"
                 " another zone (pools.train.zones), or a reservation or flex-start, which waits for machines"
                 " (pools.train.capacity)"
             ),
@@ -95,8 +109,10 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             ELSEWHERE,
             "spot",
             (
-                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the quota says; try again later,"
-                " another zone (pools.train.zones; there are some now in us-central1-a, us-central1-f), or on-demand machines or"
+                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the "
+                "quota says; try again later,"
+                " another zone (pools.train.zones; there are some now in us-central1-a, "
+                "us-central1-f), or on-demand machines or"
                 " flex-start, which waits for them (pools.train.capacity)"
             ),
         ),
@@ -104,7 +120,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             STOCK,
             RESERVED,
             (
-                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the quota says; try again later,"
+                "Google Cloud has no a4-highgpu-8g in us-central1-b at the moment, whatever the "
+                "quota says; try again later,"
                 " or ask Google's support, since these machines are reserved for you"
             ),
         ),
@@ -112,16 +129,20 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             'NodePool train was created in the error state "RUNNING_WITH_ERROR"',
             "on-demand",
             (
-                "the pool is there, but GKE got none or not all of its a4-highgpu-8g in us-central1-b; the reason is kept with"
-                " the pool: gcloud container node-pools describe train --cluster prod --location us-central1-b --project"
-                " some-project --format='value(status,conditions)'; when there are machines, `pulumi up` goes on from here"
+                "the pool is there, but GKE got none or not all of its a4-highgpu-8g in "
+                "us-central1-b; the reason is kept with"
+                " the pool: gcloud container node-pools describe train --cluster prod --location "
+                "us-central1-b --project"
+                " some-project --format='value(status,conditions)'; when there are machines, `pulumi "
+                "up` goes on from here"
             ),
         ),
         (
             MISSING,
             RESERVED,
             (
-                "reservation 'a4-prod' of project some-project is not in us-central1-b, or has no block 'a4-prod-block-1', or is"
+                "reservation 'a4-prod' of project some-project is not in us-central1-b, or has no "
+                "block 'a4-prod-block-1', or is"
                 f" not shared with project some-project; correct pools.train.capacity ({LOOK})"
             ),
         ),
@@ -129,7 +150,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             FULL,
             RESERVED,
             (
-                "reservation 'a4-prod' of project some-project has too few machines left: 4 are needed, and 2 of them are lacking; set fewer"
+                "reservation 'a4-prod' of project some-project has too few machines left: 4 are "
+                "needed, and 2 of them are lacking; set fewer"
                 f" pools.train.nodes, or free some (who uses it: {LOOK})"
             ),
         ),
@@ -137,7 +159,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             UNFIT,
             RESERVED,
             (
-                "reservation 'a4-prod' of project some-project is of other machines than a4-highgpu-8g with its GPUs and local"
+                "reservation 'a4-prod' of project some-project is of other machines than "
+                "a4-highgpu-8g with its GPUs and local"
                 f" SSDs; make pools.train what it is of ({LOOK})"
             ),
         ),
@@ -145,15 +168,20 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             AUTOMATIC,
             RESERVED,
             (
-                "reservation 'a4-prod' of project some-project is taken by any matching machine and cannot be named: take"
+                "reservation 'a4-prod' of project some-project is taken by any matching machine and "
+                "cannot be named: take"
                 " pools.train.capacity out, or make it with --require-specific-reservation"
             ),
         ),
         (
-            "Instance creation failed: IP_SPACE_EXHAUSTED: IP space of 'projects/p/regions/r/subnetworks/s' is exhausted",
+            (
+                "Instance creation failed: IP_SPACE_EXHAUSTED: IP space of "
+                "'projects/p/regions/r/subnetworks/s' is exhausted"
+            ),
             "on-demand",
             (
-                "the subnetwork has no addresses left for more nodes: each takes twice as many for pods as it may have pods; give a"
+                "the subnetwork has no addresses left for more nodes: each takes twice as many for "
+                "pods as it may have pods; give a"
                 " larger network.podRange or network.nodeRange, or a smaller pools.train.maxPodsPerNode"
             ),
         ),
@@ -161,7 +189,8 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             "Constraint constraints/compute.vmExternalIpAccess violated for project 42.",
             "on-demand",
             (
-                "a policy of the organization forbids this: constraints/compute.vmExternalIpAccess; see gcloud org-policies"
+                "a policy of the organization forbids this: constraints/compute.vmExternalIpAccess; "
+                "see gcloud org-policies"
                 " describe constraints/compute.vmExternalIpAccess --project some-project --effective"
             ),
         ),
@@ -182,32 +211,39 @@ def test_each_quota_is_said_once() -> None:
     [
         (
             (
-                "googleapi: Error 403: Compute Engine API has not been used in project 42 before or it is disabled. Enable it by"
+                "googleapi: Error 403: Compute Engine API has not been used in project 42 before or "
+                "it is disabled. Enable it by"
                 " visiting https://console.developers.google.com/apis/api/compute.googleapis.com/overview?project=42"
             ),
             (
-                "the API compute.googleapis.com is off in the project: gcloud services enable compute.googleapis.com --project"
+                "the API compute.googleapis.com is off in the project: gcloud services enable "
+                "compute.googleapis.com --project"
                 " some-project"
             ),
         ),
         (
             (
-                "googleapi: Error 404: The resource 'projects/some-project/global/networkProfiles/us-west9-a-vpc-roce' was not"
+                "googleapi: Error 404: The resource "
+                "'projects/some-project/global/networkProfiles/us-west9-a-vpc-roce' was not"
                 " found, notFound"
             ),
             (
-                "zone us-west9-a has no RDMA networks; zones that have them: gcloud compute network-profiles list --project"
+                "zone us-west9-a has no RDMA networks; zones that have them: gcloud compute "
+                "network-profiles list --project"
                 " some-project"
             ),
         ),
         (
             (
-                "googleapi: Error 400: The network resource 'projects/some-project/global/networks/some' is already being used by"
+                "googleapi: Error 400: The network resource "
+                "'projects/some-project/global/networks/some' is already being used by"
                 " 'projects/some-project/global/firewalls/k8s-fw-1', resourceInUseByAnotherResource"
             ),
             (
-                "projects/some-project/global/networks/some cannot go while projects/some-project/global/firewalls/k8s-fw-1 is in"
-                " it, which this stack did not make: a load balancer, a firewall rule or machines that GKE left or somebody else"
+                "projects/some-project/global/networks/some cannot go while "
+                "projects/some-project/global/firewalls/k8s-fw-1 is in"
+                " it, which this stack did not make: a load balancer, a firewall rule or machines "
+                "that GKE left or somebody else"
                 " made; remove it in project some-project, then run this again"
             ),
         ),
@@ -217,8 +253,10 @@ def test_each_quota_is_said_once() -> None:
                 " 'projects/some-project/global/networks/some', forbidden"
             ),
             (
-                "whoever runs this may not do compute.networks.create in project some-project; the roles that berth needs are"
-                " roles/container.admin, roles/compute.networkAdmin, roles/compute.securityAdmin and, on the nodes' service"
+                "whoever runs this may not do compute.networks.create in project some-project; the "
+                "roles that berth needs are"
+                " roles/container.admin, roles/compute.networkAdmin, roles/compute.securityAdmin "
+                "and, on the nodes' service"
                 " account, roles/iam.serviceAccountUser"
             ),
         ),
@@ -243,8 +281,8 @@ def test_an_unknown_error_is_left_as_it_is(error: str) -> None:
 def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
     monkeypatch: pytest.MonkeyPatch, error: str, lines: int
 ) -> None:
-    said: list[tuple[str, pulumi.Resource]] = []
-    monkeypatch.setattr(pulumi.log, "error", lambda text, resource: said.append((text, resource)))
+    output: list[tuple[str, pulumi.Resource]] = []
+    monkeypatch.setattr(pulumi.log, "error", lambda text, resource: output.append((text, resource)))
 
     async def program() -> None:
         component = pulumi.ComponentResource("berth:gke:NodePool", "train")
@@ -252,8 +290,8 @@ def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
         again = explained(component, "train", "some-project", pooled())(failure)
         assert not isinstance(again, bool)
         assert await again is False, "the provider has tried long enough"
-        assert [text for text, _ in said] == advice(error, "some-project", pooled())
-        assert len(said) == lines
-        assert all(where is component for _, where in said)
+        assert [text for text, _ in output] == advice(error, "some-project", pooled())
+        assert len(output) == lines
+        assert all(where is component for _, where in output)
 
     run(program, "some")

@@ -61,7 +61,7 @@ def test_pulumi_gcp_knows_every_argument(case: str) -> None:
 def test_gkes_ray_operator_is_never_beside_the_chart(source: str, enabled: list[bool]) -> None:
     given = cluster_arguments(environment_of(operators={"kuberay": {"source": source}}))
     operators = given.get("addons_config", {}).get("ray_operator_configs", [])
-    assert [each["enabled"] for each in operators] == enabled
+    assert [operator["enabled"] for operator in operators] == enabled
 
 
 def test_rays_logs_and_metrics_go_where_the_clusters_go() -> None:
@@ -98,7 +98,9 @@ def test_multi_networking_is_on_where_a_pool_has_further_networks() -> None:
 def test_no_list_of_networks_is_sent_that_would_open_a_control_plane(
     cluster: dict[str, Any], expected: list[str] | None
 ) -> None:
-    """Without a list in the settings nothing is sent: a list that somebody set outside berth stays in force."""
+    """Without a list in the settings nothing is sent: a list that somebody set outside berth
+    stays in force.
+    """
     given = cluster_arguments(environment_of(cluster=cluster)).get("master_authorized_networks_config")
     assert (given and [block["cidr_block"] for block in given["cidr_blocks"]]) == expected
 

@@ -31,12 +31,12 @@ def recorded(settings: EnvironmentSettings, name: str = "some") -> Recorder:
 
 
 def inputs(recorder: Recorder, kind: str) -> dict[str, dict[str, Any]]:
-    return {each.name: each.inputs for each in recorder.of_type(kind)}
+    return {item.name: item.inputs for item in recorder.of_type(kind)}
 
 
 def further(recorder: Recorder, pool: str) -> list[tuple[str, str]]:
     config = inputs(recorder, NODE_POOL)[pool]["networkConfig"]
-    return [(each["network"], each["subnetwork"]) for each in config.get("additionalNodeNetworkConfigs", [])]
+    return [(item["network"], item["subnetwork"]) for item in config.get("additionalNodeNetworkConfigs", [])]
 
 
 def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out() -> None:
@@ -108,11 +108,11 @@ def test_nodes_with_rdma_nics_get_nine_further_networks_in_order() -> None:
         "networkProfile": "projects/some-project/global/networkProfiles/us-central1-b-vpc-roce",
     }
     subnetworks = inputs(recorder, SUBNETWORK)
-    assert {name: its["ipCidrRange"] for name, its in subnetworks.items() if name != "some"} == {
+    assert {name: own["ipCidrRange"] for name, own in subnetworks.items() if name != "some"} == {
         "some-gvnic": "10.0.64.0/18",
         **{f"some-rdma-us-central1-b-{number}": f"10.0.{128 + 8 * number}.0/21" for number in range(8)},
     }
-    assert {its["network"] for its in inputs(recorder, FIREWALL).values()} == {"self/some", "self/some-gvnic"}, (
+    assert {own["network"] for own in inputs(recorder, FIREWALL).values()} == {"self/some", "self/some-gvnic"}, (
         "an RDMA network takes no firewall rules"
     )
     assert further(recorder, "train") == [
@@ -146,9 +146,15 @@ def test_names_stay_within_what_google_cloud_allows() -> None:
     zone = "northamerica-northeast1-a"
     settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, zone=zone)
     recorder = recorded(settings, name)
-    names = [each.name for each in recorder.registrations if each.type in COMPUTE]
-    assert len(names) == len({(each.type, each.name) for each in recorder.registrations if each.type in COMPUTE})
-    assert all(len(each) <= 63 for each in names)
+    names = [registration.name for registration in recorder.registrations if registration.type in COMPUTE]
+    assert len(names) == len(
+        {
+            (registration.type, registration.name)
+            for registration in recorder.registrations
+            if registration.type in COMPUTE
+        }
+    )
+    assert all(len(item) <= 63 for item in names)
 
 
 def test_managed_dranet_makes_no_further_network() -> None:
@@ -190,7 +196,7 @@ def test_existing_networks_are_used_and_nothing_is_made(
 ) -> None:
     settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more})
     recorder = recorded(settings)
-    assert [each.type for each in recorder.registrations if each.type in COMPUTE] == []
+    assert [registration.type for registration in recorder.registrations if registration.type in COMPUTE] == []
     cluster = inputs(recorder, CLUSTER)["some"]
     assert cluster["network"] == f"projects/{host}/global/networks/shared"
     assert cluster["subnetwork"] == f"projects/{host}/regions/us-central1/subnetworks/gke"

@@ -84,19 +84,19 @@ CASES: dict[str, Case] = {
 
 def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> dict[str, Any]:
     settings = environment_of({"it": pool}, **(rest or {}))
-    its = offered(settings.pools, settings.sharing)["it"]
+    own = offered(settings.pools, settings.sharing)["it"]
     place = NodePlace(
         project=settings.project or "",
         cluster="some",
         location=settings.location,
-        zones=settings.zones_of(its.settings),
+        zones=settings.zones_of(own.settings),
         labels=settings.labels,
-        node_labels=node_labels(its),
+        node_labels=node_labels(own),
         service_account=settings.cluster.node_service_account,
         private=settings.cluster.private_nodes,
         networks=RDMA,
     )
-    return node_pool_arguments(its.settings, place)
+    return node_pool_arguments(own.settings, place)
 
 
 @pytest.mark.parametrize("case", CASES)

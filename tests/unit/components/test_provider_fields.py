@@ -1,4 +1,6 @@
-"""Facts about the fields of Google's provider: they are those of its source, for every field that berth sets."""
+"""Facts about the fields of Google's provider: they are those of its source, for every field
+that berth sets.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ needs_whole = pytest.mark.skipif(not WHOLE.exists(), reason=f"needs the provider
 
 
 def part_of(whole: dict[str, Any]) -> dict[str, Any]:
-    """Part of the facts that this folder keeps: those about the fields that berth sets, under Terraform's names."""
+    """Part of the facts that this folder keeps: those about the fields that berth sets, under
+    Terraform's names.
+    """
     fields = {token: set(paths) for token, paths in registered_fields().items()}
     # The first pool's node has the fields of a pool's.
     fields[NODE_POOL] |= {path for path in fields[CLUSTER] if path.startswith("nodeConfig.")}

@@ -1,4 +1,6 @@
-"""The DraNet documentation's RayCluster on A4, out of ten lines of settings: the same, but for what is listed here with its reason."""
+"""The DraNet documentation's RayCluster on A4, out of ten lines of settings: the same, but for
+what is listed here with its reason.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import yaml
 from berth.components.berth import Berth, BerthInputs
 from berth.components.fabric import dranet_class
 from berth.components.hardware.names import ResourceApi
-from berth.components.ray import ClusterWorkload
+from berth.components.ray import cluster_workload
 from berth.lab.home import CLONE
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run
@@ -41,11 +43,15 @@ CHANGED: dict[str, dict[str, str]] = {
     },
     "ResourceClaimTemplate": {
         "apiVersion": "the newest that is served: v1 by default from Kubernetes 1.34 on (v1beta1 is written below)",
-        "metadata.name": "templates cannot be changed, so that other content needs another name: a hash of it is behind it",
+        "metadata.name": (
+            "templates cannot be changed, so that other content needs another name: a hash of it is behind it"
+        ),
     },
     "RayCluster": {
         f"{_WORKER}.spec.resourceClaims[nics].resourceClaimTemplateName": "the template's name",
-        f"{_HEAD_CONTAINER}.image": "one person's build of Ray 2.44.1, which has no token authentication; images/ray-a4 replaces it",
+        f"{_HEAD_CONTAINER}.image": (
+            "one person's build of Ray 2.44.1, which has no token authentication; images/ray-a4 replaces it"
+        ),
         f"{_WORKER_CONTAINER}.image": "the same",
         f"{_WORKERS}.groupName": "every RayCluster of berth has one group of workers, and it is called so",
     },
@@ -81,11 +87,14 @@ ADDED: dict[str, dict[str, str]] = {
         f"{_WORKER_CONTAINER}.resources.claims": "only containers that name a claim get its devices",
     },
 }
-"""Fields, or all below them, that only berth's has, and why. Nothing of the document's is left out."""
+"""Fields, or all below them, that only berth's has, and why. Nothing of the document's is left
+out."""
 
 
 def facts(value: Any, path: str = "") -> dict[str, Any]:
-    """Each field with a value, by its path. Entries of lists go by their name or key, if they have one, else by their place."""
+    """Each field with a value, by its path. Entries of lists go by their name or key, if they
+    have one, else by their place.
+    """
     found: dict[str, Any] = {}
     if isinstance(value, dict) and value:
         for key, inner in value.items():
@@ -94,7 +103,7 @@ def facts(value: Any, path: str = "") -> dict[str, Any]:
         for place, inner in enumerate(value):
             named = isinstance(inner, dict) and next((key for key in ("name", "key") if key in inner), None)
             if isinstance(inner, dict) and named:
-                rest = {key: each for key, each in inner.items() if key != named}
+                rest = {key: item for key, item in inner.items() if key != named}
                 # An entry that is nothing but its name is there all the same.
                 found |= facts(rest, f"{path}[{inner[named]}]") if rest else {f"{path}[{inner[named]}]": {}}
             else:
@@ -104,15 +113,15 @@ def facts(value: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def made(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
+def registered(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
     """What berth registers for the settings, by kind."""
     cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
 
     async def program() -> None:
-        inputs = BerthInputs(ClusterWorkload(cluster, "cluster"), pools, "lab", "lab", api)
+        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
         Berth(NAME, inputs)
 
-    manifests = [dranet_class(api), *(each.inputs for each in run(program, "lab").registrations)]
+    manifests = [dranet_class(api), *(registration.inputs for registration in run(program, "lab").registrations)]
     found = {str(manifest.get("kind")): manifest for manifest in manifests}
     return {kind: facts({key: found[kind][key] for key in found[kind] if key != "kind"}) for kind in FACTS}
 
@@ -122,16 +131,18 @@ def below(path: str, prefix: str) -> bool:
 
 
 def differences(kind: str, theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Everything that differs without being listed, and everything that is listed without differing."""
+    """Everything that differs without being listed, and everything that is listed without
+    differing.
+    """
     changed, added = CHANGED[kind], ADDED[kind]
     differing = {path for path in theirs if path in ours and ours[path] != theirs[path]}
     more = {path for path in ours if path not in theirs}
     return [
         *(f"lacks {path}: {theirs[path]!r}" for path in sorted(theirs.keys() - ours.keys())),
         *(f"has {path}: {ours[path]!r} instead of {theirs[path]!r}" for path in sorted(differing - changed.keys())),
-        *(f"adds {path}: {ours[path]!r}" for path in sorted(more) if not any(below(path, each) for each in added)),
+        *(f"adds {path}: {ours[path]!r}" for path in sorted(more) if not any(below(path, item) for item in added)),
         *(f"is said to change {path}, and does not" for path in sorted(changed.keys() - differing)),
-        *(f"is said to add {each}, and does not" for each in added if not any(below(path, each) for path in more)),
+        *(f"is said to add {item}, and does not" for item in added if not any(below(path, item) for path in more)),
     ]
 
 
@@ -148,11 +159,11 @@ def test_ten_lines_of_settings_are_enough() -> None:
 
 @pytest.mark.parametrize("kind", FACTS)
 def test_it_is_the_documents_but_for_what_is_listed(kind: str) -> None:
-    assert differences(kind, in_v1(FACTS[kind]), made()[kind]) == []
+    assert differences(kind, in_v1(FACTS[kind]), registered()[kind]) == []
 
 
 def test_in_the_documents_version_class_and_template_are_the_documents() -> None:
-    ours = made("v1beta1")
+    ours = registered("v1beta1")
     for kind in ("DeviceClass", "ResourceClaimTemplate"):
         same = {path: ours[kind].get(path) for path in FACTS[kind] if path != "metadata.name"}
         assert same == {path: value for path, value in FACTS[kind].items() if path != "metadata.name"}
@@ -162,8 +173,8 @@ def test_variables_and_volumes_are_in_the_documents_order() -> None:
     for part in ("env", "volumes", "volumeMounts"):
         entry = re.compile(rf"^{re.escape(_WORKER)}.*\.{part}\[([^]]+)\]")
         ours, theirs = (
-            list(dict.fromkeys(found[1] for path in each if (found := entry.match(path))))
-            for each in (made()["RayCluster"], FACTS["RayCluster"])
+            list(dict.fromkeys(found[1] for path in item if (found := entry.match(path))))
+            for item in (registered()["RayCluster"], FACTS["RayCluster"])
         )
         assert ours == theirs
         assert len(ours) > 1
@@ -182,7 +193,7 @@ def test_variables_and_volumes_are_in_the_documents_order() -> None:
     ],
 )
 def test_a_difference_that_is_not_listed_is_seen(path: str, value: Any) -> None:
-    ours = {**made()["RayCluster"], path: value}
+    ours = {**registered()["RayCluster"], path: value}
     if value is None:
         del ours[path]
     assert len(differences("RayCluster", FACTS["RayCluster"], ours)) == 1
@@ -193,4 +204,4 @@ def test_the_facts_are_the_documents() -> None:
     (path,) = DOCUMENTS
     blocks = re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     documents = [document for block in blocks for document in yaml.safe_load_all(block)]
-    assert {each["kind"]: facts({key: each[key] for key in each if key != "kind"}) for each in documents} == FACTS
+    assert {item["kind"]: facts({key: item[key] for key in item if key != "kind"}) for item in documents} == FACTS

@@ -38,7 +38,9 @@ def test_every_value_of_our_chart_is_the_published_ones_with_its_default(chart: 
 
 
 def rules(schema: dict[str, Any], *path: str) -> dict[tuple[str, ...], Any]:
-    """Rules of a definition for each of its fields: type, allowed values, required fields, default, nullable."""
+    """Rules of a definition for each of its fields: type, allowed values, required fields,
+    default, nullable.
+    """
     names = ("type", "enum", "required", "default", "nullable")
     found = {path: {name: schema[name] for name in names if name in schema}}
     for key, value in (schema.get("properties") or {}).items():

@@ -1,4 +1,6 @@
-"""Which kubernetes plugin a lab takes, and how it lies where the engine looks (tests/lab has the engine's own view)."""
+"""Which kubernetes plugin a lab takes, and how it lies where the engine looks (tests/lab has the
+engine's own view).
+"""
 
 from __future__ import annotations
 

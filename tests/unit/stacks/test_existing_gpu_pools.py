@@ -1,4 +1,6 @@
-"""GPU pools of an existing cluster: berth does not label their nodes, but warns, and names the command that does."""
+"""GPU pools of an existing cluster: berth does not label their nodes, but warns, and names the
+command that does.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,12 @@ def warnings(pools: dict[str, Any], cluster: dict[str, Any] | None = None) -> li
 def test_pools_that_the_operator_must_not_serve_are_warned_of_with_the_command() -> None:
     _, cluster = warnings({"dev": A4 | {"sharing": "any"}, "train": A4}, EXISTING)
     assert cluster == (
-        "environment.pools.train: berth labels no nodes of an existing cluster: where they lack these labels, the GPU Operator, which"
-        " takes every node with an NVIDIA device, runs a second device plugin beside GKE's; run: kubectl label nodes --overwrite"
-        " --selector=cloud.google.com/gke-nodepool=train nvidia.com/gpu.deploy.operands=false, and give the node pool the same labels"
+        "environment.pools.train: berth labels no nodes of an existing cluster: where they lack "
+        "these labels, the GPU Operator, which"
+        " takes every node with an NVIDIA device, runs a second device plugin beside GKE's; run: "
+        "kubectl label nodes --overwrite"
+        " --selector=cloud.google.com/gke-nodepool=train nvidia.com/gpu.deploy.operands=false, and "
+        "give the node pool the same labels"
         " for nodes that come later"
     )
 

@@ -1,4 +1,6 @@
-"""What an environment's program installs for the fabric, and in which version of resource.k8s.io."""
+"""What an environment's program installs for the fabric, and in which version of
+resource.k8s.io.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One load: what a stack's settings come to is derived once, for the program as for `berth check`."""
+"""One load: what a stack's settings come to is derived once, for the program as for `berth
+check`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run
 
-# Functions that derive something from settings; those of the second line once for each RayCluster, job or service.
+# Functions that derive something from settings; those of the second line once for each RayCluster,
+# job or service.
 DERIVING = (resolve_environment, resolve_engineer, judge_environment, judge_engineer, cluster_arguments, read_all)
 BUILDING = (berth_manifests, isolate, ray_cluster, dashboard_service, ray_job, ray_service)
 

@@ -30,7 +30,8 @@ def lines(stack: str, **values: Any) -> list[str]:
             ENVIRONMENT,
             [
                 (
-                    f"environment.cluster.name: '{'e' * 41}' has 41 characters; GKE allows 40; it is the stack's name: give another"
+                    f"environment.cluster.name: '{'e' * 41}' has 41 characters; GKE allows 40; it is "
+                    "the stack's name: give another"
                     " one here"
                 )
             ],
@@ -45,8 +46,10 @@ def lines(stack: str, **values: Any) -> list[str]:
             ENVIRONMENT,
             [
                 (
-                    "environment.cluster.name: 'Dev_1' is a name that Kubernetes would refuse: use lowercase letters, digits and"
-                    " '-', begin with a letter and end with a letter or digit, for example alice or team-a; it is the stack's name:"
+                    "environment.cluster.name: 'Dev_1' is a name that Kubernetes would refuse: use "
+                    "lowercase letters, digits and"
+                    " '-', begin with a letter and end with a letter or digit, for example alice or "
+                    "team-a; it is the stack's name:"
                     " give another one here"
                 )
             ],

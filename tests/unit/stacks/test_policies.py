@@ -1,4 +1,6 @@
-"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver changes it."""
+"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver
+changes it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgement
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.loaded import engineer_of, environment_of
+from tests.unit.loaded import engineer_of, environment_of, places_of_problems
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",
@@ -56,7 +57,8 @@ CASES = {
     "public dashboard": (
         alice(dashboard="public"),
         (
-            "environment.engineers.alice.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a"
+            "environment.engineers.alice.dashboard: policy private-dashboard: Service "
+            "alice-dashboard is a load balancer with a"
             " public address, where everyone can send code to Ray; use `dashboard: internal` or `private`, or waive it"
             " (policies.waived.private-dashboard: REASON)"
         ),
@@ -64,21 +66,24 @@ CASES = {
     "no tokens": (
         alice(auth="none"),
         (
-            "environment.engineers.alice.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head"
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice does not ask for a "
+            "token, so whoever reaches its head"
             " runs code as its owner; use `auth: token`, or waive it (policies.waived.ray-auth: REASON)"
         ),
     ),
     "no tokens by the back door": (
         alice(env={"RAY_AUTH_MODE": "disabled"}),
         (
-            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has RAY_AUTH_MODE=disabled in `env`, which overrides"
+            "environment.engineers.alice.auth: policy ray-auth: Ray of alice has "
+            "RAY_AUTH_MODE=disabled in `env`, which overrides"
             " `auth: token`; take it out"
         ),
     ),
     "part of a node with RDMA": (
         alice(worker={"pool": "train", "gpus": 4}),
         (
-            "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 of the 8 GPUs of a node of pool"
+            "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 "
+            "of the 8 GPUs of a node of pool"
             " 'train', whose RDMA NICs go to one pod with all of them; take 8, or another pool, or waive it"
         ),
     ),
@@ -100,7 +105,8 @@ PRODUCTION_CASES = {
     "no protection": (
         LABELLED | {"cluster": {"deletionProtection": False}},
         (
-            "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a production environment has no"
+            "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a "
+            "production environment has no"
             " deletion protection; take `cluster.deletionProtection` out, or set it to true, or waive it"
             " (policies.waived.deletion-protection: REASON)"
         ),
@@ -108,7 +114,8 @@ PRODUCTION_CASES = {
     "no labels": (
         GOOD,
         (
-            "environment.labels: policy required-labels: cluster prod of a production environment lacks labels owner, cost-center;"
+            "environment.labels: policy required-labels: cluster prod of a production environment "
+            "lacks labels owner, cost-center;"
             " add them to `labels`, or waive it (policies.waived.required-labels: REASON)"
         ),
     ),
@@ -203,14 +210,16 @@ def test_an_unknown_policy_is_not_waived() -> None:
 def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
     judgement = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
     assert [f"{warning.where}: {warning.message}" for warning in judgement.warnings] == [
-        "environment.policies.waived.deletion-protection: nothing here breaks policy deletion-protection; take the waiver out",
+        (
+            "environment.policies.waived.deletion-protection: nothing here breaks policy "
+            "deletion-protection; take the waiver out"
+        ),
     ]
 
 
 def test_policies_come_with_all_other_problems_at_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.prod.yaml"
-    path.write_text(
-        """\
+    text = """\
 config:
   berth:environment:
     project: berth-lab
@@ -228,13 +237,8 @@ config:
       bob:
         auth: none
         dashboard: public
-""",
-        encoding="utf-8",
-    )
-    file = stack_file.read(path)
-    with pytest.raises(SettingsError) as caught:
-        load("prod", file.settings, file)
-    assert [(line.removeprefix(f"{path}:").split(":")[0], line.split(": ")[1]) for line in caught.value.lines] == [
+"""
+    assert places_of_problems(path, text, "prod") == [
         ("6", "environment.cluster.deletionProtection"),
         ("7", "environment.labels"),
         ("14", "environment.engineers.alice.worker.gpus"),
@@ -252,11 +256,13 @@ def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
         engineer_of("alice", auth="none", dashboard="public").on(contract(GOOD))
     assert caught.value.lines == [
         (
-            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever reaches its head runs code as its"
+            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever "
+            "reaches its head runs code as its"
             " owner; use `auth: token`, or have environment 'dev' waive it (policies.waived.ray-auth: REASON)"
         ),
         (
-            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load balancer with a public address, where"
+            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load "
+            "balancer with a public address, where"
             " everyone can send code to Ray; use `dashboard: internal` or `private`, or have environment 'dev' waive it"
             " (policies.waived.private-dashboard: REASON)"
         ),

@@ -181,7 +181,8 @@ def on_existing(kubeconfig: Path, **kuberay: str) -> Environment:
         del values[key]
     values["cluster"] = {"existing": {"kubeconfig": str(kubeconfig)}}
     values["operators"]["kuberay"] |= kuberay
-    # Nodes of a cluster that berth did not make have no labels by which the GPU Operator would share their GPUs.
+    # Nodes of a cluster that berth did not make have no labels by which the GPU Operator would
+    # share their GPUs.
     del values["sharing"], values["pools"]["dev"]["sharing"]
     for pool in values["pools"].values():
         pool.pop("capacity", None)  # that is of nodes which berth makes

@@ -1,4 +1,6 @@
-"""What is refused of an environment, word for word (refused.yaml), what is accepted, and what berth warns of."""
+"""What is refused of an environment, word for word (refused.yaml), what is accepted, and what
+berth warns of.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def accepted(given: dict[str, Any]) -> EnvironmentSettings:
 
 
 def warnings(given: dict[str, Any]) -> list[str]:
-    """Warnings of berth, where all images have what workers with NICs need (tests/unit/stacks/test_image.py)."""
+    """Warnings of berth, where all images have what workers with NICs need
+    (tests/unit/stacks/test_image.py).
+    """
     images = {"defaults": {"imageHas": ["libnl", "torch"]}}
     return [
         f"{warning.where}: {warning.message}" for warning in resolve_environment(accepted(over(given, images))).warnings
@@ -217,7 +221,8 @@ def test_waiting_for_flex_start_nodes_is_warned_of() -> None:
     given = {"pools": {"dev": FLEX_START}, "engineers": {"alice": {}}}
     assert warnings(given) == [
         (
-            "environment.engineers.alice.wait.until: waits up to 10m for workers on pool 'dev', whose flex-start nodes come when"
+            "environment.engineers.alice.wait.until: waits up to 10m for workers on pool 'dev', "
+            "whose flex-start nodes come when"
             " Google has them, maybe after hours, and the update would fail; write `wait: {until: submitted}`"
         )
     ]
@@ -229,8 +234,10 @@ def test_a_pool_with_queued_provisioning_is_warned_of_where_nothing_asks_for_its
     pool = FLEX_START | {"capacity": {"kind": "flex-start", "queued": True}}
     (warning,) = warnings({"pools": {"dev": pool}, "engineers": {"alice": {"wait": {"until": "submitted"}}}})
     assert warning == (
-        "environment.engineers.alice.worker.pool: nodes of pool 'dev' come only for a ProvisioningRequest (queued: true), which"
-        " berth does not make: the workers wait until one is made for them, by Kueue for example; take `queued` out for nodes"
+        "environment.engineers.alice.worker.pool: nodes of pool 'dev' come only for a "
+        "ProvisioningRequest (queued: true), which"
+        " berth does not make: the workers wait until one is made for them, by Kueue for example; "
+        "take `queued` out for nodes"
         " that come one by one"
     )
 
@@ -239,7 +246,8 @@ def test_more_gpus_than_a_worker_has_are_warned_of() -> None:
     given = {"pools": {"dev": FLEX_START}, "engineers": {"alice": {"workers": {"max": 2}, "worker": {"rayGpus": 2}}}}
     assert warnings(given) == [
         (
-            "environment.engineers.alice.worker.rayGpus: Ray hands out 2 GPUs of a worker that has 1 GPU: a task that is given one of"
+            "environment.engineers.alice.worker.rayGpus: Ray hands out 2 GPUs of a worker that has 1 "
+            "GPU: a task that is given one of"
             " the others finds none; take `rayGpus` out for as many as there are"
         )
     ]
@@ -256,8 +264,10 @@ def test_counted_gpus_beside_a_part_of_the_nics_are_warned_of(gpus: int, nics: i
     counted = f"{gpus} GPU{'s' if gpus > 1 else ''} and {nics} NIC{'s' if nics > 1 else ''}"
     (warning,) = warnings(given)
     assert warning == (
-        f"environment.engineers.alice.worker.nics: a worker has {counted} of a node's 8 and 8: its GPUs and NICs may sit on different"
-        " PCIe roots, and Google documents only workers with all of a node's; `gpuAllocation: dra` on pool 'train' pairs them"
+        f"environment.engineers.alice.worker.nics: a worker has {counted} of a node's 8 and 8: its "
+        "GPUs and NICs may sit on different"
+        " PCIe roots, and Google documents only workers with all of a node's; `gpuAllocation: dra` "
+        "on pool 'train' pairs them"
     )
     if gpus == nics:
         assert warnings(over(given, {"pools": {"train": {"gpuAllocation": "dra"}}})) == []
@@ -266,7 +276,8 @@ def test_counted_gpus_beside_a_part_of_the_nics_are_warned_of(gpus: int, nics: i
 def test_a_machine_that_is_not_sold_on_demand_is_warned_of() -> None:
     assert warnings({"pools": {"train": {"machineType": "a4-highgpu-8g", "nodes": 1}}}) == [
         (
-            "environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand: without a reservation that any machine may"
+            "environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand: without "
+            "a reservation that any machine may"
             " use, there will be no node; set `capacity` to reservation, flex-start or spot"
         )
     ]
@@ -276,7 +287,8 @@ def test_a_list_of_everyone_who_reaches_the_control_plane_is_warned_of() -> None
     networks = {"office": "203.0.113.0/24", "all": "0.0.0.0/0"}
     assert warnings({"cluster": {"authorizedNetworks": networks}}) == [
         (
-            "environment.cluster.authorizedNetworks.all: lets the whole internet reach the control plane, as a new cluster"
+            "environment.cluster.authorizedNetworks.all: lets the whole internet reach the control "
+            "plane, as a new cluster"
             " without a list does; name the networks of your office and your CI"
         )
     ]

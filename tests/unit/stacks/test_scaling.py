@@ -1,4 +1,6 @@
-"""Warnings about pools that GKE's cluster autoscaler grows in some states only; none about pools that always grow."""
+"""Warnings about pools that GKE's cluster autoscaler grows in some states only; none about pools
+that always grow.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,10 @@ def test_managed_nics_from_zero_nodes_are_warned_of() -> None:
     given = {"pools": {"train": RDMA_POOL | {"rdma": "managed", "nodes": {"min": 0, "max": 4}}}}
     (warning,) = warnings(given)
     assert warning == (
-        "environment.pools.train.nodes: nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there"
-        " yet: while the pool has no node, it may never add one for pods that claim NICs; write nodes: {min: 1, max: 4}, or a number"
+        "environment.pools.train.nodes: nothing says that GKE's cluster autoscaler knows which RDMA "
+        "NICs a node has that is not there"
+        " yet: while the pool has no node, it may never add one for pods that claim NICs; write "
+        "nodes: {min: 1, max: 4}, or a number"
         " of nodes"
     )
     flex = over(given, {"pools": {"train": {"capacity": "flex-start"}}})
@@ -82,7 +86,8 @@ def test_mig_on_nodes_that_come_with_the_work_is_warned_of(least: int) -> None:
     assert warnings(given) == [
         (
             "environment.pools.dev.nodes: the GPUs of a new node are cut only after it has joined"
-            " (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that it was added for may start on a whole GPU, or find none"
+            " (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that it was added for may "
+            "start on a whole GPU, or find none"
             " until somebody sets the label nvidia.com/mig.config again; write a number of nodes"
         )
     ]
@@ -94,8 +99,10 @@ def test_renamed_shares_that_stop_the_autoscaling_of_other_pools_are_warned_of()
     given = {"sharing": RENAMED, "pools": {"dev": L4 | {"nodes": 4}, "batch": batch}}
     assert warnings(given) == [
         (
-            "environment.pools.dev.sharing: GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and takes the 4 nodes that"
-            " advertise another resource (dev) for broken ones; it stops for all pools (batch) where more than 3 nodes and 45 % of all"
+            "environment.pools.dev.sharing: GKE's cluster autoscaler knows GPUs as nvidia.com/gpu "
+            "only, and takes the 4 nodes that"
+            " advertise another resource (dev) for broken ones; it stops for all pools (batch) where "
+            "more than 3 nodes and 45 % of all"
             " are broken: have fewer such nodes, or let them advertise nvidia.com/gpu"
         )
     ]

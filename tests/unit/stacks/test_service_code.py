@@ -104,7 +104,10 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
         (
             "app",
             "mian:build",
-            "serveConfig.applications[0].import_path: there is no module 'mian' in app; did you mean 'main'?; it has main",
+            (
+                "serveConfig.applications[0].import_path: there is no module 'mian' in app; did you mean "
+                "'main'?; it has main"
+            ),
         ),
         (
             "app",
@@ -115,7 +118,8 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
             "app",
             "main",
             (
-                "serveConfig.applications[0].import_path: 'main' names a module and no application in it, which Ray refuses;"
+                "serveConfig.applications[0].import_path: 'main' names a module and no application "
+                "in it, which Ray refuses;"
                 " write main:APPLICATION"
             ),
         ),
@@ -152,7 +156,9 @@ REFUSED = [name for name in RECORDED if RECORDED[name].get("put", [0])[0] == 400
 
 @pytest.mark.parametrize("case", [*REFUSED, "min above max"])
 def test_what_ray_refuses_berth_refuses_before(case: str) -> None:
-    """Recorded of Ray 2.60.0: an HTTP 400, or an application that fails, once the RayService is there."""
+    """Recorded of Ray 2.60.0: an HTTP 400, or an application that fails, once the RayService is
+    there.
+    """
     given = values(path=None)
     given["services"]["chat"]["serveConfig"] = RECORDED[case]["config"]
     with pytest.raises(SettingsError):

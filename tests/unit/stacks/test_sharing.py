@@ -115,7 +115,10 @@ REFUSED = {
     ),
     "RDMA on a machine without": (
         environment(TIME_SLICING, {"rdma": "managed", "machineType": "a2-highgpu-8g"}),
-        "environment.pools.dev.rdma: a2-highgpu-8g has no RDMA NICs; those that have them are a4-highgpu-8g, a3-ultragpu-8g",
+        (
+            "environment.pools.dev.rdma: a2-highgpu-8g has no RDMA NICs; those that have them are "
+            "a4-highgpu-8g, a3-ultragpu-8g"
+        ),
     ),
     "RDMA on Ubuntu": (
         environment(TIME_SLICING, {"rdma": "managed", "nodeImage": "ubuntu"}),
@@ -123,7 +126,10 @@ REFUSED = {
     ),
     "Google's installer on Ubuntu": (
         environment(TIME_SLICING, {"nodeImage": "ubuntu"}),
-        "environment.pools.dev.driver: Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS",
+        (
+            "environment.pools.dev.driver: Google's installer for a pool that the GPU Operator serves is "
+            "for Container-Optimized OS"
+        ),
     ),
     "a version that is known to be bad": (
         environment(TIME_SLICING, operators={"gpu": {"version": "v26.3.2"}}),
@@ -131,7 +137,10 @@ REFUSED = {
     ),
     "more than one share where one is the limit": (
         environment(TIME_SLICING | {"failRequestsGreaterThanOne": True}, **engineer(gpus=2)),
-        "environment.engineers.alice.worker.gpus: a worker asks for 2 shares of pool 'dev', whose profile refuses more than one",
+        (
+            "environment.engineers.alice.worker.gpus: a worker asks for 2 shares of pool 'dev', whose "
+            "profile refuses more than one"
+        ),
     ),
     "more than one share of MPS": (
         environment({"kind": "mps", "replicas": 4}, **engineer(gpus=2)),
@@ -139,7 +148,10 @@ REFUSED = {
     ),
     "whole GPUs of a pool that renames them": (
         environment(TIME_SLICING | {"renameByDefault": True}, **engineer(gpuResource="nvidia.com/gpu")),
-        "environment.engineers.alice.worker.gpuResource: pool 'dev' does not advertise nvidia.com/gpu, but nvidia.com/gpu.shared",
+        (
+            "environment.engineers.alice.worker.gpuResource: pool 'dev' does not advertise "
+            "nvidia.com/gpu, but nvidia.com/gpu.shared"
+        ),
     ),
     "shared GPUs of a pool that doesn't rename them": (
         environment(TIME_SLICING, **engineer(gpuResource="nvidia.com/gpu.shared")),

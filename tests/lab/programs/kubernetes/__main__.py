@@ -1,6 +1,7 @@
 """The resources whose handling by the real kubernetes plugin is recorded, in three steps.
 
-Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's kubeconfig. The recorded program
+Config: `step` is `create`, `update` or `errors`; `kubeconfig` is the path of the cluster's
+    kubeconfig. The recorded program
 also waits by `pulumi.com/waitFor` and has a Patch resource, which the stand-in refuses.
 """
 

@@ -46,11 +46,11 @@ def claim(
     api: str = "v1",
     first: int = 0,
 ) -> dict[str, Any]:
-    wanted: dict[str, Any] = {"deviceClassName": device_class, "selectors": [{"cel": {"expression": RDMA}}]}
+    expected: dict[str, Any] = {"deviceClassName": device_class, "selectors": [{"cel": {"expression": RDMA}}]}
     if device_class != "dranet":
-        del wanted["selectors"]
-    wanted |= {"allocationMode": "All"} if count is None else {"allocationMode": "ExactCount", "count": count}
-    request = {"name": "nic", **(wanted if api == "v1beta1" else {"exactly": wanted})}
+        del expected["selectors"]
+    expected |= {"allocationMode": "All"} if count is None else {"allocationMode": "ExactCount", "count": count}
+    request = {"name": "nic", **(expected if api == "v1beta1" else {"exactly": expected})}
     status: dict[str, Any] = {}
     if held:
         driver = "dra.net" if device_class == "dranet" else device_class
@@ -63,8 +63,8 @@ def claim(
     return {"metadata": metadata, "spec": {"devices": {"requests": [request]}}, "status": status}
 
 
-def pod(name: str = "waits", owner: str = "train", *, made: bool = True) -> dict[str, Any]:
-    statuses = [{"name": "nics", "resourceClaimName": f"{name}-claim"}] if made else []
+def pod(name: str = "waits", owner: str = "train", *, bound: bool = True) -> dict[str, Any]:
+    statuses = [{"name": "nics", "resourceClaimName": f"{name}-claim"}] if bound else []
     return {
         "metadata": {"name": name, "namespace": f"berth-{owner}"},
         "spec": {"nodeSelector": POOL, "resourceClaims": [{"name": "nics", "resourceClaimTemplateName": "all-nic"}]},
@@ -73,11 +73,11 @@ def pod(name: str = "waits", owner: str = "train", *, made: bool = True) -> dict
 
 
 def seen(slices: list[Any], claims: list[Any], classes: dict[str, str] | None = None) -> Inventory:
-    made = [
+    created = [
         {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
         for name, expression in (CLASSES if classes is None else classes).items()
     ]
-    return inventory(slices, claims, made, [{"metadata": {"namespace": "berth-train", "name": "all-nic"}}])
+    return inventory(slices, claims, created, [{"metadata": {"namespace": "berth-train", "name": "all-nic"}}])
 
 
 @pytest.mark.parametrize("api", ["v1", "v1beta2", "v1beta1"])
@@ -105,9 +105,9 @@ def test_a_pod_that_has_its_devices_is_not_spoken_of() -> None:
     ],
 )
 def test_nodes_that_publish_nothing_are_said_with_where_to_look(labels: dict[str, str], where: str) -> None:
-    told = why_without_devices(pod(), seen([nics("elsewhere")], [claim("waits")]), [node("a", **labels)])
-    assert told.startswith("it wants 8 NICs, but no node of pool train has published any NICs: ")
-    assert where in told
+    report = why_without_devices(pod(), seen([nics("elsewhere")], [claim("waits")]), [node("a", **labels)])
+    assert report.startswith("it wants 8 NICs, but no node of pool train has published any NICs: ")
+    assert where in report
     # An ordinary interface is no NIC that could serve.
     plain = published("a", "dra.net", {"dra.net/rdma": {"bool": False}}, 1)
     assert "has published any NICs" in why_without_devices(
@@ -126,11 +126,11 @@ def test_what_is_missing_is_said_with_who_makes_it() -> None:
     )
     gone = inventory([], [], [], [])
     assert "its ResourceClaimTemplate all-nic is not in namespace berth-train" in why_without_devices(
-        pod(made=False), gone, [node("a")]
+        pod(bound=False), gone, [node("a")]
     )
-    refused = why_without_devices(pod(made=False), seen([], []), [node("a")], refused="exceeded quota")
+    refused = why_without_devices(pod(bound=False), seen([], []), [node("a")], refused="exceeded quota")
     assert refused == "its ResourceClaim could not be created: exceeded quota"
-    assert why_without_devices(pod(made=False), seen([], []), [node("a")]) == "", "it may come at any moment"
+    assert why_without_devices(pod(bound=False), seen([], []), [node("a")]) == "", "it may come at any moment"
 
 
 def test_all_devices_of_a_node_are_wanted_where_no_count_is_given() -> None:
@@ -150,8 +150,8 @@ def test_pairs_are_counted_by_kind_and_free_ones_blamed_on_their_roots() -> None
     }
     gpus = published("a", "gpu.nvidia.com", {"type": {"string": "gpu"}}, 8)
     holder = claim("one", 6, held=("a", 6), device_class="gpu.nvidia.com")
-    told = why_without_devices(pod(), seen([nics("a"), gpus], [both, holder]), [node("a")])
-    assert told == (
+    report = why_without_devices(pod(), seen([nics("a"), gpus], [both, holder]), [node("a")])
+    assert report == (
         "it wants 2 NICs and 2 GPUs; node a: none of 8 held (NICs), 6 of 8 held by train (pod one), 2 free (GPUs);"
         " where enough are free, devices that are free have no PCIe root in common, or the node lacks something else"
     )
@@ -159,16 +159,16 @@ def test_pairs_are_counted_by_kind_and_free_ones_blamed_on_their_roots() -> None
 
 def test_an_older_generation_of_a_pool_does_not_count_and_many_nodes_are_cut_short() -> None:
     nodes = [node(f"n{number}") for number in range(6)]
-    slices = [nics(each["metadata"]["name"]) for each in nodes]
+    slices = [nics(item["metadata"]["name"]) for item in nodes]
     found = seen([*slices, nics("n0", 3, generation=0)], [claim("waits", 9)])
-    told = why_without_devices(pod(), found, nodes)
-    assert told.startswith("it wants 9 NICs; node n0: none of 8 held; node n1")
-    assert told.endswith("; and 2 nodes more")
+    report = why_without_devices(pod(), found, nodes)
+    assert report.startswith("it wants 9 NICs; node n0: none of 8 held; node n1")
+    assert report.endswith("; and 2 nodes more")
 
 
 def test_what_the_scheduler_cannot_bind_is_said_with_what_mends_it() -> None:
     stuck = pod("one")
     words = 'running PreBind plugin "DynamicResources": nil or empty request mappings, no update of pod'
     stuck["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": words}]
-    told = why_without_devices(stuck, seen([nics("a")], [claim("one", held=("a", 8))]), [node("a")])
-    assert "`gpuAllocation: dra` on its pool lets it claim its GPUs too" in told
+    report = why_without_devices(stuck, seen([nics("a")], [claim("one", held=("a", 8))]), [node("a")])
+    assert "`gpuAllocation: dra` on its pool lets it claim its GPUs too" in report

@@ -16,8 +16,12 @@ class Discovery(ClusterApi):
     """An API server's discovery, with the kinds that each version has."""
 
     def __init__(self, **versions: tuple[str, ...]) -> None:
-        group = {"versions": [{"version": each, "groupVersion": f"resource.k8s.io/{each}"} for each in versions]}
-        kinds = {f"{GROUP}/{each}": {"resources": [{"name": kind} for kind in of]} for each, of in versions.items()}
+        group = {
+            "versions": [{"version": version, "groupVersion": f"resource.k8s.io/{version}"} for version in versions]
+        }
+        kinds = {
+            f"{GROUP}/{version}": {"resources": [{"name": kind} for kind in of]} for version, of in versions.items()
+        }
         self._answers: dict[str, Any] = {GROUP: group, **kinds} if versions else {}
 
     def get(self, path: str) -> dict[str, Any] | None:

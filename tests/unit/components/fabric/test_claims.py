@@ -104,7 +104,8 @@ def test_each_claimed_gpu_is_paired_with_one_nic(pool: dict[str, Any], gpus: int
 def test_a_whole_node_of_pairs_fits_into_one_claim() -> None:
     found = claim(PAIRED, gpus=8)
     assert found is not None
-    # Kubernetes takes 32 requests and 32 constraints a claim (k8s.io/api/resource/v1, DeviceRequestsMaxSize).
+    # Kubernetes takes 32 requests and 32 constraints a claim (k8s.io/api/resource/v1,
+    # DeviceRequestsMaxSize).
     assert len(found.requests) == 16
     assert found.template_name.startswith("all-gpu-nic-")
 

@@ -1,4 +1,6 @@
-"""The hardware table: the source of each figure, and the machines that matter most as their pages describe them."""
+"""The hardware table: the source of each figure, and the machines that matter most as their
+pages describe them.
+"""
 
 from __future__ import annotations
 

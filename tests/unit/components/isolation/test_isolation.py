@@ -31,7 +31,7 @@ ACCESS = {
 }
 
 
-def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
+def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
     """The RayCluster of a berth `x` as it is registered, and its isolation."""
     values = {
         "project": "berth-lab",
@@ -58,7 +58,7 @@ def made(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str
 
 
 def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
-    return [each for each in apart.objects if each["kind"] == kind]
+    return [item for item in apart.objects if item["kind"] == kind]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
 def test_objects(
     golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any], environment: dict[str, Any]
 ) -> None:
-    _, apart = made(kind, shape, **environment)
+    _, apart = registered(kind, shape, **environment)
     # Through JSON, so that the file repeats what the objects share.
     golden(f"isolation/{name}", json.loads(json.dumps({"namespace": apart.namespace_labels, "objects": apart.objects})))
 
@@ -99,18 +99,20 @@ def test_priority_classes(golden: Callable[[str, Any], None]) -> None:
 
 def test_pods_say_what_restricted_asks_for(golden: Callable[[str, Any], None]) -> None:
     autoscales = {"workers": {"min": 0, "max": 3}, "worker": {"pool": "dev"}}
-    ray, _ = made("engineers", autoscales)
+    ray, _ = registered("engineers", autoscales)
     golden("isolation/raycluster-that-autoscales", json.loads(json.dumps(ray)))
 
 
 def test_every_part_can_be_switched_off() -> None:
-    _, apart = made("engineers", {"worker": {"pool": "dev"}}, isolation={"networkPolicies": False, "quotas": False})
+    _, apart = registered(
+        "engineers", {"worker": {"pool": "dev"}}, isolation={"networkPolicies": False, "quotas": False}
+    )
     assert apart.objects == []
     assert apart.level == "restricted"
 
 
 def test_folders_of_the_node_need_a_privileged_namespace_and_change_nothing_of_the_pods() -> None:
-    ray, apart = made("clusters", {"worker": {"pool": "train"}})
+    ray, apart = registered("clusters", {"worker": {"pool": "train"}})
     assert apart.level == "privileged"
     pod = ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
     assert any("hostPath" in volume for volume in pod["volumes"])
@@ -120,12 +122,12 @@ def test_folders_of_the_node_need_a_privileged_namespace_and_change_nothing_of_t
 
 def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
     def written(pool: str) -> set[str]:
-        _, apart = made("clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS})
+        _, apart = registered("clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS})
         (role,) = of_kind(apart, "Role")
         return {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
 
     assert written("dev") == {"get", "list", "watch", "create", "update", "patch", "delete"}
-    _, apart = made("clusters", {"worker": {"pool": "train"}, "access": ACCESS})
+    _, apart = registered("clusters", {"worker": {"pool": "train"}, "access": ACCESS})
     (role,) = of_kind(apart, "Role")
     verbs = {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
     assert verbs == {"get", "list", "watch"}
@@ -133,7 +135,7 @@ def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
 
 def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
     def class_of(kind: str, shape: dict[str, Any]) -> set[str]:
-        ray, _ = made(kind, {"worker": {"pool": "dev", "gpus": 1}} | shape)
+        ray, _ = registered(kind, {"worker": {"pool": "dev", "gpus": 1}} | shape)
         groups = [ray["spec"]["headGroupSpec"], *ray["spec"]["workerGroupSpecs"]]
         return {group["template"]["spec"]["priorityClassName"] for group in groups}
 
@@ -148,7 +150,7 @@ def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
         "worker": {"pool": "dev", "gpus": 2, "cpu": "1500m", "memory": "10Gi"},
         "head": {"cpu": 2, "memory": "8Gi"},
     }
-    _, apart = made("engineers", shape)
+    _, apart = registered("engineers", shape)
     hard = of_kind(apart, "ResourceQuota")[0]["spec"]["hard"]
     # The head, the autoscaler beside it, three workers, and what submits jobs.
     assert parse_quantity(hard["requests.cpu"]) == parse_quantity("9")
@@ -159,7 +161,7 @@ def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
 
 
 def test_claims_are_counted() -> None:
-    _, apart = made("clusters", {"workers": 2, "worker": {"pool": "train"}})
+    _, apart = registered("clusters", {"workers": 2, "worker": {"pool": "train"}})
     quota, _ = of_kind(apart, "ResourceQuota")
     assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
 
@@ -212,8 +214,8 @@ def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
 
 
 def test_what_a_pod_says_itself_stays() -> None:
-    said = container(runAsUser=2000, capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]})
-    hardened = pod_security.restricted(said)
+    output = container(runAsUser=2000, capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]})
+    hardened = pod_security.restricted(output)
     assert hardened["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "runAsUser": 2000,
@@ -222,7 +224,7 @@ def test_what_a_pod_says_itself_stays() -> None:
 
 
 def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
-    ray, _ = made("engineers", {"worker": {"pool": "dev"}})
+    ray, _ = registered("engineers", {"worker": {"pool": "dev"}})
     plain = {"containers": [{"name": "submitter", "image": "i"}]}
     job = {
         "kind": "RayJob",

@@ -34,33 +34,37 @@ def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resol
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (
             {"defaults": {"access": {"groups": ["system:authenticated"]}}},
             (
-                "environment.defaults.access.groups[0]: 'system:authenticated' includes people outside of the berth; name"
+                "environment.defaults.access.groups[0]: 'system:authenticated' includes people "
+                "outside of the berth; name"
                 " e-mail addresses of users, or groups of your own"
             ),
         ),
         (
             {"engineers": {"alice": {"access": {"users": ["system:anonymous"]}}}},
             (
-                "environment.engineers.alice.access.users[0]: 'system:anonymous' includes people outside of the berth; name"
+                "environment.engineers.alice.access.users[0]: 'system:anonymous' includes people "
+                "outside of the berth; name"
                 " e-mail addresses of users, or groups of your own"
             ),
         ),
         (
             {"engineers": {"alice": {"access": {"serviceAccounts": ["runner"]}}}},
             (
-                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is not a service account of the cluster; write its"
+                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is not a service "
+                "account of the cluster; write its"
                 " namespace and name: ci/runner"
             ),
         ),
         (
             {"engineers": {"alice": {"priority": "system-node-critical"}}},
             (
-                "environment.engineers.alice.priority: 'system-node-critical' is reserved for system pods of the cluster; take berth-production"
+                "environment.engineers.alice.priority: 'system-node-critical' is reserved for system "
+                "pods of the cluster; take berth-production"
                 " or a class of your own"
             ),
         ),
@@ -74,16 +78,17 @@ def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resol
         ),
     ],
 )
-def test_refused(given: dict[str, Any], said: str) -> None:
+def test_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         settings(**given)
-    assert caught.value.lines == [said]
+    assert caught.value.lines == [message]
 
 
 def test_an_engineers_own_stack_cannot_go_before_others() -> None:
     (problem,) = of_engineers_stack(settings(), priority="berth-production").problems
     assert f"{problem.where}: {problem.message}" == (
-        "engineer.priority: only environment 'test' decides which berths go first, not an engineer's own stack; take this out"
+        "engineer.priority: only environment 'test' decides which berths go first, not an engineer's "
+        "own stack; take this out"
     )
 
 

@@ -1,4 +1,6 @@
-"""What an environment and a berth register for the keeper, and that its program needs nothing but Python."""
+"""What an environment and a berth register for the keeper, and that its program needs nothing
+but Python.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +60,10 @@ def lifecycles(**given: Any) -> dict[str, dict[str, str]]:
     """Annotations of each RayCluster that say its lifecycle."""
     found = registered(**given).of_type("kubernetes:ray.io/v1:RayCluster")
     return {
-        each.name: {
-            key: text for key, text in each.inputs["metadata"]["annotations"].items() if key.startswith("berth/")
+        item.name: {
+            key: text for key, text in item.inputs["metadata"]["annotations"].items() if key.startswith("berth/")
         }
-        for each in found
+        for item in found
     }
 
 
@@ -71,34 +73,38 @@ def plain(value: Any) -> Any:
 
 
 def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
-    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
-    program = made[0]["data"]
-    shown = [made[0] | {"data": sorted(program)}, *made[1:]]
+    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
+    program = created[0]["data"]
+    shown = [created[0] | {"data": sorted(program)}, *created[1:]]
     golden("lifecycle/keeper", plain([manifests.namespace({"a": "b"}), *shown]))
 
 
 def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
     pools = {"cpu": settings().pools["cpu"]}
-    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
+    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
     assert "[]" not in json.dumps(
-        [each for each in made if each["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
+        [item for item in created if item["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
     )
 
 
 def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
-    (its,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
+    (own,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
     metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
     ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
-    made = keeper_access(ray, its.lifecycle, network_policies=True)
-    cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, its.lifecycle)
-    golden("lifecycle/berth", plain([cluster, *made]))
-    open_to_all = keeper_access(ray, its.lifecycle, network_policies=False)
-    assert [each["kind"] for each in open_to_all] == ["Role", "RoleBinding"]
+    created = keeper_access(ray, own.lifecycle, network_policies=True)
+    cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, own.lifecycle)
+    golden("lifecycle/berth", plain([cluster, *created]))
+    open_to_all = keeper_access(ray, own.lifecycle, network_policies=False)
+    assert [item["kind"] for item in open_to_all] == ["Role", "RoleBinding"]
 
 
 def test_nothing_said_nothing_made() -> None:
     recorder = registered(engineers={"x": {}}, clusters={"train": TRAIN})
-    assert not [each for each in recorder.registrations if "keeper" in each.name.lower() or "Keeper" in each.type]
+    assert not [
+        registration
+        for registration in recorder.registrations
+        if "keeper" in registration.name.lower() or "Keeper" in registration.type
+    ]
     assert lifecycles(engineers={"x": {}}) == {"x": {}}
 
 
@@ -129,10 +135,14 @@ def test_berths_take_the_defaults_and_named_clusters_do_not() -> None:
 )
 def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -> None:
     recorder = registered(**given)
-    (made,) = recorder.of_type("kubernetes:batch/v1:CronJob")
+    (created,) = recorder.of_type("kubernetes:batch/v1:CronJob")
     minutes = "10" if "keeper" in given else "5"
-    assert made.inputs["spec"]["schedule"] == f"*/{minutes} * * * *"
-    kinds = [each.type.rpartition(":")[2] for each in recorder.registrations if each.name in {"keeper", "berth-keeper"}]
+    assert created.inputs["spec"]["schedule"] == f"*/{minutes} * * * *"
+    kinds = [
+        registration.type.rpartition(":")[2]
+        for registration in recorder.registrations
+        if registration.name in {"keeper", "berth-keeper"}
+    ]
     assert kinds[:2] == ["Keeper", "Namespace"]
     assert kinds[-1] == "CronJob"
 
@@ -140,16 +150,17 @@ def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -
 def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
     own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None).settings
     assert isinstance(own, EngineerSettings)
-    told = {}
+    report = {}
     environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
     for name, given in environments.items():
         there = settings(**given)
         contract = contract_of(there, "lab", resolve_environment(there))
-        told[name] = [each.message for each in resolve_engineer(own, "alice", contract).problems]
-    assert told == {
+        report[name] = [problem.message for problem in resolve_engineer(own, "alice", contract).problems]
+    assert report == {
         "without": [
             (
-                "environment 'lab' has no keeper, so nothing would suspend or wake the berth; give it one there (`keeper: {}`; then"
+                "environment 'lab' has no keeper, so nothing would suspend or wake the berth; give "
+                "it one there (`keeper: {}`; then"
                 " pulumi up -s lab), or take this out"
             )
         ],
@@ -164,8 +175,8 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
             {"expires": "2026-13-31", "idle": "2 h", "grace": "y", "deleteAfter": "x"},
             [
                 (
-                    "expires: '2026-13-31' is neither a day nor a duration; write the last day, 2026-12-31, or how long from when it"
-                    " is made, 14d"
+                    "expires: '2026-13-31' is neither a day nor a duration; write the last day, "
+                    "2026-12-31, or the lifetime, 14d"
                 ),
                 "idle: '2 h' is not a duration; write for example 90s, 10m, 2h or 7d, or never",
                 "grace: 'y' is not a duration; write for example 90s, 10m, 2h or 7d, or unlimited",
@@ -175,16 +186,19 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
         (
             {"hours": {"from": "8", "to": "25:00", "days": "mon-fre"}, "zone": "Europe/Berln"},
             [
-                "hours.days: 'mon-fre' are no days of the week; write for example mon-fri, or mon,wed,fri",
-                "hours.from: '8' is no time of day; write for example 08:00 or 20:00",
-                "hours.to: '25:00' is no time of day; write for example 08:00 or 20:00",
+                "hours.days: 'mon-fre' is not a list of days of the week; write for example mon-fri, or mon,wed,fri",
+                "hours.from: '8' is not a time of day; write for example 08:00 or 20:00",
+                "hours.to: '25:00' is not a time of day; write for example 08:00 or 20:00",
                 "zone: there is no time zone 'Europe/Berln'; write for example Europe/Berlin, America/New_York or UTC",
             ],
         ),
         (
             {"hours": {"from": "08:00", "to": "08:00"}},
             [
-                "hours: begin and end at 08:00, which leaves no time outside of them; give another time, or `hours: always`",
+                (
+                    "hours: begin and end at 08:00, which leaves no time outside of them; give another "
+                    "time, or `hours: always`"
+                ),
             ],
         ),
         ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
@@ -193,11 +207,13 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
             {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},
             [
                 (
-                    "deleteAfter: counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
+                    "deleteAfter: counts from the expiry of the berth, which never expires; add "
+                    "`expires`, for example 30d, or take"
                     " deleteAfter out"
                 ),
                 (
-                    "grace: is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing;"
+                    "grace: is for `expires` and `hours`, and the berth has neither: `idle` suspends "
+                    "only berths that run nothing;"
                     " take grace out"
                 ),
             ],
@@ -207,7 +223,7 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
 def test_refused_word_for_word(lifecycle: dict[str, Any], refused: list[str]) -> None:
     with pytest.raises(SettingsError) as caught:
         settings(engineers={"x": {"lifecycle": lifecycle}})
-    assert caught.value.lines == [f"environment.engineers.x.lifecycle.{each}" for each in refused]
+    assert caught.value.lines == [f"environment.engineers.x.lifecycle.{item}" for item in refused]
 
 
 @pytest.mark.parametrize("every", ["7m", "90s", "1h"])
@@ -223,15 +239,15 @@ def test_nobody_takes_the_keepers_namespace() -> None:
 
 def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
     pools = {"cpu": settings().pools["cpu"]}
-    made = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {})
-    pod = made[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {})
+    pod = created[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     for item in pod["volumes"][0]["configMap"]["items"]:
         path = tmp_path / item["path"]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made[0]["data"][item["key"]], encoding="utf-8")
+        path.write_text(created[0]["data"][item["key"]], encoding="utf-8")
     _, *command = pod["containers"][0]["command"]
     done = subprocess.run(
         [sys.executable, "-E", "-S", *command, "--help"], cwd=tmp_path, capture_output=True, check=False
     )
-    assert (done.returncode, b"suspends and wakes berths" in done.stdout.lower()) == (0, True), done.stderr
-    assert sum(len(text) for text in made[0]["data"].values()) < 2**20
+    assert (done.returncode, b"suspend and wake berths" in done.stdout.lower()) == (0, True), done.stderr
+    assert sum(len(text) for text in created[0]["data"].values()) < 2**20

@@ -52,7 +52,7 @@ def test_every_pod_finds_the_programs_under_their_name() -> None:
     config_map = nested.config_map("cdi-per-pod", "berth-x", {"a": "b"})
     assert config_map is not None
     for pod in pods(cluster("cdi-per-pod")):
-        (volume,) = (each for each in pod["volumes"] if "configMap" in each)
+        (volume,) = (entry for entry in pod["volumes"] if "configMap" in entry)
         assert volume["configMap"]["name"] == config_map["metadata"]["name"]
         assert {item["key"] for item in volume["configMap"]["items"]} == config_map["data"].keys()
 
@@ -81,7 +81,7 @@ def test_what_else_is_in_a_pod_stays() -> None:
         {"name": "beside"},
     )
     assert ray["command"] == ["source /mine", "&&", ". /opt/berth/nested/etc/environment.sh"]
-    assert [each["value"] for each in ray["env"] if each["name"] == "CONTAINERS_CONF"] == ["/mine"]
+    assert [item["value"] for item in ray["env"] if item["name"] == "CONTAINERS_CONF"] == ["/mine"]
     assert ray["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"], "drop": ["ALL"]}
 
 
@@ -114,19 +114,27 @@ def test_a_pool_without_nvidias_runtime_is_refused() -> None:
         resolved("nvidia-runtime")
     assert caught.value.lines == [
         (
-            "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, so its nodes have no RuntimeClass"
-            " nvidia and the API server would refuse the workers' pods; use `nestedContainers: cdi-per-pod`, or `gpuManagement:"
+            "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, "
+            "so its nodes have no RuntimeClass"
+            " nvidia and the API server would refuse the workers' pods; use `nestedContainers: "
+            "cdi-per-pod`, or `gpuManagement:"
             " operator` for the pool"
         )
     ]
 
 
 def test_what_podmans_way_costs_is_said_in_the_plan() -> None:
-    said = [f"{each.where}: {each.message}" for each in resolved("cdi-per-pod").warnings if "nested" in each.where]
-    assert said == [
+    output = [
+        f"{warning.where}: {warning.message}"
+        for warning in resolved("cdi-per-pod").warnings
+        if "nested" in warning.where
+    ]
+    assert output == [
         (
-            "environment.engineers.x.nestedContainers: podman in its pods needs system calls that seccomp and AppArmor profiles"
-            " forbid, so they run without either, though not privileged and without any capability; their namespace admits pods of"
+            "environment.engineers.x.nestedContainers: podman in its pods needs system calls that "
+            "seccomp and AppArmor profiles"
+            " forbid, so they run without either, though not privileged and without any capability; "
+            "their namespace admits pods of"
             " level privileged (docs/nested-containers.md)"
         )
     ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
@@ -18,6 +17,7 @@ from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.gke import environment_of, unknown_arguments
+from tests.unit.components.operators.test_gpu_operator import unknown_values
 
 UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream"
 
@@ -57,29 +57,7 @@ def test_every_value_exists_in_the_real_chart(case: str) -> None:
     chart, values = VALUES[case]
     if not (UPSTREAM / chart).is_dir():
         pytest.skip(f"the real chart's data (../shared/upstream/{chart}) is not at hand")
-    real = yaml.safe_load((UPSTREAM / chart / "values.yaml").read_text())
-    unknown = [path for path in paths(values()) if not exists(real, path)]
-    assert unknown == []
-
-
-# Free-form in the charts: Kubernetes knows what may be in them.
-FREE = ("affinity", "tolerations", "nodeSelector")
-
-
-def paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if isinstance(value, dict) and value and not (path and path[-1] in FREE):
-        for key, inner in value.items():
-            yield from paths(inner, (*path, key))
-    else:
-        yield path
-
-
-def exists(real: Any, path: tuple[str, ...]) -> bool:
-    for key in path:
-        if not isinstance(real, dict) or key not in real:
-            return False
-        real = real[key]
-    return True
+    assert unknown_values(values(), UPSTREAM / chart / "values.yaml") == []
 
 
 def test_manifests(golden: Callable[[str, Any], None]) -> None:

@@ -1,7 +1,8 @@
-"""Values and labels that berth sets, held to recordings of the GPU Operator v26.7.0 and its ClusterPolicy's schema.
+"""Values and labels that berth sets, held to recordings of the GPU Operator v26.7.0 and its
+ClusterPolicy's schema.
 
-The recordings and the schema are in ../shared/upstream/gpu-operator; where a clone has no such folder, the facts at the top stand
-for them.
+The recordings and the schema are in ../shared/upstream/gpu-operator; where a clone has no such
+folder, the facts at the top stand for them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def daemons_on(output: Mapping[str, Any], node: str) -> list[str]:
-    return [each["name"] for each in output["daemonSets"] if node in each["podsOnNodes"]]
+    return [item["name"] for item in output["daemonSets"] if node in item["podsOnNodes"]]
 
 
 # The operator stays off the pools of others.
@@ -105,9 +106,9 @@ def test_the_real_operator_leaves_a_pool_of_claimed_gpus_alone() -> None:
 
 def test_nodes_without_a_label_get_the_default_that_is_whole_gpus() -> None:
     case = recorded("D1")
-    plugin = next(each for each in case["output"]["daemonSets"] if each["name"] == "nvidia-device-plugin-daemonset")
+    plugin = next(item for item in case["output"]["daemonSets"] if item["name"] == "nvidia-device-plugin-daemonset")
     default = case["input"]["clusterPolicySpec"]["devicePlugin"]["config"]["default"]
-    manager = next(each for each in plugin["containers"] if each["name"] == "config-manager")
+    manager = next(container for container in plugin["containers"] if container["name"] == "config-manager")
     assert manager["env"]["DEFAULT_CONFIG"] == default
     assert manager["env"]["NODE_LABEL"] in node_labels(fleet({"sharing": "any"})[0].pools["dev"])
     # So what berth sends as `default` is what a node without the label reads.
@@ -121,9 +122,9 @@ def test_nodes_without_a_label_get_the_default_that_is_whole_gpus() -> None:
 def tolerated(taints: list[dict[str, str]], by: list[dict[str, str]]) -> bool:
     return all(
         any(
-            (each["key"], each["effect"]) == (taint["key"], taint["effect"])
-            and (each["operator"] == "Exists" or each.get("value", "") == taint.get("value", ""))
-            for each in by
+            (item["key"], item["effect"]) == (taint["key"], taint["effect"])
+            and (item["operator"] == "Exists" or item.get("value", "") == taint.get("value", ""))
+            for item in by
         )
         for taint in taints
     )
@@ -158,7 +159,7 @@ def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves
 
 
 def test_what_the_chart_gives_feature_discovery_by_itself_is_kept() -> None:
-    worker = next(each for each in recorded("N1")["output"]["workloads"] if each["kind"] == "DaemonSet")
+    worker = next(workload for workload in recorded("N1")["output"]["workloads"] if workload["kind"] == "DaemonSet")
     sent = fleet({"sharing": "any", "taints": [{"key": "dedicated"}]})[1].values()
     for toleration in worker["tolerations"]:
         assert toleration in sent["node-feature-discovery"]["worker"]["tolerations"]
@@ -210,13 +211,15 @@ def test_the_schema_takes_of_mig_what_is_known_of_it() -> None:
 
 
 def test_the_validators_plugin_runs_no_workload_anyway() -> None:
-    """`validator: false` used to set this variable to the value that it has: H1 shows that nothing changes."""
+    """`validator: false` used to set this variable to the value that it has: H1 shows that
+    nothing changes.
+    """
     output = recorded("A1")["output"]
-    validator = next(each for each in output["daemonSets"] if each["name"] == "nvidia-operator-validator")
-    env = {each["name"]: each.get("env") or {} for each in validator["initContainers"]}
+    validator = next(item for item in output["daemonSets"] if item["name"] == "nvidia-operator-validator")
+    env = {container["name"]: container.get("env") or {} for container in validator["initContainers"]}
     assert env["plugin-validation"]["WITH_WORKLOAD"] == PLUGIN_WORKLOAD
     assert "WITH_WORKLOAD" not in env["cuda-validation"], "where it is unset the program takes it for true"
-    off = next(each for each in recorded("H1")["then"] if "WITH_WORKLOAD=false" in each["step"])
+    off = next(item for item in recorded("H1")["then"] if "WITH_WORKLOAD=false" in item["step"])
     assert off["daemonSetChanges"] == {}
 
 

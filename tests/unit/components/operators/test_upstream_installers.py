@@ -1,4 +1,6 @@
-"""Google's DaemonSets as berth writes them, held to facts of Google's own manifests (`upstream/`, with source and commit)."""
+"""Google's DaemonSets as berth writes them, held to facts of Google's own manifests
+(`upstream/`, with source and commit).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ OURS = {
 }
 
 DELIBERATE: dict[str, dict[str, Any]] = {
-    # berth knows its pools with RDMA NICs by name; the GPU alone says nothing of the networks of a node.
+    # berth knows its pools with RDMA NICs by name; the GPU alone says nothing of the networks of a
+    # node.
     "nccl-rdma-installer": {"nodes": [{"key": POOL_LABEL, "operator": "In", "values": POOLS}]},
     "nvidia-driver-installer": {},
 }
@@ -68,7 +71,9 @@ def container_facts(container: dict[str, Any], paths: dict[str, str]) -> dict[st
 
 
 def programs(script: str) -> list[str]:
-    """The commands of a shell script in order, without the shell's own words and what is only printed."""
+    """The commands of a shell script in order, without the shell's own words and what is only
+    printed.
+    """
     lines = [re.sub(r"^if |; then$", "", line.strip()) for line in script.splitlines()]
     return [line for line in lines if line not in {"else", "fi", ""} and not line.startswith("echo ")]
 

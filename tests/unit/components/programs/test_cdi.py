@@ -210,13 +210,13 @@ def test_a_privileged_pod_that_is_not_told_its_gpus_gets_none_of_its_neighbours(
 
 
 def test_it_says_what_it_wrote(tmp_path: Path) -> None:
-    said = []
+    output = []
     for number, pod in enumerate(PODS.values()):
         pod.write(tmp_path / str(number))
         done = run(tmp_path / str(number), tmp_path / str(number), **pod.env)
         assert (done.returncode, done.stderr) == (0, "")
-        said.append(done.stdout.split(":")[0])
-    assert said == ["no GPU", "1 GPU", "2 GPUs", "2 GPUs", "8 GPUs", "2 parts of 1 GPU"]
+        output.append(done.stdout.split(":")[0])
+    assert output == ["no GPU", "1 GPU", "2 GPUs", "2 GPUs", "8 GPUs", "2 parts of 1 GPU"]
 
 
 def test_it_writes_the_file_whole_and_only_when_it_changes(tmp_path: Path) -> None:
@@ -236,8 +236,9 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     done = run(tmp_path, tmp_path / "missing")
     assert done.returncode == 4
     assert done.stderr == (
-        f"error: the CDI specification can't be written to {tmp_path}/missing: No such file or directory; podman would see no"
-        " GPU or those of another pod. Give the container an emptyDir there that its user may write to\n"
+        f"error: the CDI specification cannot be written to {tmp_path}/missing: No such file or "
+        "directory; podman would see no"
+        " GPU or those of another pod. Mount an emptyDir there that the container's user may write to\n"
     )
 
 

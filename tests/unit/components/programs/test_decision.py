@@ -25,7 +25,7 @@ def lifetime(annotations: dict[str, str]) -> Lifetime:
     return lifetime_of(annotations)
 
 
-def told(decision: Decision) -> tuple[bool | None, str]:
+def outcome(decision: Decision) -> tuple[bool | None, str]:
     return decision.suspend, decision.suspended_by
 
 
@@ -50,7 +50,8 @@ AWAKE = Known(CREATED)
         ({"berth/working-hours": "mon-fri 22:00-06:00"}, "2026-11-21 05:59", None, "2026-11-23 22:00"),
         ({"berth/working-hours": "mon-fri 22:00-06:00"}, "2026-11-21 06:00", "2026-11-21 06:00", "2026-11-23 22:00"),
         ({"berth/working-hours": "mon-fri 22:00-06:00"}, "2026-11-23 05:00", "2026-11-21 06:00", "2026-11-23 22:00"),
-        # Through the night in which clocks go forward: from 22:00 CET to 06:00 CEST are seven hours.
+        # Through the night in which clocks go forward: from 22:00 CET to 06:00 CEST are seven
+        # hours.
         (
             {"berth/working-hours": "sat 22:00-06:00", "berth/zone": "Europe/Berlin"},
             "2026-03-29 03:59",
@@ -63,7 +64,8 @@ AWAKE = Known(CREATED)
             "2026-03-29 04:00",
             "2026-04-04 20:00",
         ),
-        # A time that the clocks leave out (02:30 on 2026-03-29 in Berlin) is as long after midnight as it would be.
+        # A time that the clocks leave out (02:30 on 2026-03-29 in Berlin) is as long after midnight
+        # as it would be.
         (
             {"berth/working-hours": "sun 02:30-12:00", "berth/zone": "Europe/Berlin"},
             "2026-03-29 01:30",
@@ -156,7 +158,8 @@ TILL_MONDAY = at("2026-11-21 00:00")
         (EXPIRING, AWAKE, JOB, "2026-12-24 00:00", (None, "")),
         (EXPIRING | {"berth/grace": "1d"}, AWAKE, JOB, "2026-11-21 23:59", (None, "")),
         (EXPIRING | {"berth/grace": "1d"}, AWAKE, JOB, "2026-11-22 00:00", (True, "expired")),
-        # Who wakes an expired berth, or makes it with a date that is past, has it for a day; then work is waited for again.
+        # Who wakes an expired berth, or makes it with a date that is past, has it for a day; then
+        # work is waited for again.
         (EXPIRING, Known(CREATED, woken=at("2026-11-25 10:00")), NOTHING, "2026-11-26 09:59", (None, "")),
         (EXPIRING, Known(CREATED, woken=at("2026-11-25 10:00")), NOTHING, "2026-11-26 10:00", (True, "expired")),
         (EXPIRING, Known(at("2026-11-25 10:00")), NOTHING, "2026-11-26 09:59", (None, "")),
@@ -167,7 +170,8 @@ TILL_MONDAY = at("2026-11-21 00:00")
             "2026-11-26 11:59",
             (None, ""),
         ),
-        # It stays suspended when it is given more time, and in the morning after the night in which it expired.
+        # It stays suspended when it is given more time, and in the morning after the night in which
+        # it expired.
         (
             {"berth/expires": "2027-11-20"},
             Known(CREATED, suspended=True, suspended_by="expired"),
@@ -205,7 +209,7 @@ TILL_MONDAY = at("2026-11-21 00:00")
 def test_decisions(
     settings: dict[str, str], known: Known, work: Work | None, now: str, expected: tuple[bool | None, str]
 ) -> None:
-    assert told(decide(lifetime(settings), known, work, at(now))) == expected
+    assert outcome(decide(lifetime(settings), known, work, at(now))) == expected
 
 
 def test_idle_time_counts_from_the_first_look_that_saw_nothing_and_anew_after_any_work() -> None:
@@ -227,7 +231,7 @@ def test_what_is_due_and_held_up_is_said() -> None:
     assert (
         decide(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up == "it has expired, but job a (running) and 1 more run"
     )
-    assert "can't be told: http://10.0.0.1" in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
+    assert "its work is unknown: http://10.0.0.1" in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
     assert decide(lifetime(EXPIRING), AWAKE, NOTHING, at(DAY)).held_up == ""
 
 
@@ -260,7 +264,8 @@ def cluster(manager: str, *, suspend: bool | None, **annotations: str) -> dict[s
             cluster("berth-keeper", suspend=True, suspended_by="hours"),
             Known(CREATED, suspended=True, suspended_by="hours"),
         ),
-        # Somebody woke it and suspended it again before the keeper looked: its own note is of the time before.
+        # Somebody woke it and suspended it again before the keeper looked: its own note is of the
+        # time before.
         (cluster("berth-suspension", suspend=True, suspended_by="hours"), Known(CREATED, suspended=True)),
         (
             cluster("berth-suspension", suspend=False, suspended_by="hours"),
@@ -289,9 +294,9 @@ def test_days(text: str, days: set[int]) -> None:
     ("annotations", "words"),
     [
         ({"berth/expires": "soon"}, "neither a day nor a duration"),
-        ({"berth/working-hours": "mon-fri"}, "no time of day"),
-        ({"berth/working-hours": "weekdays 08:00-20:00"}, "no days of the week"),
-        ({"berth/idle": "0s"}, "no duration"),
+        ({"berth/working-hours": "mon-fri"}, "not a time of day"),
+        ({"berth/working-hours": "weekdays 08:00-20:00"}, "not a list of days of the week"),
+        ({"berth/idle": "0s"}, "not a duration"),
         ({"berth/zone": "Mars/Olympus"}, "no time zone 'Mars/Olympus'"),
         ({"berth/zone": "../etc/passwd"}, "no time zone"),
     ],

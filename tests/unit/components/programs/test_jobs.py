@@ -20,7 +20,7 @@ def test_jobs_and_attached_sessions_run_and_what_ended_does_not() -> None:
     ended = [job(submission_id=f"raysubmit_{state}", status=state) for state in ("SUCCEEDED", "FAILED", "STOPPED")]
     waiting = job(submission_id="raysubmit_2", status="PENDING", start_time=None)
     found = running_jobs("a warning of the container\n" + json.dumps([job(), session, waiting, *ended]))
-    assert [str(each) for each in found] == [
+    assert [str(item) for item in found] == [
         "job raysubmit_2 (pending): python train.py",
         "session 02000000 (running)",
         "job raysubmit_1 (running): python train.py",
@@ -36,5 +36,5 @@ def test_a_long_entrypoint_is_cut_and_on_one_line() -> None:
 
 @pytest.mark.parametrize("answer", ["", "Internal Server Error", "[1"])
 def test_an_answer_that_is_none(answer: str) -> None:
-    with pytest.raises(ValueError, match="no list of jobs"):
+    with pytest.raises(ValueError, match="not a list of jobs"):
         running_jobs(answer)

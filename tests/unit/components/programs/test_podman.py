@@ -91,5 +91,8 @@ def test_an_image_without_podman_is_said(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (
         127,
-        "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 or newer) and crun to it\n",
+        (
+            "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 "
+            "or newer) and crun to it\n"
+        ),
     )

@@ -29,7 +29,7 @@ def logs_of(case: str) -> dict[str, list[str]]:
 def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
     """What the program sends: over NCCL with the logs of a case, over gloo with None."""
     gloo = case is None
-    logs = [log for each in logs_of(case).values() for log in each] if case else []
+    logs = [log for value in logs_of(case).values() for log in value] if case else []
     versions = {"nccl_built": "2.28.3", "nccl_loaded": "2.28.3", "nccl_file": "/usr/local/nvidia/lib64/libnccl.so.2"}
     sizes = [2**20, 2**28, 2**30]
     operations = {str(size): 10 for size in sizes}
@@ -37,7 +37,7 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
     half = int(1.01 * sum(sizes) * 10 / 2)
     moved = {name: {"sent": half, "received": half} for name in ("gpu0rdma0", "gpu1rdma0")}
     still = {name: {"sent": 900, "received": 900} for name in moved}
-    rdma = {f"mlx5_{number}": {**each, "interface": name} for number, (name, each) in enumerate(moved.items())}
+    rdma = {f"mlx5_{number}": {**item, "interface": name} for number, (name, item) in enumerate(moved.items())}
     eth0 = {"eth0": {"sent": 10**6, "received": 10**6}}
     return {
         "format": 1,

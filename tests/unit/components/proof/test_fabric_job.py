@@ -44,10 +44,10 @@ def manifest() -> dict[str, Any]:
 
 
 def test_the_rayjob(golden: Callable[[str, Any], None]) -> None:
-    made = manifest()
+    created = manifest()
     # The program has tests of its own.
-    made["spec"]["runtimeEnvYAML"] = "…"
-    golden("proof/all-reduce-rayjob", made)
+    created["spec"]["runtimeEnvYAML"] = "…"
+    golden("proof/all-reduce-rayjob", created)
 
 
 def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> None:

@@ -7,7 +7,7 @@ from tests.unit.components.proof.fabric_evidence import PODS, logs_of
 
 
 def read(case: str) -> dict[str, list[ProcessLog]]:
-    return {pod: [parse(log) for log in each] for pod, each in logs_of(case).items()}
+    return {pod: [parse(log) for log in item] for pod, item in logs_of(case).items()}
 
 
 def transport(case: str) -> Transport:
@@ -68,11 +68,11 @@ def test_what_went_wrong_is_quoted() -> None:
 def test_a_log_that_breaks_off_is_never_good(cut: int) -> None:
     """Whichever process it is, and after whichever line before its connections were all made."""
     for lines in range(len(logs_of("good")[PODS[0]][0].splitlines())):
-        logs = [log for each in logs_of("good").values() for log in each]
-        kept = logs[cut].splitlines()[:lines]
-        if any("Connected all rings" in line for line in kept):
+        logs = [log for value in logs_of("good").values() for log in value]
+        remaining = logs[cut].splitlines()[:lines]
+        if any("Connected all rings" in line for line in remaining):
             break
-        logs[cut] = "\n".join(kept)
+        logs[cut] = "\n".join(remaining)
         broken = {PODS[0]: [parse(log) for log in logs[:2]], PODS[1]: [parse(log) for log in logs[2:]]}
         assert transport_of(broken).way == "unknown", f"after line {lines}"
     else:
@@ -81,7 +81,7 @@ def test_a_log_that_breaks_off_is_never_good(cut: int) -> None:
 
 @pytest.mark.parametrize("logs", [{}, {PODS[0]: []}, {PODS[0]: [""], PODS[1]: [""]}, {PODS[0]: ["nonsense\n"]}])
 def test_no_log_is_unknown(logs: dict[str, list[str]]) -> None:
-    assert transport_of({pod: [parse(log) for log in each] for pod, each in logs.items()}).way == "unknown"
+    assert transport_of({pod: [parse(log) for log in item] for pod, item in logs.items()}).way == "unknown"
 
 
 def test_one_bad_connection_among_good_ones_counts() -> None:
@@ -93,7 +93,7 @@ def test_one_bad_connection_among_good_ones_counts() -> None:
 
 
 def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
-    logs = {pod: [parse(log) for log in each] for pod, each in logs_of("good").items()}
+    logs = {pod: [parse(log) for log in item] for pod, item in logs_of("good").items()}
     alone = [
         parse("\n".join(line for line in log.splitlines() if "via NET" not in line)) for log in logs_of("good")[PODS[0]]
     ]
@@ -123,5 +123,5 @@ def test_algorithms_as_numbers_of_older_versions() -> None:
 
 def test_nics_that_nccl_joined_are_counted_one_by_one() -> None:
     logs = logs_of("good")
-    joined = {pod: [parse(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in each] for pod, each in logs.items()}
+    joined = {pod: [parse(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in item] for pod, item in logs.items()}
     assert transport_of(joined).nics[PODS[0]] == ("mlx5_0", "mlx5_1", "mlx5_2")

@@ -89,7 +89,7 @@ def test_a_slice_that_was_replaced_counts_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reason"),
     [
         (worker("b"), "b has no claim; 2 NICs were expected"),
         (worker("b", claim("n2", {})), "b waits: nothing is allocated to its claim claim-n2"),
@@ -97,8 +97,8 @@ def test_a_slice_that_was_replaced_counts_no_more() -> None:
         (worker("b", claim("n2", PAIRS, nic_class="netdev")), "b has NICs of class netdev, not dranet"),
     ],
 )
-def test_a_worker_without_its_nics(wrong: Worker, told: str) -> None:
-    assert judged([GOOD[0], wrong])["claims"] == ("fail", told)
+def test_a_worker_without_its_nics(wrong: Worker, reason: str) -> None:
+    assert judged([GOOD[0], wrong])["claims"] == ("fail", reason)
 
 
 def test_nics_beside_other_gpus() -> None:
@@ -127,7 +127,7 @@ def test_whole_nodes_need_no_pairs() -> None:
 
 def test_where_the_workers_run() -> None:
     assert judge_scheduling(GOOD, EXPECTED) == Check("scheduling", "pass", "2 workers on 2 nodes: node-of-a, node-of-b")
-    together = [dataclasses.replace(each, node=GOOD[0].node) for each in GOOD]
+    together = [dataclasses.replace(item, node=GOOD[0].node) for item in GOOD]
     assert judge_scheduling(together, EXPECTED).evidence == (
         "all 2 workers on node-of-a: what they exchange need not leave that node"
     )

@@ -35,7 +35,7 @@ def verdicts(found: Findings) -> dict[str, str]:
     return {check.name: check.verdict for check in found.checks}
 
 
-def told(found: Findings, name: str) -> str:
+def evidence_of_check(found: Findings, name: str) -> str:
     return next(check.evidence for check in found.checks if check.name == name)
 
 
@@ -49,15 +49,17 @@ def looks(case: str | None = "good", **changes: Any) -> list[str]:
 def test_all_is_well() -> None:
     found = judged()
     assert verdicts(found) == GOOD
-    assert told(found, "all-reduce") == "4 processes in 2 pods, nccl on NVIDIA B200, tensors up to 1GiB"
-    assert told(found, "sums") == "every element is 6.0, as computed; so is every element of 3 larger tensors"
-    assert told(found, "transport") == "gIB v1.1.2 with GPUDirect RDMA: 16 × NET/gIB/GDRDMA"
-    assert told(found, "NICs used") == "all 2 in each pod: mlx5_0, mlx5_1"
-    assert told(found, "algorithm") == "RING/LL from 1KiB, TREE/LL128 from 1MiB, RING/SIMPLE from 256MiB"
-    assert told(found, "bandwidth") == (
+    assert evidence_of_check(found, "all-reduce") == "4 processes in 2 pods, nccl on NVIDIA B200, tensors up to 1GiB"
+    assert (
+        evidence_of_check(found, "sums") == "every element is 6.0, as computed; so is every element of 3 larger tensors"
+    )
+    assert evidence_of_check(found, "transport") == "gIB v1.1.2 with GPUDirect RDMA: 16 × NET/gIB/GDRDMA"
+    assert evidence_of_check(found, "NICs used") == "all 2 in each pod: mlx5_0, mlx5_1"
+    assert evidence_of_check(found, "algorithm") == "RING/LL from 1KiB, TREE/LL128 from 1MiB, RING/SIMPLE from 256MiB"
+    assert evidence_of_check(found, "bandwidth") == (
         "90 GB/s bus bandwidth at 1GiB; at least 70 expected: 70% of 2 × 400 Gbit/s (a4-highgpu-8g)"
     )
-    assert told(found, "NCCL versions") == (
+    assert evidence_of_check(found, "NCCL versions") == (
         "2.28.3, the node's (/usr/local/nvidia/lib64/libnccl.so.2); torch was built with 2.28.3; "
         "an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
     )
@@ -83,7 +85,7 @@ def test_all_is_well() -> None:
 def test_each_case_is_caught_with_its_likeliest_cause(case: str, wrong: str, evidence: str, cause: str) -> None:
     found = judged(case)
     assert verdicts(found)[wrong] == "fail"
-    assert told(found, wrong).startswith(evidence)
+    assert evidence_of_check(found, wrong).startswith(evidence)
     assert any(text.startswith(cause) for text in looks(case))
 
 
@@ -97,11 +99,11 @@ def test_a_tuner_without_configuration_is_no_failure_but_a_cause_of_one() -> Non
 
 def test_an_older_nccl_of_the_node_before_the_images() -> None:
     case = raw("old-nccl")
-    for each in case["logs"]:
-        each["nccl_loaded"] = "2.25.1"
+    for log in case["logs"]:
+        log["nccl_loaded"] = "2.25.1"
     found = judge(evidence_of(case), EXPECTED, THRESHOLD)
     assert [check.name for check in found.checks if check.verdict == "fail"] == ["NCCL versions"]
-    assert told(found, "NCCL versions").endswith(
+    assert evidence_of_check(found, "NCCL versions").endswith(
         "torch was built with 2.28.3: an older one stands before the one that torch needs"
     )
 
@@ -110,17 +112,17 @@ def test_processes_with_different_nccl_libraries() -> None:
     case = raw()
     case["logs"][3]["nccl_loaded"] = "2.27.7"
     found = judge(evidence_of(case), EXPECTED, THRESHOLD)
-    assert told(found, "NCCL versions") == "processes have loaded different ones: 2.27.7, 2.28.3"
+    assert evidence_of_check(found, "NCCL versions") == "processes have loaded different ones: 2.27.7, 2.28.3"
 
 
 def test_by_cpus_over_the_claimed_nics() -> None:
     found = judged(None)
     skipped = dict.fromkeys(("algorithm", "bandwidth", "NCCL versions"), "skipped")
     assert verdicts(found) == GOOD | skipped
-    assert told(found, "transport").startswith(
+    assert evidence_of_check(found, "transport").startswith(
         "gloo, no GPUs: 99.9% of the traffic of pod train-workers-worker-a went over"
     )
-    assert told(found, "NICs used") == "all 2 in each pod: gpu0rdma0, gpu1rdma0"
+    assert evidence_of_check(found, "NICs used") == "all 2 in each pod: gpu0rdma0, gpu1rdma0"
 
 
 def pods_with(interfaces: dict[str, int]) -> dict[str, Any]:
@@ -151,13 +153,13 @@ def test_the_least_traffic_is_what_two_pods_must_exchange() -> None:
 
 def test_wrong_sums() -> None:
     found = judged(seed={"want": 6.0, "got": [[6.0] * 4, [6.0, 6.0, 5.0, 6.0], [6.0] * 4, [6.0] * 4]})
-    assert (verdicts(found)["sums"], told(found, "sums")) == (
+    assert (verdicts(found)["sums"], evidence_of_check(found, "sums")) == (
         "fail",
         "rank 1 has [6.0, 6.0, 5.0, 6.0]; every element should be 6.0",
     )
     sweep = raw()["sweep"]
     sweep[1]["wrong"] = [2, 3]
-    assert told(judged(sweep=sweep), "sums") == "elements of 256MiB are wrong in ranks 2, 3"
+    assert evidence_of_check(judged(sweep=sweep), "sums") == "elements of 256MiB are wrong in ranks 2, 3"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_what_stops_the_program_is_told_with_its_cause(kind: str, cause: str) ->
     nothing: dict[str, Any] = {"seed": None, "sweep": [], "operations": {}, "traffic": {}, "logs": []}
     problem = {"stage": "placing", "kind": kind, "text": "it is so"}
     found = judged(problem=problem, **nothing)
-    assert (verdicts(found)["all-reduce"], told(found, "all-reduce")) == ("fail", "it is so")
+    assert (verdicts(found)["all-reduce"], evidence_of_check(found, "all-reduce")) == ("fail", "it is so")
     assert verdicts(found)["sums"] == "skipped"
     assert "pass" not in verdicts(found).values()
     assert looks(problem=problem, **nothing)[0].startswith(cause)
@@ -199,7 +201,7 @@ def slower(bus: float, largest: int = 2**30) -> list[dict[str, Any]]:
 def test_bandwidth(changes: dict[str, Any], threshold: Threshold, verdict: str, evidence: str) -> None:
     found = judged(threshold=threshold, **changes)
     assert verdicts(found)["bandwidth"] == verdict
-    assert evidence in told(found, "bandwidth")
+    assert evidence in evidence_of_check(found, "bandwidth")
 
 
 def test_cpus_are_held_to_a_threshold_of_the_settings_only() -> None:
@@ -213,15 +215,15 @@ def test_the_threshold_of_a_whole_a4_node() -> None:
 
 
 def test_counters_that_cannot_be_read_are_no_failure() -> None:
-    bare = {pod: {**each, "rdma": {}} for pod, each in raw()["traffic"].items()}
+    bare = {pod: {**item, "rdma": {}} for pod, item in raw()["traffic"].items()}
     assert verdicts(judged(traffic=bare)) == GOOD | {"traffic": "skipped"}
 
 
 def test_rdma_devices_of_other_pods_are_not_counted() -> None:
     case = raw()
     foreign = {"mlx5_7": {"sent": 10**12, "received": 10**12, "interface": ""}}
-    traffic = {pod: {**each, "rdma": {**each["rdma"], **foreign}} for pod, each in case["traffic"].items()}
-    assert told(judged(traffic=traffic), "traffic") == told(judged(), "traffic")
+    traffic = {pod: {**item, "rdma": {**item["rdma"], **foreign}} for pod, item in case["traffic"].items()}
+    assert evidence_of_check(judged(traffic=traffic), "traffic") == evidence_of_check(judged(), "traffic")
 
 
 def test_where_nothing_ran_nothing_passes() -> None:

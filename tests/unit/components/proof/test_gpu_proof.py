@@ -117,14 +117,14 @@ def test_a_node_that_is_not_ready_and_one_that_is_cordoned_are_named() -> None:
 
 
 @pytest.mark.parametrize("part", ["capacity", "allocatable"])
-@pytest.mark.parametrize(("found", "told"), [("7", "b has 7"), (None, "b has none")])
-def test_a_gpu_short_on_one_node(part: str, found: str | None, told: str) -> None:
+@pytest.mark.parametrize(("found", "detail"), [("7", "b has 7"), (None, "b has none")])
+def test_a_gpu_short_on_one_node(part: str, found: str | None, detail: str) -> None:
     wrong = node("b")
     del wrong["status"][part][GPU]
     if found:
         wrong["status"][part][GPU] = found
     checks = judge_nodes(pool(), [node("a"), wrong])
-    assert only_failure(checks) == f"{part} of {GPU}: {told}; 8 were expected"
+    assert only_failure(checks) == f"{part} of {GPU}: {detail}; 8 were expected"
 
 
 def test_gpus_under_another_name() -> None:
@@ -133,16 +133,16 @@ def test_gpus_under_another_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "detail"),
     [
         ({"nvidia.com/gpu.replicas": "2"}, "a: nvidia.com/gpu.replicas is 2, not 4"),
         ({"nvidia.com/gpu.count": "7"}, "a: nvidia.com/gpu.count is 7, not 8"),
         ({"nvidia.com/gpu.count": None}, "a: nvidia.com/gpu.count is missing, not 8"),
     ],
 )
-def test_wrong_labels(labels: dict[str, str | None], told: str) -> None:
+def test_wrong_labels(labels: dict[str, str | None], detail: str) -> None:
     found = {key: value for key, value in (LABELS | labels).items() if value is not None}
-    assert only_failure(judge_nodes(shared(1), [node("a", 32, found)])) == f"feature labels: {told}"
+    assert only_failure(judge_nodes(shared(1), [node("a", 32, found)])) == f"feature labels: {detail}"
 
 
 def test_of_many_wrong_nodes_some_are_named() -> None:
@@ -193,7 +193,7 @@ def test_a_simulated_success_is_no_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "detail"),
     [
         (
             Run(COMPLETE, pod("Succeeded"), node("a"), "Result verification failed\n"),
@@ -249,14 +249,14 @@ def test_a_simulated_success_is_no_pass() -> None:
         ),
     ],
 )
-def test_a_job_that_did_not_add(run: Run, told: str) -> None:
+def test_a_job_that_did_not_add(run: Run, detail: str) -> None:
     scheduling, ran = judge_run(run, GPU)
     assert scheduling.verdict == "pass"
-    assert (ran.verdict, ran.evidence) == ("fail", told)
+    assert (ran.verdict, ran.evidence) == ("fail", detail)
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "detail"),
     [
         (
             Run(
@@ -280,9 +280,9 @@ def test_a_job_that_did_not_add(run: Run, told: str) -> None:
         (Run(None), "the Job is gone"),
     ],
 )
-def test_a_job_that_was_not_scheduled(run: Run, told: str) -> None:
+def test_a_job_that_was_not_scheduled(run: Run, detail: str) -> None:
     scheduling, ran = judge_run(run, GPU)
-    assert (scheduling.verdict, scheduling.evidence) == ("fail", told)
+    assert (scheduling.verdict, scheduling.evidence) == ("fail", detail)
     assert ran.verdict == "skipped"
 
 
@@ -342,11 +342,11 @@ def test_manifests(golden: Callable[[str, Any], None]) -> None:
 
 
 def test_a_kept_job_is_not_removed_by_the_cluster() -> None:
-    kept = job_manifest(shared(), "nvidia.com/gpu.shared", "a1b2c3", 300, keep=True)
+    remaining = job_manifest(shared(), "nvidia.com/gpu.shared", "a1b2c3", 300, keep=True)
     again = copy.deepcopy(job_manifest(shared(), "nvidia.com/gpu.shared", "a1b2c3", 300, keep=False))
     assert again["spec"].pop("ttlSecondsAfterFinished")
-    assert kept == again
-    container = kept["spec"]["template"]["spec"]["containers"][0]
+    assert remaining == again
+    container = remaining["spec"]["template"]["spec"]["containers"][0]
     assert container["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
 
 

@@ -84,14 +84,15 @@ def pods(**counts: int) -> list[dict[str, Any]]:
 
 
 def going(of: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each | {"metadata": each["metadata"] | {"deletionTimestamp": "2026-11-21T10:00:00Z"}} for each in of]
+    return [item | {"metadata": item["metadata"] | {"deletionTimestamp": "2026-11-21T10:00:00Z"}} for item in of]
 
 
 @pytest.mark.parametrize(
     ("given", "found", "missing"),
     [
         (cluster(), pods(head=1, worker=2), ""),
-        # Pods of the last edit that still count in the status, in the order in which they are seen after an edit.
+        # Pods of the last edit that still count in the status, in the order in which they are seen
+        # after an edit.
         (
             cluster(),
             going(pods(head=1, worker=2)),

@@ -23,7 +23,7 @@ OWN = "us-central1-docker.pkg.dev/your-project/berth"
 
 
 def images(given: dict[str, Any]) -> list[str]:
-    found = [f"{each.where}: {each.message}" for each in resolve_environment(accepted(given)).warnings]
+    found = [f"{warning.where}: {warning.message}" for warning in resolve_environment(accepted(given)).warnings]
     return [line for line in found if ".image: " in line]
 
 
@@ -34,9 +34,12 @@ def on_nics(**shape: Any) -> dict[str, Any]:
 def test_rays_own_image_has_nothing_of_what_workers_with_nics_need() -> None:
     (warning,) = images(ON_NICS)
     assert warning == (
-        f"environment.clusters.train.image: {versions.RAY_IMAGE} is not known to have libnl and torch: gIB's libraries are linked"
-        " against libnl (libnl-3-200, libnl-route-3-200), and NCCL fails without it; `berth verify fabric` and most training need"
-        f" torch, and the NCCL that comes with it; build one that has (docker build -t REPOSITORY/ray-a4:{BERTH_IMAGES['ray-a4'].tag}"
+        f"environment.clusters.train.image: {versions.RAY_IMAGE} is not known to have libnl and "
+        "torch: gIB's libraries are linked"
+        " against libnl (libnl-3-200, libnl-route-3-200), and NCCL fails without it; `berth verify "
+        "fabric` and most training need"
+        " torch, and the NCCL that comes with it; build one that has (docker build -t "
+        f"REPOSITORY/ray-a4:{BERTH_IMAGES['ray-a4'].tag}"
         " images/ray-a4; images/README.md) and name it in `image`, or write `imageHas: [libnl, torch]` if it has them"
     )
 

@@ -209,6 +209,7 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     counted = {
-        each.name: (each.worker.ray_gpus, each.worker.ray_resources) for each in (*resolved.berths, *resolved.clusters)
+        berth.name: (berth.worker.ray_gpus, berth.worker.ray_resources)
+        for berth in (*resolved.berths, *resolved.clusters)
     }
     assert counted == {"x": (4, {"spot": 1}), "y": (None, {})}

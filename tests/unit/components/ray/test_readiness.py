@@ -41,17 +41,17 @@ def waited(
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """What a wait with a far deadline returns, and what it has reported."""
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Recorded(*states))
-    told: list[str] = []
+    result: list[str] = []
     wait = readiness.Wait(
         kind=kind,
         kubeconfig="",
         selector="",
         deadlines={KEY: LONG_SECONDS},
-        report=lambda _key, text: told.append(text),
+        report=lambda _key, text: result.append(text),
         namespaces={KEY[0]},
         put_off=lambda _key, going: pytest.fail(f"nothing goes, but {going}"),
     )
-    return wait.run(), told
+    return wait.run(), result
 
 
 STARTS, RUNS = job("Initializing", ""), job("Running", "RUNNING")
@@ -62,9 +62,9 @@ def test_a_job_that_runs_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch
 
 
 def test_its_end_is_waited_for_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed, told = waited(monkeypatch, readiness.SUCCEEDED_JOB, STARTS, RUNS, job("Complete", "SUCCEEDED"))
+    failed, report = waited(monkeypatch, readiness.SUCCEEDED_JOB, STARTS, RUNS, job("Complete", "SUCCEEDED"))
     assert failed == {}
-    assert told[-1] == "succeeded"
+    assert report[-1] == "succeeded"
 
 
 @pytest.mark.parametrize("kind", [readiness.RUNNING_JOB, readiness.SUCCEEDED_JOB])
@@ -105,7 +105,7 @@ class StandsStill:
 def test_what_waits_for_something_that_goes_is_put_off(
     monkeypatch: pytest.MonkeyPatch, others: list[tuple[str, str, str]], before: list[str] | None
 ) -> None:
-    pods = [pod(KEY[0], "dev"), *(pod(*each) for each in others)]
+    pods = [pod(KEY[0], "dev"), *(pod(*other) for other in others)]
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: StandsStill(pods))
     put_off: list[list[str]] = []
     kind = readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("waits", done=False), lambda *_: ["no room"])

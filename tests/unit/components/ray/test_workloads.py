@@ -1,4 +1,6 @@
-"""RayJobs and RayServices: their manifests, what is registered for them, and what is told of them."""
+"""RayJobs and RayServices: their manifests, what is registered for them, and what is told of
+them.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +54,16 @@ def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
     (job,) = found.jobs
     owner = {"berth/job": "nightly"} if job.own_cluster else {"berth/engineer": job.cluster.name}
     cluster = ray_cluster(job.cluster, found.pools, f"berth-{job.cluster.name}", owner)
-    made = harden(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
-    return as_kuberay_writes_it(made)
+    created = harden(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    return as_kuberay_writes_it(created)
 
 
 def service_manifest(shape: dict[str, Any]) -> dict[str, Any]:
     found = resolved(services={"chat": shape})
     (service,) = found.services
     cluster = ray_cluster(service.cluster, found.pools, "berth-chat", {"berth/service": "chat"})
-    made = harden(ray_service(service, cluster), "restricted", service.cluster.priority)
-    return as_kuberay_writes_it(with_fingerprint(made))
+    created = harden(ray_service(service, cluster), "restricted", service.cluster.priority)
+    return as_kuberay_writes_it(with_fingerprint(created))
 
 
 def name_of(shape: dict[str, Any], **parts: Any) -> str:
@@ -91,7 +93,9 @@ def test_a_service_that_autoscales(golden: Callable[[str, Any], None]) -> None:
 
 
 def test_what_kuberay_writes_again_is_in_its_own_words() -> None:
-    """Else it is KubeRay's from then on: a change to a refresh, and a conflict to the next edit (seen of v1.6.2)."""
+    """Else it is KubeRay's from then on: a change to a refresh, and a conflict to the next edit
+    (seen of v1.6.2).
+    """
     shape = CHAT | {
         "worker": {"pool": "cpu", "gpus": 0, "cpu": 0.5, "memory": "2048Mi"},
         "env": {"EMPTY": "", "FULL": "x"},
@@ -191,22 +195,22 @@ def inputs(found: Resolved) -> BerthInputs:
 
 def registered(found: Resolved) -> Recorder:
     """What is registered for the one job or service."""
-    made = inputs(found)
+    created = inputs(found)
 
     async def program() -> None:
-        Berth(made.settings.name, made)
+        Berth(created.settings.name, created)
 
     return run(program, "test")
 
 
 def quota(found: Resolved) -> dict[str, str]:
-    (quota,) = [each for each in registered(found).of_type(QUOTA) if each.inputs["metadata"]["name"] == "berth"]
+    (quota,) = [item for item in registered(found).of_type(QUOTA) if item.inputs["metadata"]["name"] == "berth"]
     return dict(quota.inputs["spec"]["hard"])
 
 
 def test_the_quota_has_room_for_the_second_cluster_of_an_upgrade() -> None:
     shape = CHAT | {"workers": {"min": 0, "max": 2}}
-    both, one = (quota(resolved(services={"chat": shape | each})) for each in ({}, {"upgradeStrategy": "Recreate"}))
+    both, one = (quota(resolved(services={"chat": shape | item})) for item in ({}, {"upgradeStrategy": "Recreate"}))
     assert (both["requests.nvidia.com/gpu"], one["requests.nvidia.com/gpu"]) == ("4", "2")
     assert (both["services.loadbalancers"], both["services.nodeports"]) == ("0", "0")
 
@@ -214,7 +218,7 @@ def test_the_quota_has_room_for_the_second_cluster_of_an_upgrade() -> None:
 def policies(shape: dict[str, Any]) -> dict[str, Registration]:
     recorder = registered(resolved(services={"chat": CHAT | shape}))
     found = recorder.of_type("kubernetes:networking.k8s.io/v1:NetworkPolicy")
-    return {each.inputs["metadata"]["name"]: each for each in found}
+    return {item.inputs["metadata"]["name"]: item for item in found}
 
 
 def test_requests_come_from_where_the_settings_say_and_from_nowhere_else() -> None:
@@ -251,8 +255,8 @@ BOTH: dict[str, Any] = {
 
 def test_an_environment_registers_jobs_and_services() -> None:
     recorder = run(lambda: environment(loaded(**BOTH)), "test")
-    jobs = {each.name: each.inputs["metadata"] for each in recorder.of_type(RAY_JOB)}
-    assert {name: each["namespace"] for name, each in jobs.items()} == {
+    jobs = {item.name: item.inputs["metadata"] for item in recorder.of_type(RAY_JOB)}
+    assert {name: item["namespace"] for name, item in jobs.items()} == {
         "look": "berth-alice",
         "nightly": "berth-nightly",
         "later": "berth-later",
@@ -263,8 +267,8 @@ def test_an_environment_registers_jobs_and_services() -> None:
     assert (metadata["name"], metadata["namespace"]) == ("chat", "berth-chat")
     assert metadata["labels"]["berth/service"] == "chat"
     levels = {
-        each.name: each.inputs["metadata"]["labels"].get("pod-security.kubernetes.io/enforce")
-        for each in recorder.of_type("kubernetes:core/v1:Namespace")
+        item.name: item.inputs["metadata"]["labels"].get("pod-security.kubernetes.io/enforce")
+        for item in recorder.of_type("kubernetes:core/v1:Namespace")
     }
     assert {levels[name] for name in ("alice", "nightly", "later", "chat")} == {"restricted"}
 
@@ -272,7 +276,7 @@ def test_an_environment_registers_jobs_and_services() -> None:
 def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
     def memory(**parts: Any) -> str:
         recorder = run(lambda: environment(loaded(**parts)), "test")
-        (found,) = [each for each in recorder.of_type(QUOTA) if each.name == "alice-berth"]
+        (found,) = [item for item in recorder.of_type(QUOTA) if item.name == "alice-berth"]
         return str(found.inputs["spec"]["hard"]["limits.memory"])
 
     without = memory(engineers=BOTH["engineers"])
@@ -300,21 +304,23 @@ def test_each_is_waited_for_as_its_settings_say() -> None:
 
 def options(found: Resolved) -> dict[str, pulumi.ResourceOptions]:
     """Options of each registered resource by type."""
-    made = inputs(found)
+    created = inputs(found)
     seen: dict[str, pulumi.ResourceOptions] = {}
 
     def look(args: pulumi.ResourceTransformationArgs) -> None:
         seen[args.type_] = args.opts
 
     async def program() -> None:
-        Berth(made.settings.name, made, pulumi.ResourceOptions(transformations=[look]))
+        Berth(created.settings.name, created, pulumi.ResourceOptions(transformations=[look]))
 
     run(program, "test")
     return seen
 
 
 def test_the_next_job_is_made_when_the_last_one_is_gone() -> None:
-    """It would wait in vain for the quota and the GPUs that the last one has: Pulumi deletes that after the program has ended."""
+    """It would wait in vain for the quota and the GPUs that the last one has: Pulumi deletes
+    that after the program has ended.
+    """
     assert options(resolved(jobs={"nightly": NIGHTLY}))[RAY_JOB].delete_before_replace is True
 
 
@@ -344,8 +350,10 @@ def test_a_job_that_has_ended_takes_no_room_from_others() -> None:
 def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:
     (warning,) = resolved(services={"chat": CHAT | {"workers": 3}}).warnings
     assert f"{warning.where}: {warning.message}" == (
-        "environment.services.chat.upgradeStrategy: an edit of the cluster makes a second one beside it, and its 3 GPUs find no room:"
-        " pool 'gpu' tops out at 4 GPUs (4 × g2-standard-8 with 1), so the edit waits until more are there; add nodes, or write"
+        "environment.services.chat.upgradeStrategy: an edit of the cluster makes a second one beside "
+        "it, and its 3 GPUs find no room:"
+        " pool 'gpu' tops out at 4 GPUs (4 × g2-standard-8 with 1), so the edit waits until more are "
+        "there; add nodes, or write"
         " `upgradeStrategy: Recreate`, which interrupts the service"
     )
     assert resolved(services={"chat": CHAT | {"workers": 2}}).warnings == []
@@ -377,12 +385,12 @@ def test_the_condition_of_a_job(seen: dict[str, Any], state: str, held: set[str]
 
 
 def test_a_failed_job_tells_why() -> None:
-    told = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
-    assert told == "AppFailed: exit code 1"
+    report = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
+    assert report == "AppFailed: exit code 1"
 
 
 def service(*, generation: int = 1, upgrading: str = "False", **applications: str) -> dict[str, Any]:
-    wanted = [{"name": name, "import_path": "a:b"} for name in applications]
+    expected = [{"name": name, "import_path": "a:b"} for name in applications]
     statuses = {
         name: {
             "status": status,
@@ -393,7 +401,7 @@ def service(*, generation: int = 1, upgrading: str = "False", **applications: st
     }
     return {
         "metadata": {"generation": generation},
-        "spec": {"serveConfigV2": yaml.safe_dump({"applications": wanted})},
+        "spec": {"serveConfigV2": yaml.safe_dump({"applications": expected})},
         "status": {
             "observedGeneration": 1,
             "numServeEndpoints": 2,

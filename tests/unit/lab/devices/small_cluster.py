@@ -57,7 +57,8 @@ class SmallCluster(ClusterApi):
         """Reconcile pods and statuses of DaemonSets, as a control plane and kubelets do.
 
         Args:
-            waiting: nodes with a pod that is not ready, by DaemonSet, beside pods that the lab holds.
+            waiting: nodes with a pod that is not ready, by DaemonSet, beside pods that the lab
+                holds.
         """
         pods, target = self.objects["pods"], {}
         for name, daemonset in self.objects["daemonsets"].items():

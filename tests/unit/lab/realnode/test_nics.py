@@ -16,7 +16,9 @@ NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
 
 
 def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:
-    """The NIC by which a pod that holds some reaches an address: of the rules that DraNet copies for them, the first."""
+    """The NIC by which a pod that holds some reaches an address: of the rules that DraNet copies
+    for them, the first.
+    """
     lines = [(number, line.split()) for number in range(len(NICS)) for line in nics.configure(NODE, number)]
     tables = {words[-1]: number for number, words in lines if "table" in words}
     added = [line.split()[2:] for line in nics.rules(NODE) if line.startswith("rule add ")]

@@ -1,4 +1,6 @@
-"""A simulated cloud of its own for each test, with a fleet that remembers nodes instead of having an API server."""
+"""A simulated cloud of its own for each test, with a fleet that remembers nodes instead of
+having an API server.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class Listener:
 
 
 class Patient(threading.Event):
-    """A provider's `cancelled` event that waits for nothing, and notes the seconds that each wait was to take."""
+    """A provider's `cancelled` event that waits for nothing, and notes the seconds that each
+    wait was to take.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -17,7 +17,8 @@ def test_an_api_that_is_not_enabled(simulated: Simulated) -> None:
     with pytest.raises(ProviderError) as refusal:
         simulated.network()
     assert str(refusal.value).startswith(
-        f"Error creating Network: googleapi: Error 403: Compute Engine API has not been used in project {PROJECT} before "
+        "Error creating Network: googleapi: Error 403: Compute Engine API has not been used in "
+        f"project {PROJECT} before "
         "or it is disabled. Enable it by visiting "
     )
     assert str(refusal.value).endswith(", accessNotConfigured")

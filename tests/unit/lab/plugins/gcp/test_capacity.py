@@ -8,7 +8,8 @@ from berth.lab.plugins.gcp.capacity import GIB, MIB, allocatable, capacity
 
 @pytest.mark.parametrize(
     ("name", "millis"),
-    # GKE's page on node sizes: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest.
+    # GKE's page on node sizes: 6 % of the first core, 1 % of the second, 0.5 % of the next two,
+    # 0.25 % of the rest.
     [("n2-standard-2", 1930), ("n2-standard-4", 3920), ("n2-standard-8", 7910), ("n2-standard-32", 31850)],
 )
 def test_allocatable_cpu_is_that_of_gkes_page(name: str, millis: int) -> None:
@@ -17,7 +18,8 @@ def test_allocatable_cpu_is_that_of_gkes_page(name: str, millis: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reserved_mib"),
-    # 25 % of 4 GiB, 20 % of 4, 10 % of 8, 6 % of 112, 2 % of the rest, in MiB and rounded down; 100 MiB for eviction.
+    # 25 % of 4 GiB, 20 % of 4, 10 % of 8, 6 % of 112, 2 % of the rest, in MiB and rounded down; 100
+    # MiB for eviction.
     [("n2-standard-4", 2662), ("n2-standard-32", 9543), ("a4-highgpu-8g", 9543 + 78643)],
 )
 def test_allocatable_memory_is_that_of_gkes_page(name: str, reserved_mib: int) -> None:

@@ -43,17 +43,17 @@ stock:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("projects: {p: {service: []}}", "projects.p.service: Extra inputs are not permitted"),
         ("stock: [{zone: z, machineType: m, capacity: reserved, available: 0}]", "stock.0.capacity: Input should be"),
         ("reservations: [", "while parsing"),
     ],
 )
-def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path, text: str, said: str) -> None:
+def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "conditions.yaml"
     file.write_text(text)
     with pytest.raises(ProviderError) as caught:
         read(file)
-    assert said in str(caught.value)
-    assert "mend the file, or delete it" in str(caught.value)
+    assert message in str(caught.value)
+    assert "fix the file, or delete it" in str(caught.value)

@@ -1,4 +1,6 @@
-"""Edits of pools and clusters from end to end of the simulated provider: replaced, in place, nodes recreated, values that stay."""
+"""Edits of pools and clusters from end to end of the simulated provider: replaced, in place,
+nodes recreated, values that stay.
+"""
 
 from __future__ import annotations
 

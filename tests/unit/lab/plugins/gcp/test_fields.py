@@ -42,7 +42,9 @@ def inside(token: str, path: str, value: Any) -> dict[str, Any]:
 
 
 def found(token: str, path: str, old: Any, new: Any) -> set[bool]:
-    """Whether each difference between two values of a field replaces the resource; empty without a difference."""
+    """Whether each difference between two values of a field replaces the resource; empty without
+    a difference.
+    """
     facts = resources()[token]
     states = (inside(token, path, old), inside(token, path, new))
     return {kind.replaces for kind in differences(*states, facts).values()}
@@ -51,7 +53,8 @@ def found(token: str, path: str, old: Any, new: Any) -> set[bool]:
 def of(token: str, *, blocks: bool) -> Iterator[tuple[str, Field]]:
     """Paths and facts of a type's fields that are blocks, or that are none."""
     facts = resources()[token]
-    # The simulated GKE refuses pools inside a cluster's inputs, so that there are no facts about their fields.
+    # The simulated GKE refuses pools inside a cluster's inputs, so that there are no facts about
+    # their fields.
     known = ((path, fact) for path, fact in facts.fields.items() if path != "nodePools")
     return ((path, fact) for path, fact in known if (path in facts.blocks) is blocks)
 
@@ -70,8 +73,8 @@ def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
         pair = values(fact)
         one = next(value for value in pair if value not in (fact.default, fact.empty) and (value or fact.default))
         assert found(token, path, one, None) == (set() if fact.keeps else {fact.replaces}), path
-        kept = with_kept(inside(token, path, one), inside(token, path, None), resources()[token])
-        assert (kept == inside(token, path, one)) is (fact.keeps or fact.sticks), path
+        remaining = with_kept(inside(token, path, one), inside(token, path, None), resources()[token])
+        assert (remaining == inside(token, path, one)) is (fact.keeps or fact.sticks), path
 
 
 @pytest.mark.parametrize("token", resources())
@@ -106,7 +109,7 @@ def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) ->
         at = _indexed(token, path)
         wrong: dict[str, tuple[list[Any], list[Any]]] = {
             f"expected {at} to be one of": (["SOMETHING-ELSE"] if fact.allowed else [], list(fact.allowed)),
-            f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.each else [], [list(fact.each)]),
+            f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.elements else [], [list(fact.elements)]),
             f"expected {at} to be at least": ([] if fact.least is None else [fact.least - 1], [fact.least]),
             f"expected {at} to be at most": ([] if fact.most is None else [fact.most + 1], [fact.most]),
             f"Attribute {at} supports": ([["a"] * (fact.items + 1)] if fact.items else [], [["a"] * fact.items]),
@@ -139,7 +142,8 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return one | other | {key: _merged(one[key], other[key]) for key in both if isinstance(one[key], dict)}
 
 
-# What the provider decides by code of its own, sentence by sentence of the facts; a new sentence needs a test.
+# What the provider decides by code of its own, sentence by sentence of the facts; a new sentence
+# needs a test.
 
 CODE: dict[str, dict[str, str | None]] = {
     "customizeDiff": {
@@ -186,5 +190,5 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
 
 
 def test_the_provider_refuses_nothing_that_berth_registers() -> None:
-    for each in registrations():
-        assert refused(each.type, each.inputs) == "", each.name
+    for registration in registrations():
+        assert refused(registration.type, registration.inputs) == "", registration.name

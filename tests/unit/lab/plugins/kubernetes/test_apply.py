@@ -33,8 +33,8 @@ def test_what_creation_and_kubectl_own_is_taken_over() -> None:
     )
     assert [step["path"] for step in patch] == ["/metadata/managedFields", "/metadata/resourceVersion"]
     assert patch[1]["value"] == "7"
-    *kept, own = patch[0]["value"]
-    assert kept == [operator, status]
+    *remaining, own = patch[0]["value"]
+    assert remaining == [operator, status]
     assert (own["manager"], own["operation"]) == (MINE, "Apply")
     assert own["fieldsV1"] == {"f:spec": {"f:a": {}, "f:b": {"f:c": {}}}, "f:metadata": {}}
 

@@ -16,7 +16,7 @@ def test_kind_of_a_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "wanted", "missing"),
+    ("token", "desired", "missing"),
     [
         ("kubernetes:core/v1:NodePatch", {"kind": "Node"}, "the Patch resource NodePatch"),
         ("kubernetes:x.io/v1:DevicePatch", {"kind": "DevicePatch"}, ""),
@@ -28,8 +28,8 @@ def test_kind_of_a_type() -> None:
         ("kubernetes:core/v1:Node", {"metadata": {"annotations": {objects.FORCE: "true", "a": "b"}}}, ""),
     ],
 )
-def test_what_the_stand_in_lacks(token: str, wanted: dict[str, Any], missing: str) -> None:
-    assert objects.unsupported(token, wanted) == missing
+def test_what_the_stand_in_lacks(token: str, desired: dict[str, Any], missing: str) -> None:
+    assert objects.unsupported(token, desired) == missing
 
 
 def test_the_same_seed_gives_the_same_name() -> None:

@@ -89,7 +89,9 @@ def same(of_type: str, name: str, inputs: Inputs) -> EngineEvent:
 
 
 def report(*events: EngineEvent, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
-    """What a plan means; by default the cluster was asked, and has nothing that the plan does not know."""
+    """What a plan means; by default the cluster was asked, and has nothing that the plan does
+    not know.
+    """
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
 
