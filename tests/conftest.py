@@ -51,3 +51,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
         assert value == yaml.safe_load(path.read_text(encoding="utf-8"))
 
     return compare
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Only folder on PATH, empty at first."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder

@@ -35,7 +35,7 @@ from berth.components.plan.effect import Effect, Level, sitting_on, where_somebo
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
-from berth.components.sharing import KEEPS, Pools, config_change, config_map, of_configs
+from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
 
 CRITICAL_PODS = "100k"
 """Quota of pods of system priority, without which GKE admits none. The operator has one on every
@@ -187,12 +187,11 @@ def _plugin_config(values: Values) -> Mapping[str, Any]:
 
 def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]) -> list[Effect]:
     """Return the effects on pools whose nodes read another config than before."""
-    before, after = old.get("data") or {}, new.get("data") or {}
-    effects = []
-    for name in (name for name in served if name in fleet.before):
-        key = fleet.before[name].labels.get(CONFIG_LABEL, WHOLE_KEY)
-        if key in before and before[key] != after.get(key):
-            effects.append(Effect(Level.DISTURBS, config_change(name, key), sitting_on(fleet, [name])))
+    pools = {name: pool for name, pool in fleet.before.items() if name in served}
+    keys = {name: pool.labels.get(CONFIG_LABEL, WHOLE_KEY) for name, pool in pools.items()}
+    effects = [
+        Effect(Level.DISTURBS, text, sitting_on(fleet, [name])) for name, text in config_changes(old, new, keys).items()
+    ]
     if not effects:
         # The ConfigMap has another name because of a pool that is new or goes; no node reads
         # anything else in it.

@@ -4,7 +4,7 @@ from berth.components.sharing.device_plugin import config_map, label_command, no
 from berth.components.sharing.disturbance import (
     KEEPS,
     Occupants,
-    config_change,
+    config_changes,
     of_configs,
     of_labels,
     of_node_labels,
@@ -26,7 +26,7 @@ __all__ = [
     "SharingProfile",
     "SharingSettings",
     "TimeSlicing",
-    "config_change",
+    "config_changes",
     "config_map",
     "label_command",
     "node_labels",

@@ -20,21 +20,19 @@ KEEPS = "running pods keep their GPUs until they restart, new ones find the new 
 
 
 def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants) -> list[str]:
-    """Return a line for each pool whose nodes get another device plugin config.
-
-    Args:
-        old: Helm's `devicePlugin.config` before.
-        new: Helm's `devicePlugin.config` after.
-        pools: the pools by name.
-        occupants: names of those who work on the pools.
-    """
-    before, after = old.get("data") or {}, new.get("data") or {}
+    """Return a line for each pool whose nodes get another device plugin config."""
     keys = {name: pool.settings.sharing or WHOLE_KEY for name, pool in pools.items() if pool.settings.by_operator}
-    return [
-        f"{config_change(name, key)} ({_who(occupants.get(name, ()))})"
+    return [f"{text} ({_who(occupants.get(name, ()))})" for name, text in config_changes(old, new, keys).items()]
+
+
+def config_changes(old: Mapping[str, Any], new: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, str]:
+    """Return the effects of another device plugin config, by the pool that chooses the key."""
+    before, after = old.get("data") or {}, new.get("data") or {}
+    return {
+        name: _sentence(name, f"sharing profile {key!r} changes", KEEPS)
         for name, key in keys.items()
         if key in before and before[key] != after.get(key)
-    ]
+    }
 
 
 def of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> list[str]:
@@ -53,11 +51,6 @@ def of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
     sitting = sitting_on(fleet, [name])
     level = where_somebody_works(fleet, sitting) if stops_pods else Level.DISTURBS
     return [Effect(level, text, sitting)] if text else []
-
-
-def config_change(pool: str, profile: str) -> str:
-    """Return the effect of an edit of a profile on the nodes of a pool."""
-    return _sentence(pool, f"sharing profile {profile!r} changes", KEEPS)
 
 
 def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:

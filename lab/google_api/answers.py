@@ -1,4 +1,4 @@
-"""Answers to calls.
+"""Routes from calls to their answers.
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1 (clusters,
     serverConfig), https://docs.cloud.google.com/resource-manager/reference/rest/v1/projects

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
+from berth.components.core.settings import Settings
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -37,13 +38,7 @@ SERVICES = tuple(
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
-    )
-
-
-class Project(_Part):
+class Project(Settings):
     """Project.
 
     Attributes:
@@ -63,7 +58,7 @@ class Project(_Part):
         return self.permissions == "all" or permission in self.permissions
 
 
-class Reservation(_Part):
+class Reservation(Settings):
     """Machines that were set aside for a project.
 
     Attributes:
@@ -83,7 +78,7 @@ class Reservation(_Part):
     blocks: list[str] = []
 
 
-class Stock(_Part):
+class Stock(Settings):
     """Machines of a zone for those who reserved none.
 
     Attributes:
@@ -100,7 +95,7 @@ class Stock(_Part):
     available: Count
 
 
-class Conditions(_Part):
+class Conditions(Settings):
     """Conditions of all projects.
 
     Attributes:
@@ -140,38 +135,28 @@ def file_of(home: Home) -> Path:
 
 
 def conditions_of(home: Home) -> Conditions:
-    """A lab's conditions as they are now; the shipped ones are put in place first where it has none.
-
-    Raises:
-        ProviderError: when the file is not readable, saying why.
-    """
-    return of_cloud(home.cloud)
-
-
-def place(home: Home) -> None:
-    """Put the shipped conditions into a lab that has none: who looks for them finds them."""
-    if not file_of(home).exists():
-        _place(file_of(home))
+    """Return a lab's conditions as they are now."""
+    return read(file_of(home))
 
 
 def of_cloud(folder: Path) -> Conditions:
-    """The same, for the folder of the simulated cloud.
-
-    Raises:
-        ProviderError: when the file is not readable, saying why.
-    """
+    """Return the conditions of a simulated cloud's folder as they are now."""
     return read(folder / SHIPPED.name)
 
 
+def place(home: Home) -> None:
+    """Put the shipped conditions into a lab that has none, for who looks for the file."""
+    _place(file_of(home))
+
+
 def read(file: Path) -> Conditions:
-    """The conditions in a file, which is made from the shipped ones if it is not there.
+    """Return the conditions in a file, which begins as a copy of the shipped ones.
 
     Raises:
         ProviderError: when the file is not readable, saying why.
     """
     try:
-        if not file.exists():
-            _place(file)
+        _place(file)
         return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
@@ -184,16 +169,11 @@ def read(file: Path) -> Conditions:
 
 
 def _place(file: Path) -> None:
-    """Whole or not at all, and never over one that somebody else has just made."""
+    """Copy the shipped conditions, whole or not at all, and never over an existing file."""
+    if file.exists():
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w") as new:
-            new.write(SHIPPED.read_text())
-        Path(temporary).chmod(0o644)
-        try:
-            os.link(temporary, file)
-        except FileExistsError:
-            return
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder, suppress(FileExistsError):
+        copy = Path(folder, file.name)
+        copy.write_text(SHIPPED.read_text())
+        os.link(copy, file)

@@ -51,7 +51,7 @@ from berth.components.plan.plan import Plan, State, Step
 from berth.stacks.load import load_stack
 from berth.stacks.preview.report import Known, report_of
 loaded = load_stack("waiving")
-manifest = loaded.berths[0].manifests.ray
+manifest = loaded.berths[0].manifests.main
 step = Step("create", "urn::alice", "kubernetes:ray.io/v1:RayCluster", "alice", True, None, State(manifest, {}, ""))
 report = report_of(Plan([step]), Known("waiving", "environment", policies=loaded.judgement.context))
 print([(found.policy, found.waived) for found in report.violations])

@@ -9,6 +9,7 @@ import pytest
 
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
+from tests.unit.loaded import places_of_problems
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",
@@ -165,8 +166,7 @@ def test_a_stack_is_one_kind(values: dict[str, Any], expected: str) -> None:
 
 def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.test.yaml"
-    path.write_text(
-        """\
+    text = """\
 config:
   berth:environment:
     project: berth-lab
@@ -181,13 +181,8 @@ config:
         worker:
           pool: ddev
           gpus: many
-""",
-        encoding="utf-8",
-    )
-    file = stack_file.read(path)
-    with pytest.raises(SettingsError) as caught:
-        load("test", file.settings, file)
-    assert [(line.removeprefix(f"{path}:").split(":")[0], line.split(": ", 2)[1]) for line in caught.value.lines] == [
+"""
+    assert places_of_problems(path, text, "test") == [
         ("4", "environment.zone"),
         ("7", "environment.pools.dev.nodes"),
         ("9", "environment.pools.dev.nodez"),

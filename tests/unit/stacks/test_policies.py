@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgement
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.loaded import engineer_of, environment_of
+from tests.unit.loaded import engineer_of, environment_of, places_of_problems
 
 GOOD: dict[str, Any] = {
     "project": "berth-lab",
@@ -220,8 +219,7 @@ def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack
 
 def test_policies_come_with_all_other_problems_at_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.prod.yaml"
-    path.write_text(
-        """\
+    text = """\
 config:
   berth:environment:
     project: berth-lab
@@ -239,13 +237,8 @@ config:
       bob:
         auth: none
         dashboard: public
-""",
-        encoding="utf-8",
-    )
-    file = stack_file.read(path)
-    with pytest.raises(SettingsError) as caught:
-        load("prod", file.settings, file)
-    assert [(line.removeprefix(f"{path}:").split(":")[0], line.split(": ")[1]) for line in caught.value.lines] == [
+"""
+    assert places_of_problems(path, text, "prod") == [
         ("6", "environment.cluster.deletionProtection"),
         ("7", "environment.labels"),
         ("14", "environment.engineers.alice.worker.gpus"),

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from berth.lab.toolchain.tools import Tool
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all of PATH, besides the shell's."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    return folder
-
-
 def _program(folder: Path, name: str, says: str) -> None:
     path = folder / name
     path.write_text(f"#!/bin/sh\necho '{says}'\n")
@@ -29,11 +20,11 @@ def _program(folder: Path, name: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(("version", "good"), [("v3.260.0", True), ("v3.249.9", False)])
-def test_a_new_enough_pulumi_with_its_python_host_is_used(machine: Path, version: str, good: bool) -> None:  # noqa: FBT001
-    _program(machine, "pulumi", version)
+def test_a_new_enough_pulumi_with_its_python_host_is_used(programs: Path, version: str, good: bool) -> None:  # noqa: FBT001
+    _program(programs, "pulumi", version)
     assert installed.find(PULUMI) is None
-    _program(machine, "pulumi-language-python", "")
-    expected = installed.Installed(version[1:], machine / "pulumi") if good else None
+    _program(programs, "pulumi-language-python", "")
+    expected = installed.Installed(version[1:], programs / "pulumi") if good else None
     assert installed.find(PULUMI) == expected
 
 
@@ -48,24 +39,24 @@ def test_a_new_enough_pulumi_with_its_python_host_is_used(machine: Path, version
     ],
 )
 def test_helm_has_to_be_a_recent_three_and_kubectl_one_minor_older(
-    machine: Path,
+    programs: Path,
     tool: Tool,
     version: str,
     good: bool,  # noqa: FBT001
 ) -> None:
     text = f'{{"clientVersion": {{"gitVersion": "{version}"}}}}' if tool is KUBECTL else version
-    _program(machine, tool.name, text)
+    _program(programs, tool.name, text)
     assert (installed.find(tool) is not None) is good
 
 
-def test_output_that_is_no_version_is_not_used(machine: Path) -> None:
-    _program(machine, "kubectl", "no json")
+def test_output_that_is_no_version_is_not_used(programs: Path) -> None:
+    _program(programs, "kubectl", "no json")
     assert installed.find(KUBECTL) is None
 
 
-def test_the_labs_own_links_are_not_taken_for_installed(machine: Path) -> None:
-    _program(machine, "helm", "v3.22.0")
-    assert installed.find(HELM, (machine.resolve(),)) is None
+def test_the_labs_own_links_are_not_taken_for_installed(programs: Path) -> None:
+    _program(programs, "helm", "v3.22.0")
+    assert installed.find(HELM, (programs.resolve(),)) is None
 
 
 def test_an_installed_provider_plugin_is_found_in_the_sdks_version(

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError
 from berth.lab.plugins.values import UNKNOWN
+from tests.unit.components.gke.registered import registrations
+from tests.unit.recording import Registration
 
 from .conftest import (
-    A4,
     CLUSTER,
     NETWORK,
     POOL,
@@ -25,47 +27,6 @@ from .conftest import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def paths(found: dict[str, Kind], *, replaces: bool) -> set[str]:
-    return {path for path, kind in found.items() if kind.replaces is replaces}
-
-
-@pytest.mark.parametrize(
-    ("config", "more", "replacing", "in_place"),
-    [
-        ({}, {"nodeCount": 4}, set(), {"nodeCount"}),
-        ({"labels": {"a": "b"}}, {}, set(), {"nodeConfig.labels.a", "nodeConfig.labels.berth.dev/pool"}),
-        (
-            {"taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]},
-            {},
-            set(),
-            {"nodeConfig.taints"},
-        ),
-        ({"machineType": "a3-ultragpu-8g"}, {}, set(), {"nodeConfig.machineType"}),
-        ({}, {"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}}, set(), {"autoscaling"}),
-        ({"spot": True}, {}, {"nodeConfig.spot"}, set()),
-        ({"flexStart": True}, {}, {"nodeConfig.flexStart"}, set()),
-        (
-            {"guestAccelerators": [A4["guestAccelerators"][0] | {"count": 4}]},
-            {},
-            {"nodeConfig.guestAccelerators[0].count"},
-            set(),
-        ),
-        ({}, {"name": "other"}, {"name"}, set()),
-        ({}, {"maxPodsPerNode": 32}, {"maxPodsPerNode"}, set()),
-        ({"spot": False}, {}, set(), set()),
-    ],
-)
-def test_what_changes_a_pool_in_place_and_what_replaces_it(
-    simulated: Simulated, config: dict[str, Any], more: dict[str, Any], replacing: set[str], in_place: set[str]
-) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster))
-    found = simulated.diff(POOL, pool, **pool_inputs(cluster, config, **more))
-    assert paths(dict(found.detailed), replaces=True) == replacing
-    assert paths(dict(found.detailed), replaces=False) == in_place
-    assert found.delete_before_replace is ("name" not in replacing)
 
 
 def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated) -> None:
@@ -96,24 +57,6 @@ def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> Non
     assert zones == sorted(["us-central1-a", "us-central1-b", "us-central1-c"] * 2)
     outputs = simulated.read(POOL, pool).properties
     assert (outputs["nodeCount"], len(outputs["instanceGroupUrls"])) == (2, 3)
-
-
-@pytest.mark.parametrize(
-    ("more", "count"),
-    [
-        ({"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 4}}, 0),
-        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}}, 0),
-        ({"autoscaling": {"totalMinNodeCount": 2, "totalMaxNodeCount": 4}, "initialNodeCount": 2}, 2),
-        ({"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}, "initialNodeCount": 2}, 2),
-    ],
-)
-def test_an_autoscaled_pool_starts_with_its_initial_number_whatever_its_bounds(
-    simulated: Simulated, more: dict[str, Any], count: int
-) -> None:
-    inputs = pool_inputs(simulated.cluster(), **more)
-    del inputs["nodeCount"]
-    simulated.create(POOL, **inputs)
-    assert len(simulated.fleet.there) == count
 
 
 def test_a_refresh_finds_edited_and_deleted_files(simulated: Simulated, tmp_path: Path) -> None:
@@ -192,3 +135,30 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
 
 def _collection(token: str) -> str:
     return {POOL: "/nodePools/", CLUSTER: "/clusters/", SUBNETWORK: "/subnetworks/", NETWORK: "/networks/"}[token]
+
+
+def _environments() -> list[list[Registration]]:
+    """Return the registrations of each environment; the next one begins with a network after a cluster."""
+    environments: list[list[Registration]] = [[]]
+    for registration in registrations():
+        if registration.type == NETWORK and any(earlier.type == CLUSTER for earlier in environments[-1]):
+            environments.append([])
+        environments[-1].append(registration)
+    return environments
+
+
+def test_google_grants_everything_that_berth_registers(simulated: Simulated) -> None:
+    refused: set[str] = set()
+    for environment in _environments():
+        shutil.rmtree(simulated.store.folder, ignore_errors=True)
+        simulated.fleet.there.clear()
+        (cluster,) = [registration for registration in environment if registration.type == CLUSTER]
+        project = cluster.inputs["workloadIdentityConfig"]["workloadPool"].removesuffix(".svc.id.goog")
+        for registration in environment:
+            try:
+                simulated.create(registration.type, **{"project": project} | registration.inputs)
+            except ProviderError as refusal:
+                refused.add(str(refusal))
+    # A new lab has other reservations than the cases, and simulates no Ubuntu.
+    known = (": reservation ", "UBUNTU_CONTAINERD")
+    assert {refusal for refusal in refused if not any(text in refusal for text in known)} == set()

@@ -74,11 +74,6 @@ def test_a_pool_that_gke_refuses(simulated: Simulated, config: dict[str, Any], m
     assert not simulated.fleet.there
 
 
-def test_the_same_pool_is_made_where_nothing_is_wrong(simulated: Simulated) -> None:
-    simulated.create(POOL, **pool_inputs(simulated.cluster()))
-    assert len(simulated.fleet.there) == 1
-
-
 def test_an_rdma_network_belongs_to_its_zone(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     profile = f"projects/{PROJECT}/global/networkProfiles/us-central1-a-vpc-roce"
