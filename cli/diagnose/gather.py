@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from berth.cli.kubectl import kubectl
 from berth.cli.operator_log import operator_lines
 from berth.cli.preview.document import document
 from berth.cli.preview.verb import planned
+from berth.cli.programs import output_of
 from berth.cli.running import running_on
 from berth.cli.status import fleet_of
 from berth.components.cluster.api import (
@@ -57,11 +56,9 @@ _IN_NAMESPACE = (
     RAY_SERVICES,
 )
 _PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
-_PROGRAMS = (("pulumi", ("version",)), ("kubectl", ("version", "--client", "--output=json")))
-_PROGRAM_SECONDS = 20
 
 # Failures of one part; anything else is a bug of berth.
-_FAILURES = (BerthError, OSError, ValueError, subprocess.SubprocessError)
+_FAILURES = (BerthError, OSError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -102,32 +99,20 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "not installed"
-    for name, arguments in _PROGRAMS:
-        found[f"{name} (program)"] = _program(name, arguments)
+    ask: dict[str, Callable[[], str]] = {
+        "pulumi (program)": lambda: output_of("pulumi", "version"),
+        "kubectl (program)": lambda: json.loads(output_of("kubectl", "version", "--client", "--output=json"))[
+            "clientVersion"
+        ]["gitVersion"],
+    }
     if api is not None:
+        ask["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
+    for name, question in ask.items():
         try:
-            found["Kubernetes (server)"] = (api.get("/version") or {}).get("gitVersion", "?")
-        except BerthError as error:
-            found["Kubernetes (server)"] = str(error)
+            found[name] = question()
+        except _FAILURES as error:
+            found[name] = str(error)
     return found
-
-
-def _program(name: str, arguments: Iterable[str]) -> str:
-    path = shutil.which(name)
-    if path is None:
-        return "not on PATH"
-    done = subprocess.run(
-        [path, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=_PROGRAM_SECONDS,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    text = done.stdout.strip() or done.stderr.strip()
-    if name == "kubectl" and done.returncode == 0:
-        return str(json.loads(text)["clientVersion"]["gitVersion"])
-    return text.splitlines()[0] if text else f"exited with {done.returncode}"
 
 
 def settings_of(stack: str) -> Any:

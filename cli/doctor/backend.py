@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,13 @@ from ruamel.yaml import YAML
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.programs import output_of
+from berth.components.core.errors import BerthError
 from berth.stacks import stack_file
 
 TOPIC = Topic("state")
 
 _SECONDS = 60
-_NO_NETWORK = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
 
 _KMS = "gcpkms://"
 _KMS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt")
@@ -63,31 +63,29 @@ def check(stack: str) -> Backend:
     """Check log-in, stack and secrets with Pulumi itself."""
     if shutil.which("pulumi") is None:
         return Backend("", [TOPIC.unchecked("not checked: pulumi is not on PATH")])
-    code, out, err = _pulumi("whoami", "--json")
-    if code != 0:
-        return Backend("", [_not_logged_in(err)])
     try:
-        url = str(json.loads(out)["url"])
+        url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
+    except BerthError as error:
+        return Backend("", [_not_logged_in(error.problem)])
     except (ValueError, KeyError, TypeError):
         return Backend("", [TOPIC.unchecked("pulumi does not report its state backend", "pulumi whoami --verbose")])
     return Backend(url, [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), *secrets(stack, url)])
 
 
-def _not_logged_in(said: str) -> Finding:
-    text = _first(said)
-    if is_logged_out(said):
+def _not_logged_in(text: str) -> Finding:
+    if is_logged_out(text):
         return TOPIC.missing(LOGGED_OUT, LOG_IN)
-    return TOPIC.missing(
-        f"Pulumi's state backend cannot be used: {text}", "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
-    )
+    login = "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
+    return TOPIC.missing(f"Pulumi's state backend cannot be used: {_first(text)}", login)
 
 
 def _stack(stack: str) -> Finding:
-    code, out, err = _pulumi("stack", "ls", "--json")
-    if code != 0:
-        return TOPIC.missing(f"the stacks in the state backend cannot be listed: {_first(err)}", "pulumi stack ls")
-    names = {str(known["name"]).rsplit("/", 1)[-1] for known in json.loads(out)}
-    if stack in names:
+    try:
+        stacks = json.loads(output_of("pulumi", "stack", "ls", "--json", "--non-interactive", seconds=_SECONDS))
+    except BerthError as error:
+        problem = f"the stacks in the state backend cannot be listed: {_first(error.problem)}"
+        return TOPIC.missing(problem, "pulumi stack ls")
+    if stack in {str(known["name"]).rsplit("/", 1)[-1] for known in stacks}:
         return TOPIC.fine(f"stack {stack} is there")
     return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
 
@@ -215,25 +213,6 @@ def check_key(google: Google, stack: str) -> list[Finding]:
     return [TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")]
 
 
-def _pulumi(*arguments: str) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            ["pulumi", *arguments, "--non-interactive"],
-            cwd=stack_file.project(),
-            env=os.environ | _NO_NETWORK,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return 1, "", f"pulumi {' '.join(arguments)} took longer than {_SECONDS} s"
-    except OSError as error:
-        return 1, "", str(error)
-    return done.returncode, done.stdout, done.stderr
-
-
-def _first(said: str) -> str:
-    lines = [line.removeprefix("error: ").strip() for line in said.splitlines() if line.strip()]
+def _first(text: str) -> str:
+    lines = [line.removeprefix("error: ").strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else "without a reason"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 
 from berth.cli.doctor.findings import Finding, Topic
+from berth.cli.programs import output_of
+from berth.components.core.errors import BerthError
 
 TOPIC = Topic("tools")
 
@@ -14,7 +15,6 @@ PULUMI_AT_LEAST = (3, 250)
 """Oldest engine that berth is tested with: the lab builds it (lab/tools/pulumi)."""
 
 AUTH_PLUGIN = "gke-gcloud-auth-plugin"
-_SECONDS = 20
 
 _PULUMI_DOCS = "https://www.pulumi.com/docs/install/"
 _PLUGIN_DOCS = (
@@ -42,14 +42,10 @@ def check(*, auth_plugin: bool) -> list[Finding]:
     """
     findings = [_pulumi()]
     if auth_plugin:
-        there = shutil.which(AUTH_PLUGIN)
-        findings.append(
-            TOPIC.fine(f"{AUTH_PLUGIN} is there")
-            if there
-            else TOPIC.missing(
-                f"{AUTH_PLUGIN} is not on PATH: without it nothing can be installed on the cluster", _PLUGIN_DOCS
-            )
-        )
+        loss = "without it nothing can be installed on the cluster"
+        found = shutil.which(AUTH_PLUGIN)
+        missing = TOPIC.missing(f"{AUTH_PLUGIN} is not on PATH: {loss}", _PLUGIN_DOCS)
+        findings.append(TOPIC.fine(f"{AUTH_PLUGIN} is there") if found else missing)
     for name, (use, mend) in _ADVICE.items():
         if shutil.which(name):
             findings.append(TOPIC.fine(f"{name} is there"))
@@ -63,7 +59,10 @@ def _pulumi() -> Finding:
         return TOPIC.missing(
             "pulumi is not on PATH", f'{_PULUMI_DOCS}   # for the lab: eval "$(.venv/bin/berth lab env)"'
         )
-    text = output_of("pulumi", "version").strip()
+    try:
+        text = output_of("pulumi", "version")
+    except BerthError:
+        text = ""
     found = re.match(r"v?(\d+)\.(\d+)(\.\S*)?", text)
     oldest = ".".join(map(str, PULUMI_AT_LEAST))
     if found is None:
@@ -71,14 +70,3 @@ def _pulumi() -> Finding:
     if (int(found[1]), int(found[2])) < PULUMI_AT_LEAST:
         return TOPIC.missing(f"pulumi is {text}, older than {oldest}, which berth is tested with", _PULUMI_DOCS)
     return TOPIC.fine(f"pulumi {text}")
-
-
-def output_of(*command: str) -> str:
-    """Return a program's output; "" if it fails or takes too long."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""

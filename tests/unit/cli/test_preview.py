@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
-from tests.unit.cli.preview_recordings import FOLDER
+from tests.unit.components.plan.recordings import FOLDER
 
 
 class Project(FakePulumi):

@@ -18,8 +18,8 @@ from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import Known, Report, report_of
-from tests.unit.cli.preview_plans import POOL, RAY, edited, event, pool, ray, report
-from tests.unit.cli.preview_recordings import FOLDER, live, recorded
+from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
+from tests.unit.components.plan.recordings import FOLDER, live, recorded
 
 ENVIRONMENT = ["create", "noop", "driver", "sharing", "engineer-removed", "fewer", "machine", "refresh"]
 ENGINEER = ["alice-create", "alice-image"]

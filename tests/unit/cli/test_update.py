@@ -21,7 +21,7 @@ from berth.components.plan.plan import plan_of
 from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Known, Report, report_of
 from tests.unit.cli.fake_pulumi import FakePulumi
-from tests.unit.cli.preview_recordings import recorded
+from tests.unit.components.plan.recordings import recorded
 
 
 @pytest.mark.parametrize(

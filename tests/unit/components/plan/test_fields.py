@@ -21,7 +21,7 @@ from berth.components.gke.effects.stays import WAYS
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
-from tests.unit.cli.preview_plans import RAY, Inputs, effects, event, pool, ray, report, same, texts_of
+from tests.unit.components.plan.plans import RAY, Inputs, effects, event, pool, ray, report, same, texts_of
 
 POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
 CLUSTER_FIELDS = {

@@ -1,10 +1,10 @@
-"""What the real engine said, recorded in a lab, for tests of what `berth preview` makes of it.
+"""Recordings of the real engine in a lab, for tests of what `berth preview` makes of them.
 
-    PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1 pulumi preview -s STACK --json --show-sames
-    --non-interactive \
-        | python -m tests.unit.cli.preview_recordings tests/golden/preview/NAME.jsonl
+    export PULUMI_ENABLE_STREAMING_JSON_PREVIEW=1
+    pulumi preview -s STACK --json --show-sames --non-interactive |
+        python -m tests.unit.components.plan.recordings tests/golden/preview/NAME.jsonl
 
-keeps of it what is looked at. The fleet of the recordings is `fleet.yaml` beside them.
+keeps the parts that tests look at. The fleet of the recordings is `fleet.yaml` beside them.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from pulumi.automation import EngineEvent
 
 from berth.components.plan.paths import MISSING, SECRET, below, differing, revealed, value_at
 from berth.components.plan.plan import Property, plan_of
-from tests.unit.cli.preview_plans import CLUSTER, POOL, edited, event, pool, same
-from tests.unit.cli.preview_recordings import recorded
+from tests.unit.components.plan.plans import CLUSTER, POOL, edited, event, pool, same
+from tests.unit.components.plan.recordings import recorded
 
 SECRET_VALUE = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "AAABAG"}
 DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
