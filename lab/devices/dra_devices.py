@@ -47,7 +47,7 @@ _CARDS = {
     True: ("Mellanox Technologies", "MT2910 Family [ConnectX-7]"),
     False: ("Google, Inc.", "Compute Engine Virtual Ethernet [gVNIC]"),
 }
-# What Google's tutorial shows of a node.
+# Versions of a node in Google's tutorial.
 _DRIVER_VERSION, _CUDA = "580.126.20", "13.0.0"
 # "MIG User Guide": number and memory slices of a profile, by its slices and whether it has twice
 # the memory.

@@ -32,7 +32,7 @@ from berth.lab.devices.kubelet import CRASHES, Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from berth.lab.devices.reconciler import POLICIES, Controller
 
-# The kubelet starts a container that failed again. A ClusterPolicy may come without an event: kopf
+# The kubelet starts a failed container again. A ClusterPolicy may come without an event: kopf
 # looks for a kind when its CRD changes, perhaps before the API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 

@@ -63,7 +63,7 @@ def _held(spec: Object, hold: Hold, now: str) -> Object:
     init = spec.get("initContainers") or []
     before = [container["name"] for container in init]
     off = {"status": "False", "reason": "ContainersNotReady", "message": hold.message, "lastTransitionTime": now}
-    # Whether every init container before the next one has ended.
+    # Every init container before the next one has ended.
     passed, first = bool(hold.container), []
     for container in init:
         passed = passed and container["name"] != hold.container

@@ -37,7 +37,7 @@ _OURS = {
     *("config", "enable-leader-election", "health-probe-bind-address", "kubeconfig", "leader-election-namespace"),
     *("log-file-path", "log-file-encoder", "metrics-addr"),
 }
-# Would open a port on all addresses, for webhooks that no API server calls here.
+# Variable that opens a port on all addresses, for webhooks that no API server calls here.
 _LEFT_OUT_VARIABLES = {"ENABLE_WEBHOOKS"}
 
 _log = logging.getLogger("berth.lab.devices")

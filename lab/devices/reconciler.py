@@ -77,7 +77,7 @@ class Controller:
                 self._api.patch(f"{POLICIES}/{policy['metadata']['name']}/status", {"status": status})
         finally:
             if not done:
-                # What was not done must be done at the next look.
+                # The rest is done at the next look.
                 self.stop()
 
     def _label(self, nodes: list[Object], policy: Object, settings: Policy) -> Mapping[str, Mapping[str, str]]:
