@@ -1,6 +1,7 @@
 """Manifests of a berth: pure functions of its inputs.
 
-The component registers these manifests, and policies judge the same ones before anything is registered.
+The component registers these manifests, and policies judge the same ones before anything is
+registered.
 """
 
 from __future__ import annotations

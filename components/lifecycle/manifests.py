@@ -39,7 +39,8 @@ _FOLDER = "/opt/berth/keeper"
 _RAY = {"apiGroups": ["ray.io"], "resources": ["rayclusters"]}
 _SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": NAME}
 
-# A run over a hundred berths takes seconds; heads that do not answer cost 15 s each, sixteen at once.
+# A run over a hundred berths takes seconds; heads that do not answer cost 15 s each, sixteen at
+# once.
 _DEADLINE_SECONDS = 240
 
 _MODULES = ("decision", "keeper", "jobs", "lifetimes")
@@ -132,7 +133,8 @@ def keeper(
 def admission_policy(labels: dict[str, str]) -> list[Manifest]:
     """Return the policy, with its binding, that lets the keeper suspend, wake and annotate RayClusters and no more.
 
-    RBAC grants rights on whole objects, and whoever changes a RayCluster's pods gets the rights of those pods.
+    RBAC grants rights on whole objects, and whoever changes a RayCluster's pods gets the rights of
+    those pods.
     """
     match = {
         "apiGroups": ["ray.io"],
@@ -181,7 +183,8 @@ def _egress(environment: str) -> dict[str, Any]:
     }
     return {
         "podSelector": {"matchLabels": _POD},
-        # No ingress rule means no ingress. The API server drops empty lists, which every update would then add again.
+        # No ingress rule means no ingress. The API server drops empty lists, which every update
+        # would then add again.
         "policyTypes": ["Ingress", "Egress"],
         "egress": [{"to": [heads], "ports": tcp(DASHBOARD)}, to_api_server()],
     }

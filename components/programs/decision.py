@@ -142,7 +142,8 @@ def _of_suspended(
 def _due(lifetime: Lifetime, known: Known, now: datetime, expires: datetime | None) -> tuple[str, datetime] | None:
     """Return why an awake berth is due for suspension, idle or not, and since when."""
     if expires is not None:
-        # A person who wakes the berth later gets a day, and so does one who creates it with a past date.
+        # A person who wakes the berth later gets a day, and so does one who creates it with a past
+        # date.
         since = max(expires, known.requested + WOKEN_FOR) if known.requested >= expires else expires
         if now >= since:
             return EXPIRED, since
@@ -188,7 +189,8 @@ def next_begin(lifetime: Lifetime, now: datetime) -> datetime | None:
 def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datetime]]:
     """Return the working hours of the weeks before and after a moment, in UTC.
 
-    Times follow the zone's clocks, so a change to or from summer time makes a span shorter or longer.
+    Times follow the zone's clocks, so a change to or from summer time makes a span shorter or
+    longer.
     """
     clocks = ZoneInfo(zone)
     today = now.astimezone(clocks).date()

@@ -1,7 +1,7 @@
 """Program of the keeper: one pass over all berths with a lifecycle, which suspends or wakes each.
 
-The program runs in a pod with the environment's Ray image (lifecycle/manifests.py), or anywhere with a kubeconfig. It needs
-only Python, and its state is in annotations of the RayClusters.
+The program runs in a pod with the environment's Ray image (lifecycle/manifests.py), or anywhere
+with a kubeconfig. It needs only Python, and its state is in annotations of the RayClusters.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _AT_ONCE = 16
 _ATTEMPTS = 3
 _CONFLICT, _NOT_FOUND = 409, 404
 
-# Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors are in namespaces that
-# begin with "_".
+# Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors
+# are in namespaces that begin with "_".
 _HELPERS = {"AutoscalingCoordinator", "DataUsageCollectionActor"}
 _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&filter_values=DEAD"
 

@@ -38,7 +38,8 @@ class Hours:
     Attributes:
         days: days on which they begin, Monday is 0.
         begin: minutes of the day at which they begin.
-        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after `begin`.
+        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after
+            `begin`.
     """
 
     days: frozenset[int]

@@ -1,7 +1,7 @@
 """Code of an application in the pods of its RayService: pure functions.
 
-Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the code is an edit of the
-RayCluster, and while there are two clusters each has its own version.
+Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the code
+is an edit of the RayCluster, and while there are two clusters each has its own version.
 """
 
 from __future__ import annotations

@@ -74,4 +74,7 @@ def _remedy(missing: list[ImageContent]) -> str:
         if set(missing) <= set(image.has):
             build = f"docker build -t REPOSITORY/{name}:{image.tag} images/{name}"
             return f"build one that has ({build}; images/README.md) and name it in `image`"
-    return "build an image from images/ray-a4 that has podman 4.1 or newer as well (images/README.md), and name it in `image`"
+    return (
+        "build an image from images/ray-a4 that has podman 4.1 or newer as well (images/README.md), and name"
+        " it in `image`"
+    )

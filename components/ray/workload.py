@@ -60,10 +60,11 @@ class Workload:
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
-    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one value, which belongs to
-    the autoscaler once it has set a number, so later edits need force; two stacks with one berth still conflict on the
-    namespace. An edit of another field also applies Pulumi's number. That ends no worker: KubeRay leaves the number to
-    the autoscaler, which sets it again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
+    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one
+    value, which belongs to the autoscaler once it has set a number, so later edits need force; two
+    stacks with one berth still conflict on the namespace. An edit of another field also applies
+    Pulumi's number. That ends no worker: KubeRay leaves the number to the autoscaler, which sets it
+    again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
     """
     autoscaled = isinstance(settings.workers, Bounds)
     return Workload(
