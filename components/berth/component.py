@@ -16,7 +16,7 @@ from berth.components.ray import RayJobSettings, Workload
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace with its isolation and a RayCluster, or the RayJob or RayService that has KubeRay create one.
+    """Namespace with its isolation and a RayCluster, a RayJob or a RayService.
 
     Depending on the settings also the template of the workers' claims, the load balancer of the
     head, and RayJobs that run on the RayCluster.

@@ -30,7 +30,7 @@ from berth.components.sharing import Pools
 
 @dataclass(frozen=True)
 class BerthManifests:
-    """Manifests of a berth, except the template of its workers' claims, which depends on the served API.
+    """Manifests of a berth, without the template of claims, which depends on the served API.
 
     Attributes:
         namespace: the namespace.

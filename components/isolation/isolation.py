@@ -84,7 +84,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
 
 
 def harden(manifest: Manifest, level: PodSecurity, priority: str | None) -> Manifest:
-    """Return a RayCluster, RayJob or RayService whose pods meet a Pod Security level and have a priority.
+    """Return a manifest whose pods meet a Pod Security level and have a priority.
 
     Args:
         manifest: the object that makes the pods.

@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRange of a berth: its namespace gets the resources of its RayCluster and a small reserve."""
+"""ResourceQuotas and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _object(kind: str, name: str, namespace: str, labels: dict[str, str], spec: 
 
 
 def _asked(pod: Object, kind: str, beside: Amounts) -> Amounts:
-    """Return requests or limits of a pod: the sum of its containers, or the largest init container."""
+    """Return requests or limits of a pod: its containers' sum, or its largest init container."""
     most = dict(beside)
     for container in pod["containers"]:
         most = _sum(most, _amounts(container, kind))

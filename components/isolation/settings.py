@@ -24,7 +24,7 @@ _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-
 
 
 class IsolationSettings(Settings):
-    """Isolation of the berths of an environment. Every part is on by default; a part is off for all berths."""
+    """Isolation of the berths of an environment; a part that is off is off for all berths."""
 
     pod_security: Literal["restricted", "baseline"] = "restricted"
     """Strictest Pod Security level that the API server enforces. A berth whose pods need more of

@@ -1,4 +1,4 @@
-"""NetworkPolicies of a berth: traffic in and out of its pods is denied unless a rule here allows it.
+"""NetworkPolicies of a berth: traffic of its pods is denied unless a rule here allows it.
 
 GKE enforces NetworkPolicies with Dataplane V2, which clusters of berth have. The policies govern a
 pod's primary interface; RDMA NICs and additional networks are outside of them.
@@ -127,7 +127,7 @@ def _ports(protocol: str, *ports: int) -> list[dict[str, Any]]:
 
 
 def _operator(kuberay: KubeRaySettings) -> dict[str, Any]:
-    """Return the peer that the operator's requests come from; Google runs the add-on behind konnectivity."""
+    """Return the peer of the operator's requests; the add-on is behind konnectivity."""
     if kuberay.source == "addon":
         return peer("kube-system", **{"k8s-app": "konnectivity-agent"})
     return peer(kuberay.namespace)

@@ -51,7 +51,7 @@ def _duration_or(word: str) -> AfterValidator:
 
 
 def _day_to_text(value: Any) -> Any:
-    """Return a date as text: YAML reads `2026-12-31` as a date, and the engine may add a time of day."""
+    """Return a date as text: YAML reads `2026-12-31` as a date, the engine may add a time."""
     if isinstance(value, datetime):
         value = value.date()
     if isinstance(value, date):
@@ -186,7 +186,7 @@ class Lifecycle(LifecycleShape):
         return bool(self.expires or self.hours or self.idle)
 
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of the RayCluster that the keeper reads; none if it has nothing to do."""
+        """Return the annotations that the keeper reads; none if it has nothing to do."""
         if not self.any:
             return {}
         hours = f"{self.hours.days} {self.hours.begin}-{self.hours.end}" if self.hours else None

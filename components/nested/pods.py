@@ -124,7 +124,7 @@ def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 
 
 def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) -> Manifest | None:
-    """Return the ConfigMap of programs and configuration, named after its content; None if the way needs none."""
+    """Return the ConfigMap of programs, named after its content; None if the way needs none."""
     if way != "cdi-per-pod":
         return None
     return {

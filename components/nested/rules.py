@@ -10,7 +10,7 @@ from berth.components.sharing import Pool
 
 
 def nested_problems(way: NestedContainers, gpus: int, pool: Pool, path: Path) -> Iterable[Problem]:
-    """Yield a problem if workers need NVIDIA's container runtime and nothing installs it on their pool."""
+    """Yield a problem if workers need NVIDIA's runtime and nothing installs it on their pool."""
     if way == "nvidia-runtime" and gpus and not pool.settings.by_operator:
         yield Problem(
             (*path, "nestedContainers"),

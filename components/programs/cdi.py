@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.5.0"
-"""Version of the format: the oldest with names that begin with a digit. Readers refuse newer
-versions than their own, and Debian 12's podman 4.3.1 reads this one."""
+"""Oldest version with names that begin with a digit; Debian 12's podman 4.3.1 reads no newer one."""
 
 KIND = "nvidia.com/gpu"
 FOLDER = "/etc/cdi"
@@ -36,8 +35,7 @@ ALL = "all"
 UNCLEAR = 3
 NOT_WRITTEN = 4
 
-# Device files that every container with a GPU needs; the numbered ones decide which GPUs it may
-# use.
+# Device files that every container with a GPU needs; the numbered ones decide which GPUs it uses.
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps-imex-channels/channel*")
 
 # Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's
@@ -75,8 +73,6 @@ class Instance:
 
     Attributes:
         minor: number of the GPU's device file.
-        gpu_instance: number of the GPU instance.
-        compute_instance: number of the compute instance in it.
         files: device files of the instance, below /dev.
         uuid: UUID `MIG-…`; None if unknown.
     """
@@ -109,7 +105,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Identities:
-    """UUIDs that NVML reports: of GPUs by minor number, of MIG instances by minor, GPU and compute instance."""
+    """UUIDs from NVML: of GPUs by minor, of MIG instances by minor, GPU and compute instance."""
 
     gpus: Mapping[int, str | None]
     instances: Mapping[tuple[int, int, int], str | None]
@@ -254,7 +250,7 @@ def _library_names(folder: Path) -> list[str]:
 
 
 def specification(found: Found) -> dict[str, Any]:
-    """Return the specification: a device for each GPU or MIG instance, by number and by UUID, and `all`.
+    """Return the specification: devices of GPUs and MIG instances, by number and UUID, and `all`.
 
     A specification needs a device, and a device needs an edit: without GPUs, `all` sets the
     variable for none.

@@ -130,7 +130,7 @@ _WORDS = {EXPIRED: "it has expired", OUTSIDE_HOURS: "it is outside of its workin
 def _of_suspended(
     lifetime: Lifetime, known: Known, now: datetime, *, expired: bool, delete_due: datetime | None
 ) -> Decision:
-    """Return the decision about a suspended berth; the keeper wakes only those outside of working hours."""
+    """Return the decision about a suspended berth; only working hours wake one."""
     reason = known.suspended_by
     if reason == OUTSIDE_HOURS and expired:
         reason = EXPIRED
@@ -223,7 +223,7 @@ def known_of(cluster: Mapping[str, object]) -> Known:
 
 
 def _owner(metadata: Mapping[str, object]) -> tuple[str, datetime | None]:
-    """Return field manager and time of the last change of `spec.suspend`, as the API server records it."""
+    """Return field manager and time of the last change of `spec.suspend`."""
     entries = metadata.get("managedFields")
     for entry in map(_mapping, entries if isinstance(entries, list) else []):
         if "f:suspend" in _mapping(_mapping(entry.get("fieldsV1")).get("f:spec")):

@@ -203,7 +203,7 @@ class Keeper:
     dry: bool = False
 
     def look(self, selector: str) -> list[Object]:
-        """Suspend and wake berths; return a report on each berth with a lifecycle, with an `error` for a failure.
+        """Suspend and wake berths; return a report on each, with an `error` for a failure.
 
         Args:
             selector: label selector of the RayClusters.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wrapper of podman, first in PATH: adds the GPUs of this container to `podman run` and `podman create`.
+"""Wrapper of podman, first in PATH: adds this container's GPUs to `podman run` and `create`.
 
 Ray runs `podman` without `--device` (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py). The
 wrapper writes the specification of the devices before each run, so that no other process is needed.

@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def folder(files: Mapping[str, str]) -> str:
-    """Return the folder of files in the pods; another folder for each edit, so that Ray sees another version."""
+    """Return the folder of files in the pods; each edit has its own, so that Ray sees it."""
     text = json.dumps(files, sort_keys=True)
     return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

@@ -1,4 +1,4 @@
-"""Complete settings of a RayCluster: defaults that follow from the pools of its head and workers."""
+"""Complete settings of a RayCluster: defaults that follow from its pools."""
 
 from __future__ import annotations
 

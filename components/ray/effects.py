@@ -115,7 +115,7 @@ def _owner(step: Step, kind: OwnerKind) -> str:
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
-    """Return the RayClusters that KubeRay created for a RayJob or a RayService, if the fleet is live."""
+    """Return the RayClusters of a RayJob or a RayService, if the fleet is live."""
     metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
     return [
         sitting_whole(fleet, occupant)
@@ -147,5 +147,5 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
 
 
 def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
-    """Return the number of workers of a group afterwards: the requested one, or the autoscaler's maximum."""
+    """Return the workers of a group afterwards: as requested, or the autoscaler's maximum."""
     return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)

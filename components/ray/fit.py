@@ -36,7 +36,7 @@ class Demand(Settings):
 
 
 def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield requests that can never run: a node or the pool is too small, or has another resource."""
+    """Yield requests that never fit: a node or the pool is too small, or has another resource."""
     pool, worker = pools[cluster.worker.pool], cluster.worker
     machine = pool.settings.machine
     node = f"a node of pool {worker.pool!r} ({machine.name})"
@@ -98,7 +98,7 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield problems of versions: a Ray without tokens, a Ray that is not the image's, a CUDA older than the GPU."""
+    """Yield problems of versions: Ray without tokens or not the image's, CUDA older than the GPU."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))

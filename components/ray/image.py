@@ -1,4 +1,4 @@
-"""Requirements of a RayCluster for its image beyond Ray, and whether the image is known to meet them."""
+"""Requirements of a RayCluster for its image beyond Ray, and images that meet them."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class Wait:
                 self._explained[key] = (self._standings.get(key), reasons)
 
     def _put_off(self, api: ClusterApi, waiting: dict[Key, float]) -> None:
-        """End the wait for objects that need the room of deleted ones: Pulumi deletes after every wait."""
+        """End the wait for objects that need the room of others: Pulumi deletes those later."""
         if not any(reasons for key, (_, reasons) in self._explained.items() if key in waiting):
             return
         try:

@@ -124,14 +124,14 @@ class RayShape(RayClusterShape):
     """Goal of `pulumi up`."""
 
     def over(self, defaults: RayShape) -> RayShape:
-        """Return this shape with its missing keys from `defaults`; their `imageHas` goes with their image."""
+        """Return this shape with missing keys from `defaults`; `imageHas` goes with its image."""
         below = defaults.written()
         if "image" in self.model_fields_set:
             below.pop("image_has", None)
         return RayShape.model_validate(_merge(below, self.written()))
 
     def without(self, *paths: str) -> Self:
-        """Return this shape with keys, such as `dashboard` and `worker.gpus`, as if they were not written."""
+        """Return this shape without keys, such as `dashboard` and `worker.gpus`."""
         written = self.written()
         for path in paths:
             *parents, key = path.split(".")
@@ -143,7 +143,7 @@ class RayShape(RayClusterShape):
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return `above` over `below`, key by key; `workers` and working hours are replaced as a whole."""
+    """Return `above` over `below`, key by key; `workers` and `hours` are replaced as a whole."""
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)

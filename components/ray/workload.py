@@ -1,4 +1,4 @@
-"""Workloads of a berth: each one knows its main object, how an edit reaches the object, and its goal."""
+"""Workloads of a berth: main object, rules of its edits, and goal."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def job_workload(job: RayJobSettings) -> Workload:
 
 
 def service_workload(service: RayServiceSettings) -> Workload:
-    """Return a RayService with a RayCluster of its own; a replacement needs the room of the old one."""
+    """Return a RayService with its own RayCluster; a replacement needs the old one's room."""
     replacing = [RAY_CLUSTER_CONFIG] if service.upgrade_strategy == "Recreate" else []
     return Workload(
         kind="service",
@@ -107,5 +107,5 @@ def service_workload(service: RayServiceSettings) -> Workload:
 
 
 def shared_with_kuberay(manifest: Manifest) -> Manifest:
-    """Return a RayJob or RayService as it is applied: KubeRay writes parts of it, so edits need force."""
+    """Return a RayJob or RayService as applied: KubeRay writes parts of it, so edits need force."""
     return forced(as_kuberay_writes_it(manifest))

@@ -1,4 +1,4 @@
-"""Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse, or that would fail later."""
+"""Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
 
 
 def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    """Problems with the runtime environment of an application or deployment; nothing uploads a folder for either."""
+    """Yield problems of a runtime environment for Ray Serve, which uploads no folders."""
     runtime_env = part.get("runtime_env", {})
     path = (*path, "runtime_env")
     if not isinstance(runtime_env, dict):

@@ -73,7 +73,7 @@ class JobKeys(DefaultedSettings):
 
 
 class JobShape(JobKeys, RayClusterShape):
-    """RayJob as written in YAML: a program that runs once, on its own RayCluster or an existing one."""
+    """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
 
     cluster: Name | None = None
     """Engineer or named cluster of this environment whose RayCluster runs the job. Default: a

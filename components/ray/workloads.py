@@ -1,4 +1,4 @@
-"""Manifests of RayJobs and RayServices: pure functions of their settings and of their RayCluster."""
+"""Manifests of RayJobs and RayServices: pure functions of settings and RayCluster."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _cluster_there(cluster: Manifest) -> dict[str, Any]:
 
 
 def _spec_for_kuberay(cluster: Manifest) -> dict[str, Any]:
-    """Return the spec of a RayCluster that KubeRay creates; KubeRay refuses its `upgradeStrategy`."""
+    """Return the spec of a RayCluster that KubeRay creates, without `upgradeStrategy`."""
     spec = copy.deepcopy(cluster_spec(cluster) or {})
     spec.pop("upgradeStrategy", None)
     return spec
