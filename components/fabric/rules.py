@@ -89,13 +89,7 @@ def alignment_warning(cluster: Cluster, pools: Pools, path: Path) -> Problem | N
 
 
 def resource_problem(given: str | None, pool: Pool, path: Path) -> Problem | None:
-    """Return a problem for a `gpuResource` on a pool whose GPUs are not counted.
-
-    Args:
-        given: the worker's `gpuResource` as written, None without one.
-        pool: the worker's pool.
-        path: path of the RayCluster.
-    """
+    """Return a problem for a `gpuResource` on a pool whose GPUs are not counted."""
     if given is None or not pool.settings.by_dra:
         return None
     return Problem(

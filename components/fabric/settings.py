@@ -66,15 +66,7 @@ def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
 
 
 def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Pool) -> Nccl:
-    """Complete NCCL's settings of one worker.
-
-    Args:
-        given: the settings as written, over all defaults.
-        gpus: GPUs of the worker.
-        nics: RDMA NICs of the worker.
-        memory: memory of the worker.
-        pool: pool of the worker.
-    """
+    """Complete NCCL's settings of one worker."""
     default_memory = _binary(min(_SHARED_MEMORY, parse_quantity(memory) / 4)) if nics else None
     return Nccl(
         profile=_profile(gpus, nics, pool) if given.profile == "auto" else given.profile,

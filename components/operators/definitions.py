@@ -32,11 +32,6 @@ def definitions_hook(name: str, chart: Chart, parent: pulumi.Resource) -> pulumi
     """Return a hook of a release that applies every definition of its chart.
 
     Before a first installation it does nothing, unless the cluster has `chart.definition` already.
-
-    Args:
-        name: name of the release.
-        chart: the chart, with the name of a definition and a kubeconfig.
-        parent: resource with the kubernetes provider.
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:
@@ -84,9 +79,6 @@ def _template(name: str, chart: Chart) -> dict[str, Any]:
 
 def in_folder(chart: Path) -> dict[str, str]:
     """Return the definitions of a chart that is a folder: YAML text by the definition's name.
-
-    Args:
-        chart: the folder.
 
     Raises:
         ValueError: a file in `crds/` is not one definition.

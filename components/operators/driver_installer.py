@@ -104,14 +104,7 @@ def driver_installer() -> Manifest:
 def installer_daemon_set(
     name: str, *, affinity: Manifest, volumes: Sequence[Manifest], containers: Sequence[Manifest]
 ) -> Manifest:
-    """Return a DaemonSet of Google's with privileged init containers that install on each node.
-
-    Args:
-        name: name of the DaemonSet, in kube-system.
-        affinity: nodes that it runs on.
-        volumes: folders of the node.
-        containers: the init containers, one after the other.
-    """
+    """Return a DaemonSet of Google's with privileged init containers that install on each node."""
     labels = {"k8s-app": name}
     privileged = {"securityContext": {"privileged": True}, "resources": {"requests": {"cpu": "150m"}}}
     return {

@@ -109,12 +109,7 @@ def _installs_nccl(state: State | None) -> bool:
 
 
 def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
-    """Return the DaemonSet that copies the plugin to each node once.
-
-    Args:
-        settings: the image.
-        pools: names of the pools on whose nodes it runs.
-    """
+    """Return the DaemonSet that copies the plugin to each node once."""
     volumes: list[Manifest] = [
         {"name": "library-dir-host", "hostPath": {"path": HOST_LIBRARIES, "type": "DirectoryOrCreate"}},
         {"name": "gib", "hostPath": {"path": HOST_GIB}},

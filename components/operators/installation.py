@@ -43,14 +43,7 @@ def _registered(name: str, part: Part, parent: pulumi.Resource, last: list[pulum
 
 
 def _release(name: str, chart: Chart, parent: pulumi.Resource, needs: list[pulumi.Resource]) -> pulumi.Resource:
-    """Register a real Helm release, whose hooks run and whose objects are ready when it is done.
-
-    Args:
-        name: name of the release, fixed so that names derived from it are too.
-        chart: the chart and its values.
-        parent: resource with the kubernetes provider.
-        needs: resources that come before it.
-    """
+    """Register a real Helm release, whose hooks run and whose objects are ready when it is done."""
     hooks = pulumi.ResourceHookBinding()
     if chart.warn:
         hooks.before_update = [_warnings_hook(name, chart)]

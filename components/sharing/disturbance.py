@@ -20,14 +20,7 @@ KEEPS = "running pods keep their GPUs until they restart, new ones find the new 
 
 
 def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants) -> list[str]:
-    """Return a line for each pool whose nodes get another device plugin config.
-
-    Args:
-        old: Helm's `devicePlugin.config` before.
-        new: Helm's `devicePlugin.config` after.
-        pools: the pools by name.
-        occupants: names of those who work on the pools.
-    """
+    """Return a line for each pool whose nodes get another device plugin config."""
     keys = {name: pool.settings.sharing or WHOLE_KEY for name, pool in pools.items() if pool.settings.by_operator}
     return [f"{text} ({_who(occupants.get(name, ()))})" for name, text in config_changes(old, new, keys).items()]
 

@@ -11,8 +11,8 @@ from berth.components.gke.provider_fields import Field, resources
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.provider import Kind
-from tests.unit.components.registered import registrations
-from tests.unit.components.test_provider_fields import PART
+from tests.unit.components.gke.registered import registrations
+from tests.unit.components.gke.test_provider_fields import PART
 
 from .conftest import POOL, Simulated, pool_inputs
 

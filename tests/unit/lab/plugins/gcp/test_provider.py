@@ -10,7 +10,7 @@ import pytest
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError
 from berth.lab.plugins.values import UNKNOWN
-from tests.unit.components.registered import registrations
+from tests.unit.components.gke.registered import registrations
 from tests.unit.recording import Registration
 
 from .conftest import (

@@ -20,7 +20,7 @@ from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resou
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
 from berth.lab.plugins.gcp.generate_fields import distilled, pulumi_path, terraform_names, text
-from tests.unit.components.registered import at_times, registered_fields
+from tests.unit.components.gke.registered import at_times, registered_fields
 
 WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
 PART = Path(__file__).parent / "google_provider_fields.json"

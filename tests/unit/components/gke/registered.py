@@ -14,8 +14,7 @@ from berth.stacks import stack_file
 from berth.stacks.google import google
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from tests.unit.components import test_gke_cluster, test_gke_node_pool
-from tests.unit.components.gke import environment_of
+from tests.unit.components.gke import environment_of, test_cluster, test_node_pool
 from tests.unit.recording import Registration, run
 
 
@@ -83,9 +82,9 @@ async def _program(name: str, settings: EnvironmentSettings) -> None:
 
 
 def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
-    for values in test_gke_cluster.CASES.values():
+    for values in test_cluster.CASES.values():
         yield "some", environment_of(**values)
-    for pool, rest in test_gke_node_pool.CASES.values():
+    for pool, rest in test_node_pool.CASES.values():
         yield "some", environment_of({"it": pool}, **rest)
     for stack in stack_file.stack_names():
         file = stack_file.read(stack_file.stack_path(stack))
