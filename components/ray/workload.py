@@ -57,7 +57,7 @@ class Workload:
     clients: Sequence[str] = ()
 
 
-def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"]) -> Workload:
+def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
     Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one value, which belongs to
