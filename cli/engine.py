@@ -273,7 +273,9 @@ def is_logged_out(stderr: str) -> bool:
 def errors_of(events: Sequence[EngineEvent]) -> list[str]:
     """Return the errors that the engine reported, each once, without those that only sum up."""
     diagnostics = [event.diagnostic_event for event in events if event.diagnostic_event]
-    errors = [each.message.strip().removeprefix("Preview failed: ") for each in diagnostics if each.severity == "error"]
+    errors = [
+        found.message.strip().removeprefix("Preview failed: ") for found in diagnostics if found.severity == "error"
+    ]
     errors += [event.policy_event.message.strip() for event in events if event.policy_event]
     return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
 

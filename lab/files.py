@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 def replace(path: Path, fill: Callable[[Path], object]) -> None:
     """Replace a file in one step, so that a reader finds the old or the new one, both complete.
 
-    Args:
-        path: the file.
-        fill: creates the new one under the temporary path that it is given.
+    `fill` creates the new one under the temporary path that it is given.
     """
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)

@@ -180,9 +180,7 @@ class Supervisor:
     def problem(self, process: Process, patience: float = HEALTHY_SECONDS) -> str | None:
         """Return why a process has to be started (again), or None if it works.
 
-        Args:
-            process: the process.
-            patience: seconds that a running process has to answer its probe.
+        A running process has `patience` seconds to answer its probe.
         """
         record = self.records().get(process.name)
         if record is None or record.process() is None:
@@ -258,14 +256,9 @@ class Supervisor:
         )
 
     def stop(self, names: Iterable[str], grace: float = STOP_SECONDS) -> list[str]:
-        """End processes, those that need others first.
+        """End processes, those that need others first; return the names of those that ran.
 
-        Args:
-            names: names of the processes.
-            grace: seconds that a process has to end after SIGTERM; then it is killed.
-
-        Returns:
-            Names of the processes that ran.
+        A process has `grace` seconds to end after SIGTERM; then it is killed.
         """
         records = self.records()
         chosen = {name: records[name] for name in names if name in records}

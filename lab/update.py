@@ -67,11 +67,7 @@ def _engineers() -> list[str]:
 def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool) -> None:
     """Update one of the lab's stacks to its settings.
 
-    Args:
-        home: a lab that is up.
-        progress: prints remarks.
-        stack: the stack; created where it is missing.
-        refresh: whether the state is first compared with the cluster.
+    The stack is created where it is missing; `refresh` first compares the state with the cluster.
     """
     needed = {stack, *(_engineers() if stack == STACK else ())}
     for name in sorted(needed - set(stacks(home))):

@@ -212,7 +212,7 @@ def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
         return GoogleError("credentials", f"the Google credentials are not accepted: {message}", LOGIN)
     if reasons & {"SERVICE_DISABLED", "accessNotConfigured"}:
         named = next(
-            (each["metadata"]["service"] for each in details if "service" in (each.get("metadata") or {})), api
+            (detail["metadata"]["service"] for detail in details if "service" in (detail.get("metadata") or {})), api
         )
         return GoogleError("disabled", f"{named} is not enabled", f"gcloud services enable {named} --project={project}")
     if "BILLING_DISABLED" in reasons:

@@ -181,11 +181,7 @@ def _privileged(root: Path) -> bool:
 
 
 def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
-    """Return the container's own GPUs among the visible ones.
-
-    A privileged container has the device files of all GPUs of its node; every other container has
-    only its own.
-    """
+    """Return the container's own GPUs; a privileged container sees all GPUs of its node."""
     names = [] if visible in _NO_NAMES else sorted(set(visible.split(",")))
     if not privileged or not gpus:
         return gpus

@@ -13,6 +13,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.components.core.problems import Problem
+from berth.stacks.load import SettingsError
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.components.plan.recordings import FOLDER
 
@@ -113,13 +115,11 @@ def test_wrong_settings_are_told_as_check_tells_them(project: Project) -> None:
 def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
     """An engineer's stack on an environment of another project: its state alone tells what fits."""
     project.set("alice", engineer={"environment": "org/infra/fleet"})
-    message = (
-        "stack alice: 1 problem in its settings; nothing is changed\nstacks/Pulumi.alice.yaml:2: engineer: too much\n"
-    )
+    message = str(SettingsError("alice", [Problem(("engineer",), "too much")], None))
     project.says(*errors(message), code=1)
     done = preview(stack="alice")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == "✗ alice\n  stacks/Pulumi.alice.yaml:2: engineer: too much\n"
+    assert done.stderr == "✗ alice\n  engineer: too much\n"
 
 
 def test_an_unknown_stack(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""A toy in the place of a model: it needs a core, no GPU and no download, and paints clouds of colour."""
+"""Toy in place of a model: it paints clouds of colour on a core, without a GPU or a download."""
 
 import hashlib
 import struct
@@ -11,12 +11,12 @@ _CELLS = 8
 
 
 def load() -> Callable[[str, int], bytes]:
-    """Make the painter: the same prompt gives the same picture."""
+    """Return the painter: the same prompt gives the same picture."""
     return paint
 
 
 def paint(prompt: str, size: int) -> bytes:
-    """A square picture, as PNG."""
+    """Return a square picture, as PNG."""
     seed = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:8], "big")
     corners = np.random.default_rng(seed).uniform(0, 255, (_CELLS + 1, _CELLS + 1, 3))
     places = np.linspace(0, _CELLS, size, endpoint=False)
@@ -34,7 +34,7 @@ def _between(first: np.ndarray, second: np.ndarray, part: np.ndarray) -> np.ndar
 
 
 def _png(pixels: np.ndarray) -> bytes:
-    """A picture of 8-bit RGB as PNG (https://www.w3.org/TR/png/)."""
+    """Return a picture of 8-bit RGB as PNG (https://www.w3.org/TR/png/)."""
     height, width, _ = pixels.shape
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

@@ -1,0 +1,76 @@
+"""The one place where errors become text and exit codes, and verbs are found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from typer.testing import CliRunner
+
+from berth.cli import check
+from berth.cli.console import ProblemsError
+from berth.cli.main import app
+from berth.components.core.errors import BadInputError, BerthError
+from berth.lab.home import CLONE
+
+
+def raising(error: BaseException) -> Callable[[], str]:
+    def schema_text() -> str:
+        raise error
+
+    return schema_text
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "stderr"),
+    [
+        (BerthError("no [answer]", "ask again"), 1, "error: no [answer]\nask again\n"),
+        (BadInputError("no such stack"), 2, "error: no such stack\n"),
+        (BerthError("odd", code=7), 7, "error: odd\n"),
+        (ProblemsError("dev", ["one", "two"]), 2, "✗ dev\n  one\n  two\n"),
+        (OSError(28, "No space left on device", "report.md"), 1, "error: report.md: No space left on device\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_an_error_is_text_and_an_exit_code(
+    error: BaseException, code: int, stderr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "schema_text", raising(error))
+    done = CliRunner().invoke(app, ["schema"])
+    assert (done.exit_code, done.stdout, done.stderr) == (code, "", stderr)
+
+
+def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "schema_text", lambda: os.kill(os.getpid(), signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert CliRunner().invoke(app, ["schema"]).exit_code == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    command = f"set -o pipefail; {sys.executable} -m berth.cli schema | head -c 1"
+    done = subprocess.run(["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
+def test_an_unknown_verb_is_named() -> None:
+    done = CliRunner().invoke(app, ["chek"])
+    assert done.exit_code == 2
+    assert "chek" in done.stderr
+
+
+def test_check_does_without_pulumi() -> None:
+    script = "import sys; from berth.cli.main import app; app(['check', 'dev'], standalone_mode=False)"
+    report = (
+        "import atexit, sys; atexit.register(lambda: print(sorted({'pulumi', 'kubernetes', 'grpc'} & {*sys.modules})));"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", report + script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("[]", "")
