@@ -87,7 +87,7 @@ class Server:
         if body is not None:
             headers["Content-Type"] = "application/merge-patch+json"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - of our own making
+        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - our own URL
         handlers = [urllib.request.ProxyHandler({}), _NoRedirects(), urllib.request.HTTPSHandler(context=self.tls)]
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS) as response:

@@ -52,7 +52,7 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
             "upgradeStrategy": {"type": "Recreate"},
             **_autoscaling(settings),
             "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; KubeRay's Service is ClusterIP
+                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - KubeRay's Service is ClusterIP
                 "template": _head(settings, pools[settings.head.pool], labels),
             },
             "workerGroupSpecs": [
