@@ -186,7 +186,7 @@ def _names(mig: Mapping[str, int], strategy: str) -> dict[str, str]:
 def features(
     labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int], driver: str = ""
 ) -> dict[str, str]:
-    """Return labels of GPU feature discovery for a node that has a driver; arguments as of `serve`."""
+    """Return labels of GPU feature discovery for a node with a driver; arguments as of `serve`."""
     strategy = strategy or config.mig_strategy or "none"
     gpu, count = gpu_of(labels), gpu_count(labels)
     if not count:

@@ -41,7 +41,7 @@ class RayAutoscaler:
         self._idle: defaultdict[tuple[str, str], IdleClock] = defaultdict(IdleClock)
 
     def step(self, cluster: tuple[str, str], nodes: Sequence[RayNode], load: Load) -> None:
-        """Look at the RayCluster of a namespace and name once, and write the workers that it needs."""
+        """Look at the RayCluster of a namespace and name, and write the workers that it needs."""
         namespace, name = cluster
         path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
         found = self._api.get(path)

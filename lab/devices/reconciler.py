@@ -81,7 +81,7 @@ class Controller:
                 self.stop()
 
     def _label(self, nodes: list[Object], policy: Object, settings: Policy) -> Mapping[str, Mapping[str, str]]:
-        """Change labels of nodes where the operator looks at them; return the labels of all nodes."""
+        """Change labels of nodes where that is due; return the labels of all nodes."""
         labels = {node["metadata"]["name"]: dict(node["metadata"].get("labels") or {}) for node in nodes}
         key = (policy["metadata"]["uid"], policy["metadata"].get("generation") or 0)
         before = self._labels if self._policy == key else None
@@ -103,7 +103,7 @@ class Controller:
         return all(self._api.create(_CLASSES, runtime_class(name, policy)) for name in sorted(classes - present))
 
     def _operand(self, target: Object, present: Object | None, *, on: bool, makes: bool) -> bool | None:
-        """Create, replace or delete a DaemonSet; return whether it is ready, None where somebody else was faster."""
+        """Write a DaemonSet; return whether it is ready, None where somebody else was faster."""
         folder, name = within(target["metadata"]["namespace"], DAEMONSETS), target["metadata"]["name"]
         if not on:
             if present is not None:
