@@ -39,9 +39,10 @@ test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian
 	@$(BIN)/pytest -m long tests/real
 	@$(BIN)/pytest -m long --ignore tests/real --numprocesses $(TEST_WORKERS)
 
-lint: $(INSTALLED) ## ruff: rules and format
+lint: $(INSTALLED) ## ruff, and the directions of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache
 
 types: $(INSTALLED) ## mypy, strict
 	@$(BIN)/mypy

@@ -131,6 +131,15 @@ def test_the_core_is_a_copy_of_the_recordings() -> None:
         assert is_part(case, recorded(name)), name
 
 
+@pytest.mark.parametrize("name", sorted(core())[:3])
+def test_the_player_notices_what_is_otherwise(name: str) -> None:
+    case = copy.deepcopy(core()[name])
+    node = next(iter(case["output"]["nodeLabelsAdded"]))
+    case["output"]["nodeLabelsAdded"][node]["nvidia.com/gpu.other"] = "true"
+    with pytest.raises(AssertionError):
+        play(case)
+
+
 def play(case: Mapping[str, Any]) -> None:
     """Play a case, and compare the lab's operator with the recording after each step."""
     player = Player(case)
