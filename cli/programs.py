@@ -1,4 +1,4 @@
-"""Other programs on this machine, run for their output."""
+"""Programs on this machine, run for their output."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from berth.components.ray import RayJobSettings, Workload
 
 
 class Berth(pulumi.ComponentResource):
-    """Namespace with its isolation and a RayCluster, or the RayJob or RayService that has KubeRay create one.
+    """Namespace with its isolation and a RayCluster, a RayJob or a RayService.
 
-    Depending on the settings also the template of the workers' claims, the load balancer of the head, and RayJobs that
-    run on the RayCluster.
+    Depending on the settings also the template of the workers' claims, the load balancer of the
+    head, and RayJobs that run on the RayCluster.
     """
 
     workload: Workload
@@ -75,8 +75,8 @@ class Berth(pulumi.ComponentResource):
         if claim is None:
             return []
         manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
-        # The object is the same in every version of the API. Without aliases another version would replace it, and the
-        # deletion of the old name would delete the new object.
+        # The object is the same in every version of the API. Without aliases another version would
+        # replace it, and the deletion of the old name would delete the new object.
         versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
         aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
         return [self._register(f"{name}-{claim.template_name}", manifest, after=[namespace], aliases=aliases)]

@@ -1,6 +1,7 @@
 """Manifests of a berth: pure functions of its inputs.
 
-The component registers these manifests, and policies judge the same ones before anything is registered.
+The component registers these manifests, and policies judge the same ones before anything is
+registered.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from berth.components.sharing import Pools
 
 @dataclass(frozen=True)
 class BerthManifests:
-    """Manifests of a berth, except the template of its workers' claims, which depends on the served API.
+    """Manifests of a berth, without the template of claims, which depends on the served API.
 
     Attributes:
         namespace: the namespace.

@@ -1,4 +1,4 @@
-"""Error base of berth: every failure that a person is told about carries its exit code, its place and its remedy."""
+"""Error base of berth: a failure that people see has an exit code, a place and a remedy."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def owned(manifest: Manifest, stack: str) -> Manifest:
 
 
 def forced(manifest: Manifest) -> Manifest:
-    """The manifest, applied also where somebody else has written to its fields since: the fields are the stack's again.
+    """Return the manifest, applied even where somebody else has written to its fields since.
 
     Only for what no other stack can claim at the same time.
     """
@@ -36,6 +36,6 @@ _FORCE = "pulumi.com/patchForce"
 
 
 def resource_type(manifest: Manifest) -> str:
-    """Pulumi's type of an object: `kubernetes:core/v1:Namespace`, `kubernetes:ray.io/v1:RayCluster`."""
+    """Return Pulumi's type of an object, such as `kubernetes:ray.io/v1:RayCluster`."""
     version = manifest["apiVersion"]
     return f"kubernetes:{version if '/' in version else f'core/{version}'}:{manifest['kind']}"

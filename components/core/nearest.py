@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"` where something near is known, else `"; known are …"` where that list is short, else `""`.
+    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelt name; empty where neither helps.
 
     Args:
         given: what was written.

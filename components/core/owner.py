@@ -1,4 +1,4 @@
-"""Owner of a berth's objects: labels that name environment, stack and owner, and the namespace of a berth."""
+"""Owner of a berth's objects: labels of environment, stack and owner, and a berth's namespace."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _message(detail: dict[str, Any]) -> str:
 
 
 def _location(parts: Path, model: type[BaseModel]) -> Path:
-    """Return the parts of pydantic's location that are in the YAML: no tags of union members, no mark of a dict's key."""
+    """Return the parts of pydantic's location that are in the YAML, without tags of unions and keys."""
     types: list[Any] = [model]
     location: Path = ()
     for part in parts:

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Settings(BaseModel):
-    """A part of a stack's config. Unknown keys are refused; attribute docstrings become the schema's descriptions."""
+    """Part of a stack's config, without unknown keys; attribute docstrings describe it in the schema."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -50,7 +50,7 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def canonical_quantity(text: str) -> str:
-    """A Kubernetes quantity as the API's own types write it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi.
+    """Return a quantity as the API writes it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi.
 
     Raises:
         ValueError: the text is not a quantity.

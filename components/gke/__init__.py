@@ -1,4 +1,4 @@
-"""GKE: settings and rules of a cluster, its networks and node pools, the components that register them, effects of their changes.
+"""GKE: settings, rules, components and effects of a cluster, its networks and node pools.
 
 Belongs here: Google Cloud and its machines. Does not belong here: who shares a GPU (sharing/), what
 runs on the nodes. The components import pulumi_gcp, which takes seconds; they are loaded when they

@@ -147,7 +147,7 @@ def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]
 
 
 def _error_state(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
-    """Explain the provider's only words for a new pool without its machines (resource_container_node_pool.go)."""
+    """Explain the error of a new pool without its machines (resource_container_node_pool.go)."""
     if pool and _ERROR_STATE.search(error):
         yield (
             f"the pool is there, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool:"

@@ -1,4 +1,4 @@
-"""Arguments of `gcp.container.NodePool` for a pool's capacity: origin of machines, size, repair and upgrade.
+"""Arguments of `gcp.container.NodePool` for capacity: origin of machines, size, repair, upgrade.
 
 Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
 (reservations), https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dws-flex-start-training
@@ -23,7 +23,7 @@ _NO_RESERVATION = {"consume_reservation_type": "NO_RESERVATION"}
 
 
 def machine_arguments(capacity: Capacity, project: str) -> dict[str, Any]:
-    """Return the node config's arguments for the origin of machines; none for machines on demand."""
+    """Return the node config's arguments for the origin of machines; none on demand."""
     match capacity.kind:
         case "reservation":
             path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"

@@ -71,14 +71,14 @@ def cluster_arguments(settings: GkeSettings) -> dict[str, Any]:
 
 
 def _multi_networking(settings: GkeSettings) -> bool | None:
-    """Whether nodes can have further networks: as the settings say, else where a pool's nodes have some."""
+    """Whether nodes can have further networks: by the settings, else where a pool has some."""
     if settings.cluster.multi_networking is not None:
         return settings.cluster.multi_networking
     return True if settings.pools_with_rdma("networks") else None
 
 
 def _first_node(cluster: ClusterSettings) -> dict[str, Any]:
-    """Return the first pool's node as policies of the organization accept it, and without a default account."""
+    """Return the first pool's node in a form that policies of organizations accept."""
     node: dict[str, Any] = {
         "oauth_scopes": [CLOUD_PLATFORM],
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
@@ -90,7 +90,7 @@ def _first_node(cluster: ClusterSettings) -> dict[str, Any]:
 
 
 def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
-    """Return the networks that reach the control plane; a private endpoint has a list even if it is empty.
+    """Return the networks that reach the control plane; a private endpoint always has a list.
 
     Without a list in the settings nothing is sent, so a list that is in force stays. A default of
     everywhere would open control planes that somebody closed outside of berth.
@@ -102,7 +102,7 @@ def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
 
 
 def _addons(settings: GkeSettings) -> dict[str, Any] | None:
-    """Return the state of GKE's own Ray operator. Its logs and metrics go where the cluster's go."""
+    """Return the state of GKE's own Ray operator; its logs and metrics go with the cluster's."""
     if settings.ray_addon is None:
         return None
     operator: dict[str, Any] = {"enabled": settings.ray_addon}

@@ -10,7 +10,7 @@ from berth.components.gke.advice import Pooled, advice
 
 
 def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:
-    """Return a hook for a resource of Google Cloud. It asks for no retry: the provider has retried long enough.
+    """Return a hook that asks for no retry: the provider has retried long enough.
 
     Args:
         component: component to log on. A resource has no URN to log on until it is created.

@@ -1,4 +1,4 @@
-"""Names of a cluster's resources, derived from the cluster's name and no longer than Google Cloud allows."""
+"""Names of a cluster's resources, derived from its name and as short as Google Cloud demands."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Network(pulumi.ComponentResource):
         self.register_outputs({"network": self.network, "subnetwork": self.subnetwork})
 
     def node_networks(self, zone: str) -> list[NodeNetwork]:
-        """Return further interfaces of a zone's nodes with RDMA NICs, in GKE's order: second gVNIC, RDMA 0 to 7."""
+        """Return further interfaces of a zone's nodes in GKE's order: second gVNIC, RDMA 0 to 7."""
         return [*self._second, *self._rdma.get(zone, [])]
 
     def _use(self, existing: ExistingNetwork) -> None:
@@ -170,7 +170,7 @@ class Network(pulumi.ComponentResource):
         self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
-        """Register an RDMA network: its profile binds it to one zone, and it takes no firewall rules.
+        """Register an RDMA network: bound to one zone by its profile, without firewall rules.
 
         Networks of two zones never meet, so they have the same ranges.
         """

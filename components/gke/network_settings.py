@@ -1,4 +1,4 @@
-"""Settings of an environment's VPC networks: new ones with ranges from one CIDR, or existing ones."""
+"""Settings of an environment's VPC networks: new ones cut from one CIDR, or existing ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExistingSubnetwork(Settings):
 
 
 class ExistingRdmaNetwork(Settings):
-    """RDMA network (network profile ZONE-vpc-roce) and one subnetwork for each RDMA NIC of a node, by name."""
+    """RDMA network (profile ZONE-vpc-roce), and one subnetwork for each RDMA NIC of a node, by name."""
 
     network: NonEmpty
     """Name of the network."""
@@ -48,7 +48,7 @@ class ExistingNetwork(Settings):
 
 
 class NetworkSettings(Settings):
-    """VPC networks of the cluster. Every range that is not given is cut from `cidr`; no two may overlap."""
+    """VPC networks of the cluster. Ranges that are not given are cut from `cidr`; none overlap."""
 
     cidr: IpRange = "10.0.0.0/13"
     """Range from which those of nodes, pods, Services, second and RDMA networks are cut; /8 to

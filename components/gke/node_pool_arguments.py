@@ -125,7 +125,7 @@ def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
 
 
 def _network_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
-    """Return the networks that GKE creates for the machine's NICs (managed DRANET), existing ones, or none."""
+    """Return networks that GKE creates for the NICs (managed DRANET), existing ones, or none."""
     networks = [dict(network) for network in place.networks]
     return _given(
         enable_private_nodes=place.private,

@@ -25,9 +25,9 @@ class Capacity(Settings):
     """Origin of a pool's machines. Only the keys of its kind are given."""
 
     kind: CapacityKind = "on-demand"
-    """`on-demand`: machines that Google has at the moment. `reservation`: machines that were set
-    aside. `flex-start`: machines that are queued for, and taken away after up to seven days.
-    `spot`: cheap machines that Google takes away at any time."""
+    """Kind of capacity. `on-demand`: machines that Google has at the moment. `reservation`:
+    machines that were set aside. `flex-start`: machines that are queued for, and taken away after
+    up to seven days. `spot`: cheap machines that Google takes away at any time."""
     reservation: NonEmpty | None = None
     """Name of the reservation."""
     block: NonEmpty | None = None

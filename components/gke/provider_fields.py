@@ -1,4 +1,4 @@
-"""Facts about the fields of Google's provider: what a change of each field does. Data, and the way to read it.
+"""Facts about the fields of Google's provider: the effect of a change of each field.
 
 `provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
 `python -m berth.lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of

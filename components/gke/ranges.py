@@ -16,7 +16,7 @@ https://docs.cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges in CIDR notation; `gvnic` and `rdma` are of the further networks of nodes with RDMA NICs."""
+    """Ranges in CIDR notation; `gvnic` and `rdma` are further networks of nodes with RDMA NICs."""
 
     nodes: str
     pods: str

@@ -30,7 +30,7 @@ class GkeVersion:
         return self.text
 
     def at_least(self, oldest: GkeVersion) -> bool:
-        """Whether it is not older. A missing part is the newest one here, and the first one in `oldest`."""
+        """Whether it is not older; a missing part is the newest here, and the first in `oldest`."""
         return _padded(self.parts, math.inf) >= _padded(oldest.parts, 0)
 
 

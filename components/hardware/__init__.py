@@ -1,4 +1,4 @@
-"""Facts about hardware and the programs that drive it: machine types, GPUs, MIG profiles, quotas, versions, names.
+"""Facts about hardware and its drivers: machine types, GPUs, MIG profiles, quotas, versions, names.
 
 Belongs here: facts, each with its source. Does not belong here: settings, manifests, anything that
 berth decides.

@@ -155,7 +155,7 @@ class Machine:
 
     @property
     def family(self) -> str:
-        """First part of the name, such as a4: the value of GKE's label cloud.google.com/machine-family."""
+        """First part of the name: the value of GKE's label cloud.google.com/machine-family."""
         return self.name.split("-")[0]
 
     @property

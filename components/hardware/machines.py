@@ -1,4 +1,4 @@
-"""The hardware table: GPUs, series and machine types, one row each. A new machine type is a row here.
+"""Hardware table: GPUs, series and machine types, one row each. A new machine type is a row here.
 
 Memory is in GB of 2**30 bytes, as Google's pages have it. `sources` of a GPU or series has the page
 of each figure. Python rather than a data file, so that the type checker reads the rows and `berth
@@ -108,7 +108,7 @@ _GPU = {
 
 
 def _mig(*profiles: str) -> dict[str, int]:
-    """Return six profiles from the smallest to the whole GPU; GPUs of seven slices hold equally many of each."""
+    """Return six profiles, smallest first; GPUs of seven slices hold equally many of each."""
     return dict(zip(profiles, (7, 4, 3, 2, 1, 1), strict=True))
 
 
@@ -203,7 +203,7 @@ L4 = Gpu(
 
 
 def _sources(page: Source, **special: Source) -> dict[str, Source]:
-    """Return the page of each figure: the series' own page, except for the figures that another page states."""
+    """Return the page of each figure: the series' own page, or another one that states it."""
     usual = {
         **dict.fromkeys(("vcpus", "memory_gib", "gpus"), page),
         "boot_disks": _DISKS,

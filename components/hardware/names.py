@@ -1,4 +1,4 @@
-"""Names that GKE, NVIDIA's drivers and NIC drivers read from nodes, pods and claims, each with its source."""
+"""Names that GKE and drivers of GPUs and NICs read from nodes, pods and claims, with sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every version of a chart or image that berth installs by default: change it here and nowhere else.
+"""Versions of charts and images that berth installs by default: change them here and nowhere else.
 
 The lab's tools have their own pins in lab/tools/*/go.mod; a test holds the two together where they
 must agree.

@@ -1,7 +1,8 @@
-"""Isolation of berths: pure functions from pods and settings to the objects of a namespace and the fields of pods.
+"""Isolation of berths: pure functions from settings to objects of a namespace and fields of pods.
 
-Pod Security level and quota come from the manifests that make the pods, so that they agree with the pods.
-Belongs here: objects of a berth's namespace, and fields of its pods, that protect other berths. Does not belong here: Ray.
+Pod Security level and quota come from the manifests that make the pods, so that they agree with the
+pods. Belongs here: objects of a berth's namespace, and fields of its pods, that protect other
+berths. Does not belong here: Ray.
 """
 
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate

@@ -23,7 +23,8 @@ class IsolationInputs:
         kuberay: source and namespace of the KubeRay operator.
         access: people and service accounts that use the berth.
         priority: PriorityClass of the pods; None for no limit on classes.
-        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod requests.
+        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
+            requests.
         clients: namespaces whose pods may send requests to Ray Serve.
     """
 
@@ -74,7 +75,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         objects += [quota.priority_quota(namespace, labels, priority)] if priority else []
         objects.append(quota.limit_range(namespace, labels))
     if inputs.access.anyone:
-        # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
+        # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
+        # unknown.
         token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
         objects.append(rbac.role(namespace, labels, token_secret, level))
         objects.append(rbac.role_binding(namespace, labels, inputs.access))
@@ -82,7 +84,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
 
 
 def harden(manifest: Manifest, level: PodSecurity, priority: str | None) -> Manifest:
-    """Return a RayCluster, RayJob or RayService whose pods meet a Pod Security level and have a priority.
+    """Return a manifest whose pods meet a Pod Security level and have a priority.
 
     Args:
         manifest: the object that makes the pods.

@@ -1,7 +1,7 @@
-"""Pod Security Admission: the strictest level that pods can meet, and the fields that they need for it.
+"""Pod Security Admission: the strictest level that pods can meet, and the fields for it.
 
-The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/. They choose the level of a
-namespace; the API server enforces it.
+The rules are those of https://kubernetes.io/docs/concepts/security/pod-security-standards/. They
+choose the level of a namespace; the API server enforces it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 """Label of a namespace with the level that the API server enforces."""
 
 RAY_USER = 1000
-"""User `ray` of Ray's images (https://github.com/ray-project/ray, docker/base-deps/Dockerfile). The number is explicit
-because Kubernetes cannot verify that a user given by name is not root."""
+"""User `ray` of Ray's images (https://github.com/ray-project/ray, docker/base-deps/Dockerfile). The
+number is explicit because Kubernetes cannot verify that a user given by name is not root."""
 
 RESTRICTED_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """Security context that `restricted` requires of each container."""
@@ -65,17 +65,17 @@ def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted")
 
 
 def needed_by(pod: Object) -> PodSecurity:
-    """Return the strictest level that a pod spec can meet, once it has the fields that the level requires."""
+    """Return the strictest level that a pod spec can meet with the fields of that level."""
     if any(_above_baseline(pod)):
         return "privileged"
     return "baseline" if any(_above_restricted(pod)) else "restricted"
 
 
 def restricted(pod: Object) -> Object:
-    """Return a pod spec with the security contexts that `restricted` requires; fields of the pod win.
+    """Return a pod spec with the security contexts of `restricted`; fields of the pod win.
 
-    KubeRay copies the context of Ray's container to the init container that waits for the head (kuberay v1.6.2,
-    ray-operator/controllers/ray/common/pod.go).
+    KubeRay copies the context of Ray's container to the init container that waits for the head
+    (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 
     Args:
         pod: a spec whose `needed_by` is `restricted`.

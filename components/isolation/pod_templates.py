@@ -22,7 +22,7 @@ def cluster_spec(manifest: Object) -> Object | None:
 
 
 def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
-    """Yield kind (`head`, `worker`, `submitter`), template and largest number of pods of every pod template."""
+    """Yield kind (`head`, `worker`, `submitter`), template and largest number of its pods."""
     if spec := cluster_spec(manifest):
         strategy = (manifest["spec"].get("upgradeStrategy") or {}).get("type")
         # A RayService keeps the old cluster until the new one serves, unless its strategy is None.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 
-# Operators have no class, hence priority 0, so no berth preempts them. For pods below -10 the cluster autoscaler adds no
-# nodes (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).
+# Operators have no class, hence priority 0, so no berth preempts them. For pods below -10 the
+# cluster autoscaler adds no nodes
+# (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler).
 _CLASSES = {
     PRODUCTION: (0, "PreemptLowerPriority", "Named clusters of berth: they preempt engineers' berths."),
     DEVELOPMENT: (-1, "Never", "Engineers' berths: they give way to named clusters, and preempt nobody."),

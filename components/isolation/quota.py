@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRange of a berth: its namespace gets the resources of its RayCluster and a small reserve."""
+"""ResourceQuotas and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from berth.components.isolation.pod_templates import Object, autoscales, pod_tem
 NAME = "berth"
 """Name of the ResourceQuota of cores, memory and GPUs, and of the LimitRange."""
 
-# Containers that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the autoscaler beside a
-# head, and the init container of a worker that waits for the head.
+# Containers that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the
+# autoscaler beside a head, and the init container of a worker that waits for the head.
 _AUTOSCALER = {"cpu": Decimal("0.5"), "memory": Decimal(512 * 2**20)}
 _WAITING = {"cpu": Decimal("0.2"), "memory": Decimal(256 * 2**20)}
 
-# Reserve for the submitters of two RayJobs (KubeRay's default: 500m and 200Mi, at most 1Gi) and one debug pod.
+# Reserve for the submitters of two RayJobs (KubeRay's default: 500m and 200Mi, at most 1Gi) and one
+# debug pod.
 _RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30)}
 
 # Resources of a container that names none; a quota refuses pods without requests.
@@ -48,7 +49,8 @@ def resource_quota(
             beside = _AUTOSCALER if kind == "head" and autoscales(manifest) else {}
             asked = _asked(template["spec"], "requests", beside)
             if claimed := claimed_gpus_of(template):
-                # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
+                # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes
+                # 1.36).
                 asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
             requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
             memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
@@ -89,7 +91,7 @@ def _object(kind: str, name: str, namespace: str, labels: dict[str, str], spec: 
 
 
 def _asked(pod: Object, kind: str, beside: Amounts) -> Amounts:
-    """Return requests or limits of a pod: the sum of its containers, or the largest init container."""
+    """Return requests or limits of a pod: its containers' sum, or its largest init container."""
     most = dict(beside)
     for container in pod["containers"]:
         most = _sum(most, _amounts(container, kind))

@@ -16,8 +16,8 @@ NAME = "berth-user"
 def role(namespace: str, labels: dict[str, str], token_secret: str | None, level: PodSecurity) -> Manifest:
     """Return the Role of a berth's users.
 
-    At level `privileged` a pod may mount folders of its node, so users there may not create or change RayClusters,
-    RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
+    At level `privileged` a pod may mount folders of its node, so users there may not create or
+    change RayClusters, RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
 
     Args:
         namespace: namespace of the berth.

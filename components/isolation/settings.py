@@ -24,20 +24,20 @@ _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-
 
 
 class IsolationSettings(Settings):
-    """Isolation of the berths of an environment. Every part is on by default; a part is off for all berths."""
+    """Isolation of the berths of an environment; a part that is off is off for all berths."""
 
     pod_security: Literal["restricted", "baseline"] = "restricted"
-    """Strictest Pod Security level that the API server enforces. A berth whose pods need more of their node,
-    such as folders for NCCL, gets the level that allows it. `baseline` allows `sudo` in Ray's image, which
-    the dashboard's profilers need."""
+    """Strictest Pod Security level that the API server enforces. A berth whose pods need more of
+    their node, such as folders for NCCL, gets the level that allows it. `baseline` allows `sudo` in
+    Ray's image, which the dashboard's profilers need."""
     network_policies: bool = True
-    """Limit traffic: pods reach their own berth, name servers and the internet, and only their own berth and
-    the KubeRay operator reach the pods."""
+    """Limit traffic: pods reach their own berth, name servers and the internet, and only their own
+    berth and the KubeRay operator reach the pods."""
     reachable: list[Cidr] = []
     """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
     quotas: bool = True
-    """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve for job
-    submitters, and refuse pods of any PriorityClass but the berth's."""
+    """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve
+    for job submitters, and refuse pods of any PriorityClass but the berth's."""
 
 
 def _check_subject(name: str) -> str:

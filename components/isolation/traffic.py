@@ -1,7 +1,7 @@
-"""NetworkPolicies of a berth: traffic in and out of its pods is denied unless a rule here allows it.
+"""NetworkPolicies of a berth: traffic of its pods is denied unless a rule here allows it.
 
-GKE enforces NetworkPolicies with Dataplane V2, which clusters of berth have. The policies govern a pod's primary interface;
-RDMA NICs and additional networks are outside of them.
+GKE enforces NetworkPolicies with Dataplane V2, which clusters of berth have. The policies govern a
+pod's primary interface; RDMA NICs and additional networks are outside of them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ DASHBOARD, SERVE_PORT, METRICS = 8265, 8000, 8080
 ray-operator/controllers/ray/utils/constant.go)."""
 
 PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4")
-"""Address ranges that a VPC can use for nodes, pods and Services; no internet host has such an address
-(https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges)."""
+"""Address ranges that a VPC can use for nodes, pods and Services; no internet host has such an
+address (https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges)."""
 
 _LINK_LOCAL = "169.254.0.0/16"
 _ANYWHERE = "0.0.0.0/0"
 
 # NodeLocal DNSCache, and the metadata server, which answers for Cloud DNS
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache, …/how-to/cloud-dns).
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache,
+# …/how-to/cloud-dns).
 _NAME_SERVERS = ("169.254.20.10/32", "169.254.169.254/32")
-# Workload Identity Federation, without and with Dataplane V2; nodes of berth expose no credentials of their own there
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
+# Workload Identity Federation, without and with Dataplane V2; nodes of berth expose no credentials
+# of their own there (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
 _METADATA_SERVER = {"169.254.169.252/32": (987, 988), "169.254.169.254/32": (80, 8080)}
 # No selector matches the API server. Ray listens on neither port, so other pods stay out of reach.
 _API_SERVER_PORTS = (443, 6443)
@@ -126,7 +127,7 @@ def _ports(protocol: str, *ports: int) -> list[dict[str, Any]]:
 
 
 def _operator(kuberay: KubeRaySettings) -> dict[str, Any]:
-    """Return the peer that the operator's requests come from; Google runs the add-on behind konnectivity."""
+    """Return the peer of the operator's requests; the add-on is behind konnectivity."""
     if kuberay.source == "addon":
         return peer("kube-system", **{"k8s-app": "konnectivity-agent"})
     return peer(kuberay.namespace)

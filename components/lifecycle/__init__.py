@@ -1,7 +1,7 @@
-"""Lifecycle of berths: working hours, idle time and expiry, and the keeper, a CronJob that enforces them.
+"""Lifecycle of berths: working hours, idle time, expiry, and the keeper that enforces them.
 
-Belongs here: the settings of a lifecycle, the keeper's objects, and the component. Does not belong here: what the keeper
-decides and does in its pod (components/programs).
+Belongs here: the settings of a lifecycle, the keeper's objects, and the component. Does not belong
+here: what the keeper decides and does in its pod (components/programs).
 """
 
 from typing import TYPE_CHECKING, Any

@@ -32,7 +32,7 @@ class KeeperInputs:
 
 
 class Keeper(pulumi.ComponentResource):
-    """CronJob that suspends and wakes berths by their lifecycle, with its namespace, program and rights."""
+    """CronJob that suspends and wakes berths, with its namespace, program and rights."""
 
     def __init__(self, name: str, inputs: KeeperInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Register the keeper.

@@ -1,4 +1,4 @@
-"""Manifests of the keeper: its namespace with a CronJob, and its rights in each berth that has a lifecycle."""
+"""Manifests of the keeper: its namespace with a CronJob, and its rights in berths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _FOLDER = "/opt/berth/keeper"
 _RAY = {"apiGroups": ["ray.io"], "resources": ["rayclusters"]}
 _SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": NAME}
 
-# A run over a hundred berths takes seconds; heads that do not answer cost 15 s each, sixteen at once.
+# A run over a hundred berths takes seconds; heads that do not answer cost 15 s each, sixteen at
+# once.
 _DEADLINE_SECONDS = 240
 
 _MODULES = ("decision", "keeper", "jobs", "lifetimes")
@@ -58,7 +59,7 @@ def with_lifecycle(cluster: Manifest, lifecycle: Lifecycle) -> Manifest:
 
 
 def keeper_access(cluster: Manifest, lifecycle: Lifecycle, *, network_policies: bool) -> list[Manifest]:
-    """Return the objects of a berth's namespace that let the keeper in; none if the berth has no lifecycle.
+    """Return the objects that let the keeper into a berth; none without a lifecycle.
 
     Args:
         cluster: the RayCluster of the berth.
@@ -94,7 +95,7 @@ def namespace(labels: dict[str, str]) -> Manifest:
 def keeper(
     environment: str, image: str, schedule: str, pools: Mapping[str, PoolSettings], labels: dict[str, str]
 ) -> list[Manifest]:
-    """Return the objects of the keeper: program, account, rights, their limits, and last the CronJob.
+    """Return the keeper's objects: program, account, rights, limits, and last the CronJob.
 
     Args:
         environment: environment whose berths the keeper looks after.
@@ -130,9 +131,10 @@ def keeper(
 
 
 def admission_policy(labels: dict[str, str]) -> list[Manifest]:
-    """Return the policy, with its binding, that lets the keeper suspend, wake and annotate RayClusters and no more.
+    """Return the admission policy that lets the keeper only suspend, wake and annotate.
 
-    RBAC grants rights on whole objects, and whoever changes a RayCluster's pods gets the rights of those pods.
+    RBAC grants rights on whole objects, and whoever changes a RayCluster's pods gets the rights of
+    those pods.
     """
     match = {
         "apiGroups": ["ray.io"],
@@ -174,14 +176,15 @@ def admission_policy(labels: dict[str, str]) -> list[Manifest]:
 
 
 def _egress(environment: str) -> dict[str, Any]:
-    """Return the spec of the keeper's NetworkPolicy: out to heads and the API server, nothing in."""
+    """Return the spec of the keeper's NetworkPolicy: only out, to heads and the API server."""
     heads = {
         "namespaceSelector": {"matchLabels": {ENVIRONMENT_LABEL: environment}},
         "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
     }
     return {
         "podSelector": {"matchLabels": _POD},
-        # No ingress rule means no ingress. The API server drops empty lists, which every update would then add again.
+        # No ingress rule means no ingress. The API server drops empty lists, which every update
+        # would then add again.
         "policyTypes": ["Ingress", "Egress"],
         "egress": [{"to": [heads], "ports": tcp(DASHBOARD)}, to_api_server()],
     }
@@ -233,7 +236,7 @@ def _program() -> dict[str, str]:
 
 
 def _items() -> list[dict[str, str]]:
-    """Return the paths of the files; empty `__init__.py` files hide packages of the same name in the image."""
+    """Return the paths of the files; empty `__init__.py` files hide the image's packages."""
     return [
         *({"key": _key(path), "path": path} for path in _PROGRAM),
         *({"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES),

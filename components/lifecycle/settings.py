@@ -51,7 +51,7 @@ def _duration_or(word: str) -> AfterValidator:
 
 
 def _day_to_text(value: Any) -> Any:
-    """Return a date as text: YAML reads `2026-12-31` as a date, and the engine may add a time of day."""
+    """Return a date as text: YAML reads `2026-12-31` as a date, the engine may add a time."""
     if isinstance(value, datetime):
         value = value.date()
     if isinstance(value, date):
@@ -134,7 +134,8 @@ class WorkingHours(Settings):
     def _some_time_between(self) -> WorkingHours:
         if parse_time(self.begin) % (24 * 60) == parse_time(self.end) % (24 * 60):
             raise ValueError(
-                f"begin and end at {self.begin}, which leaves no time outside of them; give another time, or `hours: always`"
+                f"begin and end at {self.begin}, which leaves no time outside of them; give another time, or"
+                " `hours: always`"
             )
         return self
 
@@ -153,22 +154,25 @@ WorkingHoursOrAlways = Annotated[
 class LifecycleShape(DefaultedSettings):
     """Automatic suspension of a berth, and its expiry, as written in YAML.
 
-    Suspension deletes head and workers; settings, Service and token stay, and `berth wake` brings the berth back. A
-    suspension waits for running jobs and attached sessions.
+    Suspension deletes head and workers; settings, Service and token stay, and `berth wake` brings
+    the berth back. A suspension waits for running jobs and attached sessions.
     """
 
     expires: Expiry | None = None
     """Last day of the berth, 2026-12-31, or its lifetime from creation, 14d. Default: never."""
     hours: WorkingHoursOrAlways | None = None
-    """Working hours: the berth is suspended when they end, and woken when they begin. Default: always."""
+    """Working hours: the berth is suspended when they end, and woken when they begin. Default:
+    always."""
     idle: DurationOrNever | None = None
     """Time without a job, session or actor after which the berth is suspended. Default: never."""
     zone: ZoneName = "UTC"
     """Time zone of `hours` and of the end of the last day."""
     grace: DurationOrUnlimited | None = None
-    """Longest time that running work delays a suspension by `expires` or `hours`. Default: unlimited."""
+    """Longest time that running work delays a suspension by `expires` or `hours`. Default:
+    unlimited."""
     delete_after: DurationOrNever | None = None
-    """Time after expiry at which the berth is marked as due for deletion. A person deletes it. Default: never."""
+    """Time after expiry at which the berth is marked as due for deletion. A person deletes it.
+    Default: never."""
 
 
 class Lifecycle(LifecycleShape):
@@ -182,7 +186,7 @@ class Lifecycle(LifecycleShape):
         return bool(self.expires or self.hours or self.idle)
 
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of the RayCluster that the keeper reads; none if it has nothing to do."""
+        """Return the annotations that the keeper reads; none if it has nothing to do."""
         if not self.any:
             return {}
         hours = f"{self.hours.days} {self.hours.begin}-{self.hours.end}" if self.hours else None
@@ -227,13 +231,15 @@ def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path
     """
     if written.delete_after not in (None, NEVER) and not lifecycle.expires:
         message = (
-            "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take deleteAfter"
+            "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
+            " deleteAfter"
             " out"
         )
         yield Problem((*path, "lifecycle", "deleteAfter"), message)
     if written.grace not in (None, UNLIMITED) and not (lifecycle.expires or lifecycle.hours):
         message = (
-            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing; take"
+            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run"
+            " nothing; take"
             " grace out"
         )
         yield Problem((*path, "lifecycle", "grace"), message)

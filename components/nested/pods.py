@@ -1,6 +1,7 @@
 """Parts of a RayCluster's pods that give containers inside them the pods' GPUs, for each way.
 
-Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/nested-containers.md explains each part.
+Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/nested-containers.md
+explains each part.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _CDI_FOLDER = "/etc/cdi"
 _STORAGE = "/var/lib/containers"
 
 _CONTAINERS_CONF = """\
-# A pod's container can't mount a proc or make a network of its own without privileges: containers in it share the pod's.
+# A pod's container can't mount a proc or make a network of its own without privileges: containers
+# in it share the pod's.
 [containers]
 netns = "host"
 pidns = "host"
@@ -42,7 +44,8 @@ runtime = "crun"
 """
 
 _STORAGE_CONF = f"""\
-# The pod's own file system is an overlay already, on which there can't be another; this folder is a volume.
+# The pod's own file system is an overlay already, on which there can't be another; this folder is a
+# volume.
 [storage]
 driver = "overlay"
 graphroot = "{_STORAGE}/storage"
@@ -52,8 +55,9 @@ rootless_storage_path = "{_STORAGE}/storage"
 ignore_chown_errors = "true"
 """
 
-# Environment of `ray start`. Ray passes its variables to podman as arguments, which are visible in the pod and in Ray's
-# logs, but it mounts a token that is a file (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py).
+# Environment of `ray start`. Ray passes its variables to podman as arguments, which are visible in
+# the pod and in Ray's logs, but it mounts a token that is a file (ray 2.60.0,
+# python/ray/_private/runtime_env/image_uri.py).
 _ENVIRONMENT = f"""\
 export PATH={FOLDER}/bin:$PATH
 if [ -n "$RAY_AUTH_TOKEN" ]; then
@@ -120,7 +124,7 @@ def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
 
 
 def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) -> Manifest | None:
-    """Return the ConfigMap of programs and configuration, named after its content; None if the way needs none."""
+    """Return the ConfigMap of programs, named after its content; None if the way needs none."""
     if way != "cdi-per-pod":
         return None
     return {
@@ -145,7 +149,8 @@ def _cdi_per_pod() -> Parts:
             {"name": name, "mountPath": FOLDER, "readOnly": True},
             {"name": "cdi", "mountPath": _CDI_FOLDER},
             {"name": "nested-storage", "mountPath": _STORAGE},
-            # Podman maps the user ranges that an image lists, which takes privileges; empty files list none.
+            # Podman maps the user ranges that an image lists, which takes privileges; empty files
+            # list none.
             *(
                 {"name": name, "mountPath": f"/etc/{file}", "subPath": f"etc/{file}", "readOnly": True}
                 for file in ("subuid", "subgid")

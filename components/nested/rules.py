@@ -10,11 +10,12 @@ from berth.components.sharing import Pool
 
 
 def nested_problems(way: NestedContainers, gpus: int, pool: Pool, path: Path) -> Iterable[Problem]:
-    """Yield a problem if workers need NVIDIA's container runtime and nothing installs it on their pool."""
+    """Yield a problem if workers need NVIDIA's runtime and nothing installs it on their pool."""
     if way == "nvidia-runtime" and gpus and not pool.settings.by_operator:
         yield Problem(
             (*path, "nestedContainers"),
-            f"pool {pool.name!r} is not served by the GPU Operator, so its nodes have no RuntimeClass nvidia and the API"
+            f"pool {pool.name!r} is not served by the GPU Operator, so its nodes have no RuntimeClass nvidia and"
+            " the API"
             " server would refuse the workers' pods; use `nestedContainers: cdi-per-pod`, or `gpuManagement: operator`"
             " for the pool",
         )
@@ -26,7 +27,8 @@ def nested_warning(way: NestedContainers, path: Path) -> Problem | None:
         return None
     return Problem(
         (*path, "nestedContainers"),
-        "podman in its pods needs system calls that seccomp and AppArmor profiles forbid, so they run without either, though"
+        "podman in its pods needs system calls that seccomp and AppArmor profiles forbid, so they run without"
+        " either, though"
         " not privileged and without any capability; their namespace admits pods of level privileged"
         " (docs/nested-containers.md)",
     )

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Write a CDI specification of this container's GPUs, for `podman run --device nvidia.com/gpu=all`.
 
-Format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. Sources: the device files in /dev,
-NVIDIA_VISIBLE_DEVICES, the driver's files in /proc/driver/nvidia, and NVML for the rest. Device plugins, NVIDIA's container
-runtime and DRA drivers all work.
+Format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. Sources: the
+device files in /dev, NVIDIA_VISIBLE_DEVICES, the driver's files in /proc/driver/nvidia, and NVML
+for the rest. Device plugins, NVIDIA's container runtime and DRA drivers all work.
 
-Exit codes: 0 written (also for a container without GPUs), 2 wrong arguments, 3 unclear which GPUs are this container's,
-4 the file cannot be written.
+Exit codes: 0 written (also for a container without GPUs), 2 wrong arguments, 3 unclear which GPUs
+are this container's, 4 the file cannot be written.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.5.0"
-"""Version of the format: the oldest with names that begin with a digit. Readers refuse newer versions than their own, and
-Debian 12's podman 4.3.1 reads this one."""
+"""Oldest version with names that begin with a digit; Debian 12's podman 4.3.1 reads no newer one."""
 
 KIND = "nvidia.com/gpu"
 FOLDER = "/etc/cdi"
@@ -36,11 +35,11 @@ ALL = "all"
 UNCLEAR = 3
 NOT_WRITTEN = 4
 
-# Device files that every container with a GPU needs; the numbered ones decide which GPUs it may use.
+# Device files that every container with a GPU needs; the numbered ones decide which GPUs it uses.
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps-imex-channels/channel*")
 
-# Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's container runtime and CDI add
-# the files to the image's libraries and programs.
+# Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's
+# container runtime and CDI add the files to the image's libraries and programs.
 _OWN_FOLDER = "usr/local/nvidia"
 _OWN_LIBRARIES = ("usr/local/nvidia/lib64", "usr/local/nvidia/lib")
 _SHARED_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
@@ -74,8 +73,6 @@ class Instance:
 
     Attributes:
         minor: number of the GPU's device file.
-        gpu_instance: number of the GPU instance.
-        compute_instance: number of the compute instance in it.
         files: device files of the instance, below /dev.
         uuid: UUID `MIG-…`; None if unknown.
     """
@@ -108,7 +105,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Identities:
-    """UUIDs that NVML reports: of GPUs by minor number, of MIG instances by minor, GPU and compute instance."""
+    """UUIDs from NVML: of GPUs by minor, of MIG instances by minor, GPU and compute instance."""
 
     gpus: Mapping[int, str | None]
     instances: Mapping[tuple[int, int, int], str | None]
@@ -123,7 +120,8 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
         nvml: NVIDIA's management library; None if there is none.
 
     Raises:
-        UnclearError: the container sees all devices of its node, and nothing says which are its own.
+        UnclearError: the container sees all devices of its node, and nothing says which are its
+            own.
     """
     known = {minor: (bus, uuid) for minor, bus, uuid in _driver_info(root)}
     minors = [int(name[6:]) for name in _files(root, "nvidia*") if re.fullmatch(r"nvidia\d+", name)]
@@ -183,10 +181,7 @@ def _privileged(root: Path) -> bool:
 
 
 def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
-    """Return the container's own GPUs among the visible ones.
-
-    A privileged container has the device files of all GPUs of its node; every other container has only its own.
-    """
+    """Return the container's own GPUs; a privileged container sees all GPUs of its node."""
     names = [] if visible in _NO_NAMES else sorted(set(visible.split(",")))
     if not privileged or not gpus:
         return gpus
@@ -251,9 +246,10 @@ def _library_names(folder: Path) -> list[str]:
 
 
 def specification(found: Found) -> dict[str, Any]:
-    """Return the specification: a device for each GPU or MIG instance, by number and by UUID, and `all`.
+    """Return the specification: devices of GPUs and MIG instances, by number and UUID, and `all`.
 
-    A specification needs a device, and a device needs an edit: without GPUs, `all` sets the variable for none.
+    A specification needs a device, and a device needs an edit: without GPUs, `all` sets the
+    variable for none.
     """
     void = "NVIDIA_VISIBLE_DEVICES=void"
     if not found.gpus:
@@ -361,7 +357,8 @@ def _uuid(nvml: Any, device: Any) -> str | None:
 def not_written(folder: object, error: OSError) -> str:
     """Return the error text for a specification that cannot be written."""
     return (
-        f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see no GPU or those of another"
+        f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see no GPU or those"
+        " of another"
         " pod. Mount an emptyDir there that the container's user may write to"
     )
 

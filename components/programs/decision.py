@@ -130,7 +130,7 @@ _WORDS = {EXPIRED: "it has expired", OUTSIDE_HOURS: "it is outside of its workin
 def _of_suspended(
     lifetime: Lifetime, known: Known, now: datetime, *, expired: bool, delete_due: datetime | None
 ) -> Decision:
-    """Return the decision about a suspended berth; the keeper wakes only those outside of working hours."""
+    """Return the decision about a suspended berth; only working hours wake one."""
     reason = known.suspended_by
     if reason == OUTSIDE_HOURS and expired:
         reason = EXPIRED
@@ -142,7 +142,8 @@ def _of_suspended(
 def _due(lifetime: Lifetime, known: Known, now: datetime, expires: datetime | None) -> tuple[str, datetime] | None:
     """Return why an awake berth is due for suspension, idle or not, and since when."""
     if expires is not None:
-        # A person who wakes the berth later gets a day, and so does one who creates it with a past date.
+        # A person who wakes the berth later gets a day, and so does one who creates it with a past
+        # date.
         since = max(expires, known.requested + WOKEN_FOR) if known.requested >= expires else expires
         if now >= since:
             return EXPIRED, since
@@ -188,7 +189,8 @@ def next_begin(lifetime: Lifetime, now: datetime) -> datetime | None:
 def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datetime]]:
     """Return the working hours of the weeks before and after a moment, in UTC.
 
-    Times follow the zone's clocks, so a change to or from summer time makes a span shorter or longer.
+    Times follow the zone's clocks, so a change to or from summer time makes a span shorter or
+    longer.
     """
     clocks = ZoneInfo(zone)
     today = now.astimezone(clocks).date()
@@ -221,7 +223,7 @@ def known_of(cluster: Mapping[str, object]) -> Known:
 
 
 def _owner(metadata: Mapping[str, object]) -> tuple[str, datetime | None]:
-    """Return field manager and time of the last change of `spec.suspend`, as the API server records it."""
+    """Return field manager and time of the last change of `spec.suspend`."""
     entries = metadata.get("managedFields")
     for entry in map(_mapping, entries if isinstance(entries, list) else []):
         if "f:suspend" in _mapping(_mapping(entry.get("fieldsV1")).get("f:spec")):

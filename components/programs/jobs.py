@@ -1,7 +1,8 @@
 """Running jobs and attached sessions of a RayCluster, from Ray's own list.
 
-Ray's own list of jobs (`GET /api/jobs/` of the dashboard, https://docs.ray.io/en/latest/cluster/running-applications/job-submission/)
-has jobs of `ray job submit` with type `SUBMISSION`, and other connected programs, such as notebooks, with type `DRIVER`.
+Ray's own list of jobs (`GET /api/jobs/` of the dashboard,
+https://docs.ray.io/en/latest/cluster/running-applications/job-submission/) has jobs of `ray job
+submit` with type `SUBMISSION`, and other connected programs, such as notebooks, with type `DRIVER`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if token:
 request = urllib.request.Request("http://127.0.0.1:8265/api/jobs/", headers=headers)
 print(urllib.request.urlopen(request, timeout=10).read().decode())
 """
-"""Program for the Python of the head's container that prints Ray's list of jobs. It reads the token from the container's
-environment, so that no argument contains it."""
+"""Program for the Python of the head's container that prints Ray's list of jobs. It reads the token
+from the container's environment, so that no argument contains it."""
 
 
 @dataclass(frozen=True)

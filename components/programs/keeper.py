@@ -1,7 +1,7 @@
 """Program of the keeper: one pass over all berths with a lifecycle, which suspends or wakes each.
 
-The program runs in a pod with the environment's Ray image (lifecycle/manifests.py), or anywhere with a kubeconfig. It needs
-only Python, and its state is in annotations of the RayClusters.
+The program runs in a pod with the environment's Ray image (lifecycle/manifests.py), or anywhere
+with a kubeconfig. It needs only Python, and its state is in annotations of the RayClusters.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _AT_ONCE = 16
 _ATTEMPTS = 3
 _CONFLICT, _NOT_FOUND = 409, 404
 
-# Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors are in namespaces that
-# begin with "_".
+# Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors
+# are in namespaces that begin with "_".
 _HELPERS = {"AutoscalingCoordinator", "DataUsageCollectionActor"}
 _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&filter_values=DEAD"
 
@@ -87,7 +87,7 @@ class Server:
         if body is not None:
             headers["Content-Type"] = "application/merge-patch+json"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - of our own making
+        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - our own URL
         handlers = [urllib.request.ProxyHandler({}), _NoRedirects(), urllib.request.HTTPSHandler(context=self.tls)]
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS) as response:
@@ -203,7 +203,7 @@ class Keeper:
     dry: bool = False
 
     def look(self, selector: str) -> list[Object]:
-        """Suspend and wake berths; return a report on each berth with a lifecycle, with an `error` for a failure.
+        """Suspend and wake berths; return a report on each, with an `error` for a failure.
 
         Args:
             selector: label selector of the RayClusters.

@@ -1,4 +1,4 @@
-"""Lifecycle of a berth in the annotations of its RayCluster: written from the settings, read by the keeper.
+"""Lifecycle of a berth in its RayCluster's annotations, which the keeper reads.
 
 This file also runs in the keeper's pod, and imports only the standard library.
 """
@@ -38,7 +38,8 @@ class Hours:
     Attributes:
         days: days on which they begin, Monday is 0.
         begin: minutes of the day at which they begin.
-        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after `begin`.
+        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after
+            `begin`.
     """
 
     days: frozenset[int]
@@ -81,7 +82,7 @@ class Lifetime:
 
 
 def moment(day: date, minutes: int, zone: ZoneInfo) -> datetime:
-    """Return a time of day by a zone's clocks, in UTC; a time that the clocks skip counts from midnight."""
+    """Return a time of day by a zone's clocks, in UTC; a skipped time counts from midnight."""
     days, rest = divmod(minutes, _LAST_HOUR * 60)
     local = datetime.combine(day + timedelta(days=days), time(*divmod(rest, 60)), zone)
     return local.astimezone(UTC)

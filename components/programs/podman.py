@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Wrapper of podman, first in PATH: adds the GPUs of this container to `podman run` and `podman create`.
+"""Wrapper of podman, first in PATH: adds this container's GPUs to `podman run` and `create`.
 
-Ray runs `podman` without `--device` (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py). The wrapper writes the
-specification of the devices before each run, so that no other process is needed.
+Ray runs `podman` without `--device` (ray 2.60.0, python/ray/_private/runtime_env/image_uri.py). The
+wrapper writes the specification of the devices before each run, so that no other process is needed.
 
-It also maps only the user's own identity: `--userns=keep-id`, which Ray passes, and podman's default both need newuidmap
-with privileges that this container lacks, and the map of one identity needs none.
+It also maps only the user's own identity: `--userns=keep-id`, which Ray passes, and podman's
+default both need newuidmap with privileges that this container lacks, and the map of one identity
+needs none.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ FAILED = 125
 """Exit code of podman for an error before the container starts."""
 NOT_FOUND = 127
 
-# Options of `podman` with a value in the next argument, and options of `podman run` and `podman create` without a value
-# (https://docs.podman.io/en/stable/markdown/podman.1.html, podman-run.1.html).
+# Options of `podman` with a value in the next argument, and options of `podman run` and `podman
+# create` without a value (https://docs.podman.io/en/stable/markdown/podman.1.html,
+# podman-run.1.html).
 _GLOBAL_WITH_VALUE = frozenset(
     """
     -c --connection --cdi-spec-dir --cgroup-manager --config --conmon --db-backend --events-backend --hooks-dir
@@ -127,7 +129,8 @@ def main() -> NoReturn:
     real = podman(os.environ)
     if real is None:
         sys.stderr.write(
-            "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 or newer) and crun to it\n"
+            "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 or newer)"
+            " and crun to it\n"
         )
         sys.exit(NOT_FOUND)
     given = sys.argv[1:]

@@ -1,7 +1,7 @@
-"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects of edits, and their state in a cluster.
+"""RayClusters, RayJobs and RayServices: settings, rules, manifests, effects, live state.
 
-Belongs here: everything that Ray and KubeRay decide. Does not belong here: isolation, GPUs and networks of the pods.
-`readiness` and `suspension` talk to a live cluster and are imported by name.
+Belongs here: everything that Ray and KubeRay decide. Does not belong here: isolation, GPUs and
+networks of the pods. `readiness` and `suspension` talk to a live cluster and are imported by name.
 """
 
 from berth.components.ray.complete import complete

@@ -1,7 +1,7 @@
 """Code of an application in the pods of its RayService: pure functions.
 
-Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the code is an edit of the
-RayCluster, and while there are two clusters each has its own version.
+Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the code
+is an edit of the RayCluster, and while there are two clusters each has its own version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def folder(files: Mapping[str, str]) -> str:
-    """Return the folder of files in the pods; another folder for each edit, so that Ray sees another version."""
+    """Return the folder of files in the pods; each edit has its own, so that Ray sees it."""
     text = json.dumps(files, sort_keys=True)
     return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

@@ -1,4 +1,4 @@
-"""Complete settings of a RayCluster: defaults that follow from the pools of its head and workers."""
+"""Complete settings of a RayCluster: defaults that follow from its pools."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from berth.components.lifecycle import complete as complete_lifecycle
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.sharing import Pool
 
-# Share of a node that a worker on a whole node requests; the rest is for GKE's reservation and daemons. The A4 recipe of
-# the DraNet documentation requests 200 of 224 cores.
+# Share of a node that a worker on a whole node requests; the rest is for GKE's reservation and
+# daemons. The A4 recipe of the DraNet documentation requests 200 of 224 cores.
 _WHOLE_NODE_CPU = Decimal("0.9")
 _WHOLE_NODE_MEMORY = Decimal("0.8")
 

@@ -18,8 +18,8 @@ class Condition:
     """Condition of a RayCluster.
 
     Attributes:
-        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and `ready`;
-            `unknown` before the operator has seen the cluster.
+        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and
+            `ready`; `unknown` before the operator has seen the cluster.
         head_ready: the head pod is ready.
         workers_ready: number of ready worker pods.
         workers_desired: number of worker pods that should run.
@@ -66,9 +66,10 @@ def condition_of(cluster: Object) -> Condition:
 def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
     """Return the pods that a RayCluster lacks although its status is ready; "" if it lacks none.
 
-    After an edit KubeRay 1.6 deletes all pods, and then writes a status that has seen the edit and still counts them
-    (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then calculateStatus from a cache). The
-    deletion comes before the status, so pods without a deletion timestamp are those of the edit.
+    After an edit KubeRay 1.6 deletes all pods, and then writes a status that has seen the edit and
+    still counts them (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then
+    calculateStatus from a cache). The deletion comes before the status, so pods without a deletion
+    timestamp are those of the edit.
 
     Args:
         cluster: the RayCluster.

@@ -1,7 +1,8 @@
 """Effects of a change of a RayCluster, a RayJob or a RayService.
 
-KubeRay recreates all pods for a change of any field in its hash, if the RayCluster has `upgradeStrategy: Recreate`
-(kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go, GenerateHashWithoutReplicasAndWorkersToDelete).
+KubeRay recreates all pods for a change of any field in its hash, if the RayCluster has
+`upgradeStrategy: Recreate` (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go,
+GenerateHashWithoutReplicasAndWorkersToDelete).
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
 def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayJob.
 
-    A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is gone has ended.
+    A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
+    gone has ended.
     """
     if step.old is None:
         return []
@@ -89,8 +91,12 @@ def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
         text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
         return [Effect(Level.DESTROYS, text, own)]
     if _changes(step, RAY_CLUSTER_CONFIG):
-        # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2, rayservice_controller.go, Reconcile).
-        text = f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and removes the first one"
+        # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2,
+        # rayservice_controller.go, Reconcile).
+        text = (
+            f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and"
+            " removes the first one"
+        )
         return [Effect(Level.HARMLESS, text, own)]
     if _changes(step, "spec.serveConfigV2"):
         text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
@@ -109,7 +115,7 @@ def _owner(step: Step, kind: OwnerKind) -> str:
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
-    """Return the RayClusters that KubeRay created for a RayJob or a RayService, if the fleet is live."""
+    """Return the RayClusters of a RayJob or a RayService, if the fleet is live."""
     metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
     return [
         sitting_whole(fleet, occupant)
@@ -133,10 +139,13 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
     after = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
     if after >= now:
         return []
-    text = f"{who}: {counted(now, 'worker')} become {after}; Ray runs the tasks and actors of those that go again elsewhere"
+    text = (
+        f"{who}: {counted(now, 'worker')} become {after}; Ray runs the tasks and actors of those that go again"
+        " elsewhere"
+    )
     return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
 
 
 def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
-    """Return the number of workers of a group afterwards: the requested one, or the autoscaler's maximum."""
+    """Return the workers of a group afterwards: as requested, or the autoscaler's maximum."""
     return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)

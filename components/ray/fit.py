@@ -15,7 +15,8 @@ from berth.components.sharing import Pools
 
 GIB = 2**30
 
-# Ray's own images name CUDA as -cu124 (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
+# Ray's own images name CUDA as -cu124
+# (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
 _TAG_CUDA = re.compile(r":[^/]*-cu(\d\d)(\d{1,2})(?:-[^/:]*)?$")
 _TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+)(?:[-.].*)?$")
 
@@ -35,14 +36,15 @@ class Demand(Settings):
 
 
 def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield requests that can never run: a node or the pool is too small, or has another resource."""
+    """Yield requests that never fit: a node or the pool is too small, or has another resource."""
     pool, worker = pools[cluster.worker.pool], cluster.worker
     machine = pool.settings.machine
     node = f"a node of pool {worker.pool!r} ({machine.name})"
     if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
         yield Problem(
             (*path, "worker", "gpuResource"),
-            f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this line out to"
+            f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this"
+            " line out to"
             " ask for what it has",
         )
     elif worker.gpus > pool.per_node:
@@ -55,18 +57,22 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
             f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
     elif worker.gpus > machine.gpus and pool.grows_from_zero:
-        # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the source).
+        # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the
+        # source).
         yield Problem(
             (*path, "worker", "gpus"),
-            f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not there yet for its"
+            f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not"
+            " there yet for its"
             f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
-            f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool {worker.pool!r}",
+            f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool"
+            f" {worker.pool!r}",
         )
     elif cluster.workers_at_most * worker.gpus > pool.at_most:
         asked = cluster.workers_at_most * worker.gpus
         yield Problem(
             (*path, "workers"),
-            f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool {worker.pool!r} tops out"
+            f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool"
+            f" {worker.pool!r} tops out"
             f" at {pool.counted(pool.at_most)} ({pool.made_of})",
         )
     if parse_quantity(worker.cpu_limit) < parse_quantity(worker.cpu):
@@ -92,20 +98,22 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield problems of versions: a Ray without tokens, a Ray that is not the image's, a CUDA older than the GPU."""
+    """Yield problems of versions: Ray without tokens or not the image's, CUDA older than the GPU."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
         yield Problem(
             (*path, "rayVersion"),
-            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run code; the oldest"
+            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run"
+            " code; the oldest"
             f" that has it is {oldest}",
         )
     tag = _TAG_VERSION.search(cluster.image)
     if tag and tag[1] != cluster.ray_version:
         yield Problem(
             (*path, "image"),
-            f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by rayVersion, so"
+            f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by"
+            " rayVersion, so"
             " make them agree",
         )
     machine = pools[cluster.worker.pool].settings.machine
@@ -130,14 +138,16 @@ def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pr
         return None
     if capacity.queued:
         message = (
-            f"nodes of pool {name!r} come only for a ProvisioningRequest (queued: true), which berth does not make: the workers"
+            f"nodes of pool {name!r} come only for a ProvisioningRequest (queued: true), which berth does not"
+            " make: the workers"
             " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
         )
         return Problem((*path, "worker", "pool"), message)
     if cluster.wait.until != "ready":
         return None
     message = (
-        f"waits up to {cluster.wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them, maybe"
+        f"waits up to {cluster.wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google"
+        " has them, maybe"
         " after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)
@@ -164,7 +174,8 @@ def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> P
         return None
     has = pools[worker.pool].counted(worker.gpus) if worker.gpus else "none"
     message = (
-        f"Ray hands out {worker.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others finds none; take"
+        f"Ray hands out {worker.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others"
+        " finds none; take"
         " `rayGpus` out for as many as there are"
     )
     return Problem((*path, "worker", "rayGpus"), message)
@@ -176,7 +187,8 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
     if not gpus or 2 * gpus <= pool.at_most:
         return None
     message = (
-        f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool {pool.name!r} tops out at"
+        f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
+        f" {pool.name!r} tops out at"
         f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or write"
         " `upgradeStrategy: Recreate`, which interrupts the service"
     )
@@ -209,7 +221,8 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
         whole = f"{nodes} × {machine.name}"
         for what, tops_out, made_of, amounts in (
             (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
-            # A pool without NICs is a problem of each RayCluster that requests some (fabric/rules.py).
+            # A pool without NICs is a problem of each RayCluster that requests some
+            # (fabric/rules.py).
             (
                 "RDMA NICs",
                 Decimal(nics),

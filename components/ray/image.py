@@ -1,4 +1,4 @@
-"""Requirements of a RayCluster for its image beyond Ray, and whether the image is known to meet them."""
+"""Requirements of a RayCluster for its image beyond Ray, and images that meet them."""
 
 from __future__ import annotations
 
@@ -74,4 +74,7 @@ def _remedy(missing: list[ImageContent]) -> str:
         if set(missing) <= set(image.has):
             build = f"docker build -t REPOSITORY/{name}:{image.tag} images/{name}"
             return f"build one that has ({build}; images/README.md) and name it in `image`"
-    return "build an image from images/ray-a4 that has podman 4.1 or newer as well (images/README.md), and name it in `image`"
+    return (
+        "build an image from images/ray-a4 that has podman 4.1 or newer as well (images/README.md), and name"
+        " it in `image`"
+    )

@@ -19,7 +19,8 @@ from berth.components.sharing import Pool, Pools
 WORKER_GROUP = "workers"
 
 INTERNAL_LOAD_BALANCER = {"networking.gke.io/load-balancer-type": "Internal"}
-"""GKE's annotation of a Service whose load balancer has an address of the VPC; without it the address is public
+"""GKE's annotation of a Service whose load balancer has an address of the VPC; without it the
+address is public
 (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/service-load-balancer-parameters)."""
 
 # KubeRay 1.6's names (kuberay v1.6.2, ray-operator/apis/ray/v1/raycluster_types.go).
@@ -29,7 +30,8 @@ _AUTH_MODES = {"token": "token", "none": "disabled"}
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
     """Return a RayCluster of one head without GPUs and one group of workers.
 
-    The template of the workers' claims (components/fabric/claims.py) must exist before the RayCluster.
+    The template of the workers' claims (components/fabric/claims.py) must exist before the
+    RayCluster.
 
     Args:
         settings: complete settings.
@@ -45,11 +47,12 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
             "rayVersion": settings.ray_version,
             # Without the mode KubeRay creates the token's Secret and does not use it.
             "authOptions": {"mode": _AUTH_MODES[settings.auth]},
-            # An edit of the pods' template reaches the running pods; by default KubeRay would ignore it.
+            # An edit of the pods' template reaches the running pods; by default KubeRay would
+            # ignore it.
             "upgradeStrategy": {"type": "Recreate"},
             **_autoscaling(settings),
             "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - in the pod; KubeRay's Service is ClusterIP
+                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - KubeRay's Service is ClusterIP
                 "template": _head(settings, pools[settings.head.pool], labels),
             },
             "workerGroupSpecs": [
@@ -67,9 +70,9 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
 def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
     """Return the load balancer of a head; None if the dashboard is private.
 
-    KubeRay never changes the Service that it creates for the head (kuberay v1.6.2, reconcileHeadService), so a
-    `serviceType` that is changed back would leave the load balancer in place. The port of Ray's control store (6379)
-    stays inside the cluster.
+    KubeRay never changes the Service that it creates for the head (kuberay v1.6.2,
+    reconcileHeadService), so a `serviceType` that is changed back would leave the load balancer in
+    place. The port of Ray's control store (6379) stays inside the cluster.
 
     Args:
         settings: complete settings of the RayCluster.
@@ -86,7 +89,8 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
             "name": f"{settings.name}-dashboard",
             "namespace": namespace,
             "labels": labels,
-            # The Service has endpoints once the head runs; a stack waits for the RayCluster instead.
+            # The Service has endpoints once the head runs; a stack waits for the RayCluster
+            # instead.
             "annotations": {**annotations, "pulumi.com/skipAwait": "true"},
         },
         "spec": {
@@ -124,8 +128,8 @@ def _replicas(settings: RayClusterSettings) -> dict[str, int]:
 def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
     """Return the resources of a worker that Ray's scheduler counts and KubeRay would not find.
 
-    Custom resources are a JSON object in quotes, for the shell that runs KubeRay's command line; Ray's autoscaler
-    drops the first and the last character (https://github.com/ray-project/ray,
+    Custom resources are a JSON object in quotes, for the shell that runs KubeRay's command line;
+    Ray's autoscaler drops the first and the last character (https://github.com/ray-project/ray,
     python/ray/autoscaler/_private/kuberay/autoscaling_config.py).
     """
     counts = _ray_gpus(worker, pool)
@@ -138,8 +142,8 @@ def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
     """Return Ray's count of GPUs, if KubeRay would not find it or the settings differ.
 
     KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
-    ray-operator/controllers/ray/common/pod.go), but neither `nvidia.com/gpu.shared` nor claims. So the count is explicit
-    for everything but whole GPUs that are counted.
+    ray-operator/controllers/ray/common/pod.go), but neither `nvidia.com/gpu.shared` nor claims. So
+    the count is explicit for everything but whole GPUs that are counted.
     """
     if worker.ray_gpus is not None:
         return {"num-gpus": str(worker.ray_gpus)}
@@ -237,9 +241,11 @@ _HEAD_PORTS: list[dict[str, Any]] = [
 def _environment(settings: RayClusterSettings, nccl: Parts, *, gpus: int) -> list[dict[str, str]]:
     variables = nccl.env | settings.env
     if settings.auth == "none":
-        # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens (https://docs.ray.io/en/latest/ray-security).
+        # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens
+        # (https://docs.ray.io/en/latest/ray-security).
         variables["RAY_AUTH_MODE"] = "disabled"
     if not gpus:
-        # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of its node.
+        # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of
+        # its node.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": value} for name, value in variables.items()]

@@ -1,7 +1,7 @@
 """Wait until RayClusters, RayJobs and RayServices are ready.
 
-The program waits, not the provider (`pulumi.com/waitFor`): a provider can only report that a condition was not met in
-time, and one watch of the program serves a hundred clusters.
+The program waits, not the provider (`pulumi.com/waitFor`): a provider can only report that a
+condition was not met in time, and one watch of the program serves a hundred clusters.
 """
 
 from __future__ import annotations
@@ -75,9 +75,12 @@ class Wait:
         kubeconfig: kubeconfig of their cluster, as text.
         selector: label selector that finds all objects.
         deadlines: seconds to wait by object.
-        report: called with an object and its state after each change, and with the reasons when it is stuck.
-        namespaces: namespaces that stay after the update; it deletes what the selector finds in others.
-        put_off: called with an object that waits for pods in namespaces to be deleted; its wait is over.
+        report: called with an object and its state after each change, and with the reasons when it
+            is stuck.
+        namespaces: namespaces that stay after the update; it deletes what the selector finds in
+            others.
+        put_off: called with an object that waits for pods in namespaces to be deleted; its wait is
+            over.
         stop: event that ends the wait early.
     """
 
@@ -161,11 +164,12 @@ class Wait:
                     self.report(key, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
                 self._explained[key] = (standing, now)
             else:
-                # The state changed since the last look: one more round before the object counts as stuck.
+                # The state changed since the last look: one more round before the object counts as
+                # stuck.
                 self._explained[key] = (self._standings.get(key), reasons)
 
     def _put_off(self, api: ClusterApi, waiting: dict[Key, float]) -> None:
-        """End the wait for objects that need the room of deleted ones: Pulumi deletes after every wait."""
+        """End the wait for objects that need the room of others: Pulumi deletes those later."""
         if not any(reasons for key, (_, reasons) in self._explained.items() if key in waiting):
             return
         try:

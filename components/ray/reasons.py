@@ -40,7 +40,8 @@ def reasons_of(api: ClusterApi, key: Key) -> list[str]:
         return [_GONE]
     pods = pods_of(api, key)
     events = _warning_events(api, namespace, "RayCluster", name)
-    # During a stockout the scheduler only sees that there is no node; the autoscaler knows why none comes.
+    # During a stockout the scheduler only sees that there is no node; the autoscaler knows why none
+    # comes.
     scaling, _ = api.list(within(namespace, EVENTS), fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
     return reasons_not_ready(cluster, pods, events, scaling, _without_devices(api, namespace, pods))
 

@@ -1,4 +1,4 @@
-"""Rules for one RayCluster on its pools: those of Ray, of its image, and of the features that its pods use."""
+"""Rules for one RayCluster on its pools: of Ray, of its image, and of its pods' features."""
 
 from __future__ import annotations
 

@@ -36,21 +36,25 @@ class WorkerShape(DefaultedSettings):
     pool: Name | None = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
     gpus: Annotated[int, Field(ge=0, le=512, strict=True)] = 1
-    """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named cluster
-    all GPUs of a node."""
+    """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named
+    cluster all GPUs of a node."""
     gpu_resource: NonEmpty | None = None
     """Resource name of the GPUs. Default: the name that the pool advertises."""
     gpu_memory: Quantity | None = None
-    """GPU memory that the worker needs on each of its GPUs; berth warns if the pool's share has less."""
+    """GPU memory that the worker needs on each of its GPUs; berth warns if the pool's share has
+    less."""
     nics: Annotated[int, Field(ge=0, le=16, strict=True)] | None = None
     """RDMA NICs of one worker. Default on a pool with `rdma`: one for each GPU if GPUs are claimed
     (`gpuAllocation: dra`), all NICs of a node for a worker with all its GPUs, else none."""
     cpu: Quantity = "4"
-    """Cores of one worker: request and limit. Default: 4; for a named cluster nine tenths of a node."""
+    """Cores of one worker: request and limit. Default: 4; for a named cluster nine tenths of a
+    node."""
     cpu_limit: Quantity | None = None
-    """Limit of cores, for a worker that may use more than `cpu` while other pods do not. Default: `cpu`."""
+    """Limit of cores, for a worker that may use more than `cpu` while other pods do not. Default:
+    `cpu`."""
     memory: Quantity = "16Gi"
-    """Memory of one worker: request and limit. Default: 16Gi; for a named cluster four fifths of a node."""
+    """Memory of one worker: request and limit. Default: 16Gi; for a named cluster four fifths of a
+    node."""
     ray_gpus: Annotated[int, Field(ge=0, le=512, strict=True)] | None = None
     """GPUs that Ray's scheduler counts on one worker. Default: `gpus`."""
     ray_resources: dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
@@ -62,8 +66,8 @@ class Wait(DefaultedSettings):
     """Goal of `pulumi up`."""
 
     until: Literal["ready", "submitted"] = "ready"
-    """`ready`: every pod of the RayCluster runs. `submitted`: the API server accepted the RayCluster; for
-    pools that start at 0 nodes or queue for capacity."""
+    """`ready`: every pod of the RayCluster runs. `submitted`: the API server accepted the
+    RayCluster; for pools that start at 0 nodes or queue for capacity."""
     timeout: Duration = "10m"
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
@@ -72,8 +76,8 @@ class RayClusterShape(DefaultedSettings):
     """Pods of a RayCluster as written in YAML, whatever the RayCluster is for."""
 
     workers: WorkerCount = 1
-    """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at the
-    start."""
+    """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at
+    the start."""
     worker: WorkerShape = WorkerShape()
     """Worker pod."""
     head: HeadShape = HeadShape()
@@ -81,10 +85,10 @@ class RayClusterShape(DefaultedSettings):
     image: NonEmpty = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: list[ImageContent] = []
-    """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with RDMA
-    NICs need `libnl` and `torch`, `nestedContainers: cdi-per-pod` needs `podman`. berth warns if an image
-    is not known to have them. Default: the contents of images/ray-a4 and images/ray-podman for images of
-    these names, else none."""
+    """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with
+    RDMA NICs need `libnl` and `torch`, `nestedContainers: cdi-per-pod` needs `podman`. berth warns
+    if an image is not known to have them. Default: the contents of images/ray-a4 and
+    images/ray-podman for images of these names, else none."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
     env: dict[NonEmpty, str] = {}
@@ -92,13 +96,14 @@ class RayClusterShape(DefaultedSettings):
     nccl: NcclShape = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
-    """Way in which containers that Ray starts inside its pods (`image_uri`, `container`) get the pod's
-    GPUs. `cdi-per-pod`: podman of the image sees exactly the GPUs of its pod, through a CDI specification
-    made in the pod; the pods then run without seccomp and AppArmor profiles. `nvidia-runtime`: the worker
-    pods themselves run under NVIDIA's container runtime. `none`: no GPUs for such containers.
-    docs/nested-containers.md compares the ways."""
+    """Way in which containers that Ray starts inside its pods (`image_uri`, `container`) get the
+    pod's GPUs. `cdi-per-pod`: podman of the image sees exactly the GPUs of its pod, through a CDI
+    specification made in the pod; the pods then run without seccomp and AppArmor profiles.
+    `nvidia-runtime`: the worker pods themselves run under NVIDIA's container runtime. `none`: no
+    GPUs for such containers. docs/nested-containers.md compares the ways."""
     auth: Literal["token", "none"] = "token"
-    """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy `ray-auth`."""
+    """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy
+    `ray-auth`."""
     access: Access = Access()
     """Users of the berth, through kubectl and Ray."""
     priority: PriorityClass | None = None
@@ -110,23 +115,23 @@ class RayShape(RayClusterShape):
     """RayCluster as written in YAML; missing keys come from `defaults`, then from berth."""
 
     dashboard: Literal["private", "internal", "public"] = "private"
-    """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes cluster.
-    `internal`: the VPC, through an internal load balancer. `public`: the internet, which breaks policy
-    `private-dashboard`."""
+    """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
+    cluster. `internal`: the VPC, through an internal load balancer. `public`: the internet, which
+    breaks policy `private-dashboard`."""
     lifecycle: LifecycleShape = LifecycleShape()
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
     wait: Wait = Wait()
     """Goal of `pulumi up`."""
 
     def over(self, defaults: RayShape) -> RayShape:
-        """Return this shape with its missing keys from `defaults`; their `imageHas` goes with their image."""
+        """Return this shape with missing keys from `defaults`; `imageHas` goes with its image."""
         below = defaults.written()
         if "image" in self.model_fields_set:
             below.pop("image_has", None)
         return RayShape.model_validate(_merge(below, self.written()))
 
     def without(self, *paths: str) -> Self:
-        """Return this shape with keys, such as `dashboard` and `worker.gpus`, as if they were not written."""
+        """Return this shape without keys, such as `dashboard` and `worker.gpus`."""
         written = self.written()
         for path in paths:
             *parents, key = path.split(".")
@@ -138,7 +143,7 @@ class RayShape(RayClusterShape):
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return `above` over `below`, key by key; `workers` and working hours are replaced as a whole."""
+    """Return `above` over `below`, key by key; `workers` and `hours` are replaced as a whole."""
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)

@@ -1,4 +1,4 @@
-"""Pod that submits a RayJob. Pod Security `restricted` and the quotas of berths refuse KubeRay's default pod."""
+"""Pod that submits a RayJob; a berth's Pod Security and quotas refuse KubeRay's default."""
 
 from __future__ import annotations
 

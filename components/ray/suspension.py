@@ -1,7 +1,7 @@
 """Suspend and wake a RayCluster: its pods are deleted and recreated, its settings stay.
 
-Belongs here: the one way to do either, for `berth suspend`, `berth wake` and every other caller. Does not belong here:
-when to do it, and whether anything runs (components/programs/jobs.py).
+Belongs here: the one way to do either, for `berth suspend`, `berth wake` and every other caller.
+Does not belong here: when to do it, and whether anything runs (components/programs/jobs.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from berth.components.ray.condition import condition_of
 from berth.components.ray.reasons import Key, pods_of, reasons_of
 
 FIELD_MANAGER = "berth-suspension"
-"""Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh` leave it alone."""
+"""Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh`
+leave it alone."""
 
 _WATCH_SECONDS = 2
 
@@ -27,14 +28,15 @@ def is_suspended(cluster: Object) -> bool:
 def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
     """Suspend or wake a RayCluster, and return it.
 
-    KubeRay deletes all pods of a suspended cluster, the head among them, and all running work is lost; settings,
-    Service and token stay. KubeRay creates the pods of a woken one again.
+    KubeRay deletes all pods of a suspended cluster, the head among them, and all running work is
+    lost; settings, Service and token stay. KubeRay creates the pods of a woken one again.
 
     Raises:
         ClusterError: the API server does not answer or refuses, or there is no such RayCluster.
     """
     namespace, name = key
-    # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit false.
+    # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit
+    # false.
     path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
     return api.patch(path, {"spec": {"suspend": suspended}}, FIELD_MANAGER)
 
@@ -76,6 +78,7 @@ def wait(
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return [f"pods are still there: {', '.join(left)}"] if suspended and left else reasons_of(api, key)
-        # Terminated pods end up in the RayCluster's status, so its watch is enough; short watches keep the deadline.
+        # Terminated pods end up in the RayCluster's status, so its watch is enough; short watches
+        # keep the deadline.
         limit = max(1, int(min(_WATCH_SECONDS, remaining)))
         next(iter(api.watch(within(namespace, RAY_CLUSTERS), version, limit, fieldSelector=this)), None)

@@ -1,4 +1,4 @@
-"""Workloads of a berth: each one knows its main object, how an edit reaches the object, and its goal."""
+"""Workloads of a berth: main object, rules of its edits, and goal."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ class Workload:
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
-    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one value, which belongs to
-    the autoscaler once it has set a number, so later edits need force; two stacks with one berth still conflict on the
-    namespace. An edit of another field also applies Pulumi's number. That ends no worker: KubeRay leaves the number to
-    the autoscaler, which sets it again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
+    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one
+    value, which belongs to the autoscaler once it has set a number, so later edits need force; two
+    stacks with one berth still conflict on the namespace. An edit of another field also applies
+    Pulumi's number. That ends no worker: KubeRay leaves the number to the autoscaler, which sets it
+    again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
     """
     autoscaled = isinstance(settings.workers, Bounds)
     return Workload(
@@ -91,7 +92,7 @@ def job_workload(job: RayJobSettings) -> Workload:
 
 
 def service_workload(service: RayServiceSettings) -> Workload:
-    """Return a RayService with a RayCluster of its own; a replacement needs the room of the old one."""
+    """Return a RayService with its own RayCluster; a replacement needs the old one's room."""
     replacing = [RAY_CLUSTER_CONFIG] if service.upgrade_strategy == "Recreate" else []
     return Workload(
         kind="service",
@@ -106,5 +107,5 @@ def service_workload(service: RayServiceSettings) -> Workload:
 
 
 def shared_with_kuberay(manifest: Manifest) -> Manifest:
-    """Return a RayJob or RayService as it is applied: KubeRay writes parts of it, so edits need force."""
+    """Return a RayJob or RayService as applied: KubeRay writes parts of it, so edits need force."""
     return forced(as_kuberay_writes_it(manifest))

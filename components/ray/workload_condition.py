@@ -28,8 +28,9 @@ class JobCondition:
     """Condition of a RayJob.
 
     Attributes:
-        state: Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`; before that
-            KubeRay's, such as `Initializing`; "" before the operator has seen the RayJob.
+        state: Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`;
+            before that KubeRay's, such as `Initializing`; "" before the operator has seen the
+            RayJob.
         running: Ray has started the job, and the job has not failed.
         succeeded: the job has succeeded.
         failed: the job has failed for good.
@@ -72,7 +73,8 @@ class ServiceCondition:
     """Condition of a RayService.
 
     Attributes:
-        ready: the newest edit serves: all applications run, pods answer, and no upgrade is in progress.
+        ready: the newest edit serves: all applications run, pods answer, and no upgrade is in
+            progress.
         seen: the operator has seen the newest edit.
         serving: number of pods that answer requests.
         running: number of running applications.

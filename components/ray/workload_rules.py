@@ -1,4 +1,4 @@
-"""Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse, or that would fail later."""
+"""Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
-# The name of a RayJob or RayService has 47 characters at most (kuberay v1.6.2, ray-operator/controllers/ray/utils/constant.go), and a job's
-# name ends in "-" and eight characters of its content.
+# The name of a RayJob or RayService has 47 characters at most (kuberay v1.6.2,
+# ray-operator/controllers/ray/utils/constant.go), and a job's name ends in "-" and eight characters
+# of its content.
 SERVICE_NAME_LIMIT = 47
 JOB_NAME_LIMIT = SERVICE_NAME_LIMIT - 9
 
-# Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A plugin of the image may know more, so
-# other keys are refused only if they look like one of these.
+# Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A
+# plugin of the image may know more, so other keys are refused only if they look like one of these.
 _RUNTIME_ENV = frozenset(
     """
     conda config container env_vars excludes image_uri java_jars nsight pip py_executable py_modules uv
@@ -25,8 +26,9 @@ _RUNTIME_ENV = frozenset(
     """.split()
 )
 
-# Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime environment so (kuberay v1.6.2,
-# ray-operator/controllers/ray/common/job.go, BuildJobSubmitCommand).
+# Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime
+# environment so (kuberay v1.6.2, ray-operator/controllers/ray/common/job.go,
+# BuildJobSubmitCommand).
 _SHELL_CHARACTERS = "$`"
 
 _OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
@@ -60,7 +62,8 @@ def problems(settings: Workloads) -> Iterable[Problem]:
             if client.startswith("berth-"):
                 yield Problem(
                     (*path, "clients"),
-                    f"{client!r} is a berth's namespace, and no berth reaches another; name those of gateways and the like, or use"
+                    f"{client!r} is a berth's namespace, and no berth reaches another; name those of gateways and"
+                    " the like, or use"
                     f" kubectl port-forward -n berth-{name} service/{name}-serve-svc {SERVE_PORT}",
                 )
 
@@ -87,7 +90,10 @@ def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iter
     for name, field in JobShape.model_fields.items():
         of_cluster = name in RayClusterShape.model_fields or name in _OF_OWN_CLUSTER
         if of_cluster and name in job.model_fields_set:
-            message = f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one of the two out"
+            message = (
+                f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one"
+                " of the two out"
+            )
             yield Problem((*path, str(field.alias)), message)
 
 
@@ -106,7 +112,8 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
         if found := [mark for mark in _SHELL_CHARACTERS if mark in text]:
             yield Problem(
                 where,
-                f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it out, or write"
+                f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it"
+                " out, or write"
                 " `submissionMode: HTTPMode`, which uses no shell",
             )
 
@@ -145,7 +152,8 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
     if port != SERVE_PORT:
         yield Problem(
             (*path, "http_options", "port"),
-            f"{port!r} is not where the Service and the NetworkPolicies let requests in; that is {SERVE_PORT}: take it out",
+            f"{port!r} is not where the Service and the NetworkPolicies let requests in; that is {SERVE_PORT}:"
+            " take it out",
         )
 
 
@@ -156,7 +164,10 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
             (*path, "import_path"), "is required: MODULE:APPLICATION, as Python finds it in the image or in working_dir"
         )
     elif not any(mark in import_path for mark in ":."):
-        message = f"{import_path!r} names a module and no application in it, which Ray refuses; write {import_path}:APPLICATION"
+        message = (
+            f"{import_path!r} names a module and no application in it, which Ray refuses; write"
+            f" {import_path}:APPLICATION"
+        )
         yield Problem((*path, "import_path"), message)
     prefix = application.get("route_prefix", "/")
     if prefix is not None and not str(prefix).startswith("/"):
@@ -172,7 +183,10 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     """Problems for which Ray refuses a deployment (tests/unit/lab/devices/ray_serve.json)."""
     replicas = deployment.get("num_replicas")
     if isinstance(replicas, int) and replicas < 1:
-        message = f"{replicas} is less than 1, which Ray refuses; for none while nobody asks: autoscaling_config: {{min_replicas: 0}}"
+        message = (
+            f"{replicas} is less than 1, which Ray refuses; for none while nobody asks: autoscaling_config:"
+            f" {{min_replicas: 0}}"
+        )
         yield Problem((*path, "num_replicas"), message)
     if replicas not in (None, "auto") and deployment.get("autoscaling_config"):
         message = "is beside autoscaling_config, and Ray refuses the two together; take one of them out"
@@ -189,7 +203,7 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
 
 
 def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    """Problems with the runtime environment of an application or deployment; nothing uploads a folder for either."""
+    """Yield problems of a runtime environment for Ray Serve, which uploads no folders."""
     runtime_env = part.get("runtime_env", {})
     path = (*path, "runtime_env")
     if not isinstance(runtime_env, dict):
@@ -201,5 +215,8 @@ def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     named += [("py_modules", module) for module in (modules if isinstance(modules, list) else ())]
     for key, address in named:
         if isinstance(address, str) and "://" not in address:
-            message = f"{address!r} is not an address, such as https://….zip, so Ray refuses it; for files beside the settings: `code`"
+            message = (
+                f"{address!r} is not an address, such as https://….zip, so Ray refuses it; for files beside"
+                " the settings: `code`"
+            )
             yield Problem((*path, key), message)

@@ -39,9 +39,9 @@ class JobWait(DefaultedSettings):
     """Goal of `pulumi up` for a RayJob."""
 
     until: JobUntil = "running"
-    """`running`: Ray runs the job. `succeeded`: the job has succeeded. `submitted`: the API server accepted
-    the RayJob; for jobs that queue for capacity. A job that fails also fails the update, except with
-    `submitted`."""
+    """`running`: Ray runs the job. `succeeded`: the job has succeeded. `submitted`: the API server
+    accepted the RayJob; for jobs that queue for capacity. A job that fails also fails the update,
+    except with `submitted`."""
     timeout: Duration = "10m"
     """Longest wait; after it the update fails and reports the reasons."""
 
@@ -55,10 +55,11 @@ class JobKeys(DefaultedSettings):
     """Runtime environment under Ray's own keys: pip, env_vars, working_dir and others
     (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference)."""
     submission_mode: Literal["K8sJobMode", "HTTPMode"] = "K8sJobMode"
-    """`K8sJobMode`: a small pod submits the job, and its log is the job's. `HTTPMode`: KubeRay submits the
-    job, and only Ray has the log."""
+    """`K8sJobMode`: a small pod submits the job, and its log is the job's. `HTTPMode`: KubeRay
+    submits the job, and only Ray has the log."""
     entrypoint_num_cpus: Amount | None = None
-    """Cores that Ray reserves for the command; with a reservation it may run on a worker. Default: none."""
+    """Cores that Ray reserves for the command; with a reservation it may run on a worker. Default:
+    none."""
     entrypoint_num_gpus: Amount | None = None
     """GPUs that Ray reserves for the command. Default: none."""
     backoff_limit: Annotated[int, Field(ge=0, le=100, strict=True)] = 0
@@ -72,11 +73,12 @@ class JobKeys(DefaultedSettings):
 
 
 class JobShape(JobKeys, RayClusterShape):
-    """RayJob as written in YAML: a program that runs once, on its own RayCluster or an existing one."""
+    """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
 
     cluster: Name | None = None
-    """Engineer or named cluster of this environment whose RayCluster runs the job. Default: a RayCluster of
-    the job's own, with the keys of a cluster, which is deleted when the job has ended."""
+    """Engineer or named cluster of this environment whose RayCluster runs the job. Default: a
+    RayCluster of the job's own, with the keys of a cluster, which is deleted when the job has
+    ended."""
     wait: JobWait = JobWait()
     """Goal of `pulumi up`."""
 
@@ -96,16 +98,16 @@ class ServiceKeys(DefaultedSettings):
     """Configuration of Ray Serve: `applications`, and other keys of `serve deploy`
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
     code: NonEmpty | None = None
-    """Python file, or folder of Python files, with the applications' code, relative to the project's folder.
-    The pods carry the code, and `import_path` finds it. At most 128 KiB. Default: the code is in the image
-    or in a `working_dir`."""
+    """Python file, or folder of Python files, with the applications' code, relative to the
+    project's folder. The pods carry the code, and `import_path` finds it. At most 128 KiB. Default:
+    the code is in the image or in a `working_dir`."""
     clients: list[Name] = []
-    """Namespaces whose pods may send requests to port 8000, for example a gateway's. Default: only the
-    service's own."""
+    """Namespaces whose pods may send requests to port 8000, for example a gateway's. Default: only
+    the service's own."""
     upgrade_strategy: Literal["NewCluster", "Recreate"] = "NewCluster"
-    """Effect of an edit of the cluster. `NewCluster`: KubeRay creates a second cluster and moves the Service
-    once it serves; the quota has room for both. `Recreate`: the service is deleted and created again; for
-    pools without GPUs for a second cluster."""
+    """Effect of an edit of the cluster. `NewCluster`: KubeRay creates a second cluster and moves
+    the Service once it serves; the quota has room for both. `Recreate`: the service is deleted and
+    created again; for pools without GPUs for a second cluster."""
 
 
 class ServiceShape(ServiceKeys, RayClusterShape):
@@ -142,4 +144,5 @@ class RayServiceSettings(ServiceKeys):
     name: Name
     cluster: RayClusterSettings
     files: dict[str, str] = {}
-    """Text of each file of the code by its path in the code's folder; stacks/service_code.py reads it."""
+    """Text of each file of the code by its path in the code's folder; stacks/service_code.py reads
+    it."""

@@ -1,4 +1,4 @@
-"""Manifests of RayJobs and RayServices: pure functions of their settings and of their RayCluster."""
+"""Manifests of RayJobs and RayServices: pure functions of settings and RayCluster."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _DIGITS = 8
 def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:
     """Return a RayJob, named after its content.
 
-    KubeRay runs a RayJob once and ignores later edits, so an edit must create another RayJob. The submitter is not part
-    of the content: an edit of an existing cluster does not run its jobs again.
+    KubeRay runs a RayJob once and ignores later edits, so an edit must create another RayJob. The
+    submitter is not part of the content: an edit of an existing cluster does not run its jobs
+    again.
 
     Args:
         settings: complete settings.
@@ -65,7 +66,8 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         head["rayStartParams"]["num-cpus"] = "0"
     for part in (head, *config["workerGroupSpecs"]):
         part["template"] = code.with_code(part["template"], settings.files)
-    # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay v1.6.2, BuildServeService).
+    # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay
+    # v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
     return {
         "apiVersion": "ray.io/v1",
@@ -82,10 +84,10 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
 def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
     """Return a RayJob or RayService in the form in which KubeRay writes it.
 
-    KubeRay writes the whole object when it adds its finalizer. A field in another form then belongs to KubeRay: a
-    refresh sees a change, and the next edit conflicts. Go omits empty values, adds a `scaleStrategy` to each group, and
-    writes quantities in the largest unit (kuberay v1.6.2, ray-operator/apis/ray/v1; k8s.io/apimachinery,
-    pkg/api/resource).
+    KubeRay writes the whole object when it adds its finalizer. A field in another form then belongs
+    to KubeRay: a refresh sees a change, and the next edit conflicts. Go omits empty values, adds a
+    `scaleStrategy` to each group, and writes quantities in the largest unit (kuberay v1.6.2,
+    ray-operator/apis/ray/v1; k8s.io/apimachinery, pkg/api/resource).
     """
     canonical: Manifest = {**manifest, "spec": _canonical(manifest["spec"])}
     for group in (cluster_spec(canonical) or {}).get("workerGroupSpecs") or []:
@@ -96,8 +98,9 @@ def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
 def with_fingerprint(service: Manifest) -> Manifest:
     """Return a complete RayService with the fingerprint of its cluster's configuration.
 
-    KubeRay compares clusters without numbers of workers and tolerations, and would ignore an edit of these (kuberay
-    v1.6.2, ray-operator/controllers/ray/rayservice_controller.go, isClusterSpecHashEqual).
+    KubeRay compares clusters without numbers of workers and tolerations, and would ignore an edit
+    of these (kuberay v1.6.2, ray-operator/controllers/ray/rayservice_controller.go,
+    isClusterSpecHashEqual).
     """
     config = copy.deepcopy(service["spec"]["rayClusterConfig"])
     metadata = config["headGroupSpec"]["template"]["metadata"]
@@ -125,7 +128,7 @@ def _cluster_there(cluster: Manifest) -> dict[str, Any]:
 
 
 def _spec_for_kuberay(cluster: Manifest) -> dict[str, Any]:
-    """Return the spec of a RayCluster that KubeRay creates; KubeRay refuses its `upgradeStrategy`."""
+    """Return the spec of a RayCluster that KubeRay creates, without `upgradeStrategy`."""
     spec = copy.deepcopy(cluster_spec(cluster) or {})
     spec.pop("upgradeStrategy", None)
     return spec

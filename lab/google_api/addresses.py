@@ -42,7 +42,7 @@ def subject_file(home: Home) -> Path:
 
 
 def credential(home: Home, port: int) -> dict[str, Any]:
-    """Credentials of someone outside Google Cloud, which go to the lab's own token service and to no other.
+    """Return credentials of someone outside Google Cloud, for the lab's own token service only.
 
     See https://google.aip.dev/auth/4117 for the format. The audience is a pool of people and names
     no project: of a project's pool Google's client would ask Google for the project's id, by the

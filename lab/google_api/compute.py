@@ -1,4 +1,4 @@
-"""The Compute Engine API (https://docs.cloud.google.com/compute/docs/reference/rest/v1): reading only.
+"""Compute Engine API, reading only (https://docs.cloud.google.com/compute/docs/reference/rest/v1).
 
 Answers to (read): https://docs.cloud.google.com/compute/docs/reference/rest/v1 (shapes of projects,
     regions, machineTypes, acceleratorTypes, reservations, networkProfiles, instances).
@@ -33,7 +33,7 @@ _LINK = "https://www.googleapis.com/compute/v1/"
 
 
 def project(simulated: Simulated, project: str) -> Answer:
-    """projects.get, with the quotas that hold in all regions (those under `global` in the conditions)."""
+    """Answer projects.get with the quotas of all regions (under `global` in the conditions)."""
     return {"name": project, "quotas": _quotas(simulated, project, _GLOBAL)}
 
 
@@ -119,7 +119,7 @@ def reservation(simulated: Simulated, project: str, zone: str, name: str) -> Ans
 
 
 def reservation_block(simulated: Simulated, project: str, zone: str, name: str, block: str) -> Answer:
-    """reservationBlocks.get: the lab does not say how many machines each block has, so it is all of them."""
+    """Answer reservationBlocks.get; the lab gives every block all machines of the reservation."""
     whole = reservation(simulated, project, zone, name)
     found = simulated.conditions.reservation(project, name)
     if found is None or block not in found.blocks:

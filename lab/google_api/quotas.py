@@ -1,4 +1,4 @@
-"""Quotas as Google tells them: the older ones with Compute Engine's regions, all of them by the Cloud Quotas API.
+"""Quotas: the older ones with Compute Engine's regions, all of them by the Cloud Quotas API.
 
 In the conditions each is one metric, such as `NVIDIA_B200_GPUS`; Google has one quota for the newer
 GPUs, with a limit for each family

@@ -1,4 +1,6 @@
-"""The programs of docs/components.md, run as Pulumi projects of their own: three components that work without berth's program."""
+"""The programs of docs/components.md, run as Pulumi projects of their own: three components that
+work without berth's program.
+"""
 
 from __future__ import annotations
 

@@ -31,3 +31,9 @@ def places_of_problems(path: Path, text: str, stack: str) -> list[tuple[str, str
         load(stack, file.settings, file)
     problems = [line.removeprefix(f"{path}:").split(": ") for line in caught.value.lines]
     return [(line.split(":")[0], setting) for line, setting, *_ in problems]
+
+
+def environment_values(**pools: Any) -> dict[str, Any]:
+    """Settings of an environment with a CPU pool of one node and these pools."""
+    cpu = {"machineType": "n2-standard-16", "nodes": 1}
+    return {"project": "berth-lab", "zone": "us-central1-b", "pools": {"cpu": cpu, **pools}}

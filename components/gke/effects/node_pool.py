@@ -58,7 +58,7 @@ def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 
 def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: PlannedFleet) -> Effect:
-    """A pool that is replaced or deleted. With nobody on it capacity goes all the same, and may not be had again."""
+    """Return the effect of a replaced or deleted pool, whose capacity may not come back."""
     if step.operation == "delete":
         text = f"pool {pool.name}: all its nodes are deleted"
     elif step.deleted_first:
@@ -107,7 +107,7 @@ def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
 
 
 def upgrade_of(pool: PlannedPool) -> tuple[int, int]:
-    """Nodes beyond the pool's size, and nodes that may be away, while GKE makes nodes anew (by default 1 and 0)."""
+    """Return nodes beyond the pool's size, and nodes away, while GKE recreates nodes (1 and 0)."""
     settings = pool.settings.get("upgradeSettings") or {}
     surge, away = settings.get("maxSurge"), settings.get("maxUnavailable")
     if surge is None and away is None:
@@ -160,7 +160,7 @@ def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
 
 
 def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
-    """A new taint with NoExecute ends pods that do not tolerate it; the others only keep new ones away."""
+    """Return the effect of new taints with NoExecute; others only keep new pods away."""
     old, new = ((pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after))
     evicting = [taint["key"] for taint in new if taint not in old and taint.get("effect") == "NO_EXECUTE"]
     if not evicting:

@@ -97,7 +97,7 @@ def used_ranges(settings: GkeSettings) -> dict[str, str]:
 
 
 def addresses_per_node(max_pods: int | None) -> int:
-    """Return the pod addresses that GKE gives a node with at most so many pods: 256 for the default of 110."""
+    """Return the pod addresses of a node with at most so many pods: 256 for the default of 110."""
     return 1 << (2 * (max_pods or _DEFAULT_PODS) - 1).bit_length()
 
 

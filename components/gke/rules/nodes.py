@@ -115,7 +115,7 @@ def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
 
 
 def _labels_and_taints(pool: PoolSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
-    """Refuse labels and taints; on an existing cluster taints describe the nodes, GKE's own taints among them."""
+    """Refuse labels and taints; on an existing cluster taints describe the nodes."""
     for key, value in pool.labels.items():
         yield from _key_and_value(key, value, (*path, "labels", key), "label")
     seen: set[tuple[str, str]] = set()

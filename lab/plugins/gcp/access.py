@@ -1,4 +1,4 @@
-"""Whether a call may be made at all: the project is there, the API is enabled, and the caller has the permission.
+"""Access of a call: the project exists, the API is enabled, and the caller has the permission.
 
 Texts are those that public reports quote, such as hashicorp/terraform-provider-google#9380
 (disabled APIs).

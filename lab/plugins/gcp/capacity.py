@@ -91,7 +91,7 @@ def _by_rates(amount: float, rates: tuple[tuple[float, float], ...]) -> float:
 
 
 def _kernel(physical: int) -> int:
-    """Return the memory that Linux keeps: page tables, the software IO TLB, and a measured correction."""
+    """Return the memory that Linux keeps: page tables, software IO TLB, a measured correction."""
     reserved = physical // 64 + 16 * MIB
     if physical > 3 * GIB:
         reserved += 64 * MIB

@@ -1,4 +1,4 @@
-"""Conditions of the simulated projects: enabled APIs, permissions, quotas, reservations, and machines in stock.
+"""Conditions of the simulated projects: APIs, permissions, quotas, reservations, machines in stock.
 
 They are read from `cloud/conditions.yaml` of the lab at each call, so that whoever edits the file,
 a person or a test, sees at once what berth does when a quota is too small or a zone has run out.
@@ -110,7 +110,7 @@ class Conditions(Settings):
     stock: list[Stock] = []
 
     def project(self, name: str) -> Project | None:
-        """A project's entry, else that of any project; None where there is neither: no such project."""
+        """Return a project's entry, else that of any project; None where there is no such project."""
         return self.projects.get(name) or self.projects.get(ANY_PROJECT)
 
     def reservation(self, project: str, name: str) -> Reservation | None:

@@ -1,4 +1,4 @@
-"""Differences between a resource's state and the inputs that are asked for, as Google's provider finds them.
+"""Differences between a resource's state and new inputs, as Google's provider finds them.
 
 The provider compares the state, which holds what is there, with the inputs. A field that is left
 out keeps its value where it is optional and computed; else it goes back to its default. What a
@@ -86,7 +86,7 @@ class _Comparison:
         self._found = found
 
     def blocks(self, path: str, plain: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        """Compare two blocks field by field. Outputs that cannot be given are no inputs, and left alone."""
+        """Compare two blocks field by field, without outputs, which nobody can give."""
         given = {name for name in new if not name.startswith("__")}
         known = self._facts.blocks.get(plain, ())
         for name in sorted(given | (old.keys() & set(known))):

@@ -22,7 +22,7 @@ Problems = Iterator[tuple[str, str]]
 
 
 def field_problems(inputs: dict[str, Any], facts: ResourceFields) -> list[tuple[str, str]]:
-    """Pairs of a path and a reason for each value, or combination of fields, that the provider refuses.
+    """Return pairs of path and reason for values and combinations that the provider refuses.
 
     Args:
         inputs: inputs with the right names and types; parts may be unknown, which is never refused.

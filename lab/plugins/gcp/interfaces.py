@@ -1,4 +1,4 @@
-"""The further network cards of a pool's machines: what its networks say, and nothing that a node says of itself.
+"""Further network cards of a pool's machines, as its networks describe them.
 
 Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (MTU), and
     examples/gke-a4 of https://github.com/GoogleCloudPlatform/cluster-toolkit (one further gVNIC,

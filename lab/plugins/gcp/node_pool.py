@@ -33,7 +33,7 @@ _FURTHER = "additionalNodeNetworkConfigs"
 
 
 def _sizes_with_missing(record: Record) -> dict[str, int]:
-    """The sizes that the pool's instance groups are to have; the machines for some may be missing."""
+    """Return the target sizes of the pool's instance groups, with instances that lack machines."""
     missing = supply.missing_of(record)
     return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
 
@@ -54,7 +54,7 @@ class NodePool(ResourceType):
         return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """A list of further networks that the inputs do not name is emptied, unless GKE itself made the networks."""
+        """Empty a list of further networks that the inputs leave out, unless GKE created the networks."""
         before, after = (values.get("networkConfig") or {} for values in (state, new))
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
@@ -97,7 +97,7 @@ class NodePool(ResourceType):
         self._supply(cloud, None if anew else old, record, sizes)
 
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
-        """Whether GKE recreates the nodes for a change in place. What nobody knows is said, and leaves them."""
+        """Whether GKE recreates the nodes for a change in place; unknown effects warn and leave them."""
         facts = {path: self.facts.at(path) for path in differences(old.inputs, record.inputs, self.facts)}
         for path, fact in facts.items():
             if fact is None or fact.nodes == "unknown":
@@ -106,7 +106,7 @@ class NodePool(ResourceType):
 
     @staticmethod
     def _supply(cloud: Cloud, old: Record | None, record: Record, sizes: dict[str, int]) -> None:
-        """Give a pool its instances, as far as there are machines for them; what is missing is noted.
+        """Give a pool its instances as far as there are machines, and note the missing ones.
 
         Args:
             cloud: where it is.
@@ -183,7 +183,7 @@ class NodePool(ResourceType):
 
     @staticmethod
     def _count(record: Record) -> int:
-        """Nodes for each zone, as the provider counts: the mean, rounded down, of what should be there."""
+        """Return nodes for each zone as the provider counts: the mean of the targets, rounded down."""
         sizes = _sizes_with_missing(record)
         return sum(sizes.values()) // len(sizes) if sizes else 0
 

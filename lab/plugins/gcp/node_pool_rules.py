@@ -77,7 +77,7 @@ def check_zones(zones: list[str], location: str) -> None:
 
 
 def _check_version(pool: Pool, cluster: Record) -> None:
-    """Features of newer clusters. The lab's is as new as its API server; one that asks for less is held to that."""
+    """Refuse features of newer clusters; a cluster that asks for an older version is held to it."""
     version = parse(str(cluster.inputs.get("minMasterVersion") or cluster.state["version"]))
     since = pool.machine.series.gke_since
     features: dict[str, GkeVersion | None] = {

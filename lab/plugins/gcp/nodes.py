@@ -1,4 +1,4 @@
-"""The nodes of a node pool: names and manifests, from the records of the pool and its cluster alone.
+"""Nodes of a node pool: names and manifests, from the records of the pool and its cluster.
 
 Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start",
 "Spot VMs") and that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left
@@ -43,7 +43,7 @@ _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 
 
 def group_name(pool: Record, zone: str) -> str:
-    """The managed instance group of a pool in one zone: the nodes' common prefix, without `-grp`."""
+    """Return a pool's managed instance group in one zone: the nodes' prefix, without `-grp`."""
     cluster = pool.id.split("/")[5]
     digest = hashlib.sha256(f"{pool.id}@{zone}#{pool.state.get('generation', 0)}".encode()).hexdigest()[:8]
     prefix = f"gke-{cluster}-{pool.name}"[: _NAME_LENGTH - 14].rstrip("-")
@@ -58,13 +58,13 @@ def node_name(pool: Record, zone: str, number: int) -> str:
 
 
 def expected(pool: Record) -> dict[str, tuple[str, int]]:
-    """Zone and number of each node that the pool should have, by the node's name, oldest first in each zone."""
+    """Return zone and number of each node of the pool by name, oldest first in each zone."""
     instances: dict[str, list[int]] = pool.state.get("instances") or {}
     return {node_name(pool, zone, number): (zone, number) for zone, numbers in instances.items() for number in numbers}
 
 
 def resize(pool: Record, sizes: dict[str, int]) -> None:
-    """Change the pool's instances to these sizes: new ones get the lowest free number, the newest go first."""
+    """Resize the pool's instances: new ones get the lowest free number, the newest go first."""
     instances: dict[str, list[int]] = pool.state.setdefault("instances", {})
     for zone in [zone for zone in instances if zone not in sizes]:
         del instances[zone]

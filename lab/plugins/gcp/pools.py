@@ -96,7 +96,7 @@ class Pool:
 
     @property
     def driver_version(self) -> str:
-        """`DEFAULT`, `LATEST` or `INSTALLATION_DISABLED`; GKE installs its default driver when nobody says."""
+        """Driver version: `DEFAULT` (also where none is given), `LATEST`, `INSTALLATION_DISABLED`."""
         installation = self.accelerator.get("gpuDriverInstallationConfig") or {}
         return str(installation.get("gpuDriverVersion") or "DEFAULT")
 
@@ -175,7 +175,7 @@ class Pool:
         return cluster_zones(cluster.inputs)
 
     def start_sizes(self, zones: list[str]) -> dict[str, int]:
-        """Return the nodes in each zone of a new pool: `nodeCount` and `initialNodeCount` are for each zone.
+        """Return the nodes in each zone of a new pool.
 
         An autoscaler's bounds say how far it goes once a pod needs a node, or a node is idle; they
         are not enforced.

@@ -1,4 +1,4 @@
-"""The engine's requests, answered from the simulated cloud; what is special to a type is in the type.
+"""Provider that serves the engine from the simulated cloud; each type has its own part.
 
 Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulumi (requests), and
     google-beta/services of https://github.com/hashicorp/terraform-provider-google-beta (texts
@@ -69,7 +69,7 @@ class SimulatedGoogleCloud(Provider):
         self._settings: Properties = {}
 
     def configure(self, settings: Properties) -> None:
-        """See `Provider`; `project`, `region` and `zone` are the defaults of resources that name none."""
+        """See `Provider`; `project`, `region` and `zone` are defaults of resources without them."""
         self._settings = reveal(settings)
         for key in ("project", "region", "zone"):
             # The variables that the real provider falls back to.

@@ -36,7 +36,7 @@ def name(kubeconfig: Path) -> str:
 
 
 def adopted(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A node's object for a kubelet to adopt: labels and taints are the pool's, the rest is the kubelet's to say."""
+    """Return a node's object for a kubelet to adopt, with the pool's labels and taints only."""
     key, value = KUBELET_LABEL
     labels = {**manifest["metadata"]["labels"], key: value}
     annotations = {key: value for key, value in manifest["metadata"]["annotations"].items() if key != PLAYED}

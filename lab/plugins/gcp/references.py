@@ -56,6 +56,6 @@ def is_reference(reference: object, project: str, resource: Record) -> bool:
 
 
 def further_networks(pool: Record) -> list[dict[str, Any]]:
-    """The further networks of a pool's nodes. Those that GKE makes itself (managed DRANET) are no records here."""
+    """Return the further networks of a pool's nodes, without those that GKE creates itself."""
     found: list[dict[str, Any]] = (pool.inputs.get("networkConfig") or {}).get("additionalNodeNetworkConfigs") or []
     return found

@@ -62,7 +62,7 @@ class Cloud:
 
 
 class ResourceType:
-    """Resource type; a subclass for each. Methods that change something run inside the store's lock.
+    """Resource type; a subclass for each. Methods that change something run in the store's lock.
 
     Attributes:
         token: the engine's type token.
@@ -93,7 +93,7 @@ class ResourceType:
         return self.path.format_map({key: last_part(value) for key, value in inputs.items()})
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """Differences that the provider makes replacements by code of its own (CustomizeDiff); values may be unknown.
+        """Return replacements by code of the provider's own (CustomizeDiff); values may be unknown.
 
         Args:
             state: the recorded outputs.
@@ -129,7 +129,7 @@ class ResourceType:
         self.check(cloud, record)
 
     def delete(self, cloud: Cloud, record: Record) -> None:
-        """Check that the resource may go, and remove what it consists of; the caller removes the record.
+        """Check the deletion and remove the resource's parts; the caller removes the record.
 
         Raises:
             ProviderError: when something still needs it.
@@ -176,7 +176,7 @@ def check_name(name: str, longest: int = _NAME_LENGTH) -> None:
 
 
 def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return a problem for a place that the lab does not know. The provider sends any; the API answers 403 or 404."""
+    """Return a problem for a place that the lab does not know; the API answers 403 or 404."""
     place = inputs.get(kind.located)
     if not isinstance(place, str) or place in REGIONS or (kind.located == "location" and place in ZONES):
         return []

@@ -1,4 +1,4 @@
-"""The simulated cloud's memory: one JSON file for each resource, under `cloud/<project>/<collection>/` of the lab.
+"""Memory of the simulated cloud: one JSON file a resource, under `cloud/<project>/<collection>/`.
 
 The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what
 its file says.
@@ -49,7 +49,7 @@ class Record:
 
 
 class Store:
-    """Records on disk. Changes belong inside `locked`, together with the checks that they rest on."""
+    """Records on disk. Changes belong inside `locked`, with the checks that they depend on."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -177,7 +177,7 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
 
 
 def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
-    """Return the machines of the pool's kind that the zone still has; a reservation keeps its own."""
+    """Return the machines of the pool's kind that the zone has left; reservations keep theirs."""
     read = Pool(pool.inputs)
     capacity = capacity_of(read)
     available = None if capacity == "reservation" else conditions.available(zone, read.machine_name, capacity)
@@ -224,7 +224,7 @@ def _references(pool: Pool) -> list[str]:
 
 
 def _reservation(conditions: Conditions, project: str, reference: str, zone: str) -> Reservation | None:
-    """The reservation of a name, or of a path with its project; only such a path can name a block."""
+    """Return the reservation of a name or path; only a path with its project can name a block."""
     match = _RESERVATION.fullmatch(reference)
     owner, name, block = (match["project"], match["name"], match["block"]) if match else (project, reference, None)
     found = conditions.reservation(owner, name)

@@ -104,13 +104,15 @@ def program():
     install(settings.operators, Site(offered(settings.pools, settings.sharing)), pulumi.ResourceOptions())
 
 program()
-states = [State({"chart": "oci://charts.example/fake-operator", "version": version}, {}, "component") for version in ("1", "2")]
+chart = "oci://charts.example/fake-operator"
+states = [State({"chart": chart, "version": version}, {}, "component") for version in ("1", "2")]
 change = Property("version", "update", "1", "2")
 fake = State({}, {}, "")
 component = Step("same", "component", "berth:operators:Fake", "fake-operator", False, fake, fake)
 step = Step("update", "urn", "kubernetes:helm.sh/v3:Release", "fake", True, *states, (change,), False, "update")
 effects = effects_of(step, PlannedFleet("fake", {}, {}))
-print("found" + json.dumps([registered, [effect.text for effect in effects], groups_of(Plan([component, step]))[0].title]))
+group = groups_of(Plan([component, step]))[0]
+print("found" + json.dumps([registered, [effect.text for effect in effects], group.title]))
 """
 
 

@@ -9,16 +9,9 @@ import pytest
 
 from berth.stacks import stack_file
 from berth.stacks.load import SettingsError, load
-from tests.unit.loaded import places_of_problems
+from tests.unit.loaded import environment_values, places_of_problems
 
-GOOD: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-        "dev": {"machineType": "a4-highgpu-8g", "nodes": 4},
-    },
-}
+GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 4})
 
 
 def problems(environment: Any) -> list[str]:

@@ -14,16 +14,13 @@ from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgement
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.loaded import engineer_of, environment_of, places_of_problems
+from tests.unit.loaded import engineer_of, environment_of, environment_values, places_of_problems
 
-GOOD: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": 2},
-        "dev": {"machineType": "a4-highgpu-8g", "nodes": 4},
-        "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "managed"},
-    },
+GOOD: dict[str, Any] = environment_values(
+    cpu={"machineType": "n2-standard-16", "nodes": 2},
+    dev={"machineType": "a4-highgpu-8g", "nodes": 4},
+    train={"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "managed"},
+) | {
     "defaults": {"worker": {"pool": "dev"}},
 }
 LABELLED = GOOD | {"labels": {"owner": "ml-platform", "cost-center": "research"}}

@@ -14,16 +14,10 @@ from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation, waivers
 from berth.stacks.policies.registry import POLICIES, violations
 from tests.unit import recording
-from tests.unit.loaded import environment_of
+from tests.unit.loaded import environment_of, environment_values
 
 SERVICE = "kubernetes:core/v1:Service"
-SETTINGS: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-        "train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"},
-    },
+SETTINGS: dict[str, Any] = environment_values(train={"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"}) | {
     "clusters": {"train": {}},
 }
 CONTEXT = PolicyContext(production=True, required_labels=["owner"], rdma={"train": 8})

@@ -10,15 +10,9 @@ from berth.stacks.load import SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment
+from tests.unit.loaded import environment_values
 
-BASE: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-        "dev": {"machineType": "g2-standard-8", "nodes": 1},
-    },
-}
+BASE: dict[str, Any] = environment_values(dev={"machineType": "g2-standard-8", "nodes": 1})
 
 
 def settings(**values: Any) -> EnvironmentSettings:

@@ -19,17 +19,10 @@ from berth.stacks.load import Environment, SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
-from tests.unit.loaded import environment_of
+from tests.unit.loaded import environment_of, environment_values
 from tests.unit.recording import Recorder, run
 
-BASE: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
-        "dev": {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"},
-    },
-}
+BASE: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"})
 LIFECYCLE = {
     "expires": "2026-12-31",
     "hours": {"from": "08:00", "to": "20:00"},

@@ -138,7 +138,9 @@ def _collection(token: str) -> str:
 
 
 def _environments() -> list[list[Registration]]:
-    """Return the registrations of each environment; the next one begins with a network after a cluster."""
+    """Return the registrations of each environment; the next one begins with a network after a
+    cluster.
+    """
     environments: list[list[Registration]] = [[]]
     for registration in registrations():
         if registration.type == NETWORK and any(earlier.type == CLUSTER for earlier in environments[-1]):
