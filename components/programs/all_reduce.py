@@ -1,4 +1,4 @@
-"""All-reduce over every GPU of a RayCluster, as the driver of a Ray job.
+"""Driver of an all-reduce over every GPU of a RayCluster, run as a Ray job.
 
 Prints its evidence at the end, whatever happens, and exits with 0 if it could; the reader judges
 the evidence. Runs in the same module as all_reduce_rank.py, after it. Python 3.9 and later; only

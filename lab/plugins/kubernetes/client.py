@@ -52,7 +52,7 @@ class Resource:
 
 
 class Cluster:
-    """One API server, connected to when it is first used. Safe to use from many threads."""
+    """API server, connected to on first use. Safe to use from many threads."""
 
     def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
