@@ -1,4 +1,4 @@
-"""The Pulumi program: `pulumi up -s STACK` builds the stack that stacks/Pulumi.STACK.yaml describes."""
+"""Pulumi program: `pulumi up -s STACK` builds what stacks/Pulumi.STACK.yaml describes."""
 
 from berth.stacks.program import run
 

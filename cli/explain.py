@@ -1,4 +1,4 @@
-"""Settings as `berth explain` and the reference show them, read from the JSON Schema of a stack's file."""
+"""Settings as `berth explain` and the reference show them, read from the JSON Schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Setting:
     """A setting.
 
     Attributes:
-        path: dotted path, with placeholders for keys that users choose: `environment.pools.NAME.nodes`.
+        path: dotted path, with placeholders for keys that users choose:
+            `environment.pools.NAME.nodes`.
         schema: the whole schema, for references.
         node: the setting's own part of it.
         required: the mapping that it stands in must have it.
@@ -56,7 +57,7 @@ class Setting:
 
     @property
     def default(self) -> str:
-        """Default as YAML's flow style; empty where there is none, or where it is a mapping or a list."""
+        """Default in YAML's flow style; empty for none, and for a mapping or a list."""
         value = self.node.get("default")
         if value is None or isinstance(value, dict | list):
             return ""
@@ -112,7 +113,8 @@ def find(schema: Node, path: str) -> Setting:
 
     Args:
         schema: of a stack's file.
-        path: dotted path, from `environment` or `engineer` downwards; without either, from `environment`.
+        path: dotted path, from `environment` or `engineer` downwards; without either, from
+            `environment`.
 
     Raises:
         BadInputError: there is no such setting.

@@ -44,7 +44,7 @@ class Proof:
         cluster: the RayCluster.
         namespace: its namespace.
         run: the run's id, in the label berth/verify-run of its objects.
-        kept: its objects were left.
+        left_behind: the objects of the proof were not removed.
         threshold: the expected bandwidth.
         found: evidence and checks.
     """
@@ -54,7 +54,7 @@ class Proof:
     cluster: str
     namespace: str
     run: str
-    kept: bool
+    left_behind: bool
     threshold: Threshold
     found: Found
 
@@ -72,7 +72,7 @@ class Proof:
             "cluster": self.cluster,
             "namespace": self.namespace,
             "run": self.run,
-            "kept": self.kept,
+            "kept": self.left_behind,
             "counts": self.counts,
             "checks": [asdict(check) for check in self.found.checks],
             "causes": [asdict(cause) for cause in self.found.causes],

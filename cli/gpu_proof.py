@@ -32,14 +32,14 @@ class Proof:
         stack: the stack that was asked for.
         environment: the environment behind it.
         run: the run's id, in the label berth/verify-run of its objects.
-        kept: its objects were left.
+        left_behind: the objects of the proof were not removed.
         pools: results by pool.
     """
 
     stack: str
     environment: str
     run: str
-    kept: bool
+    left_behind: bool
     pools: list[PoolProof]
 
     @property
@@ -49,7 +49,8 @@ class Proof:
 
     def as_json(self) -> dict[str, Any]:
         """Return the proof for programs; no key has more than one word."""
-        return {**asdict(self), "counts": self.counts}
+        fields = {"kept" if name == "left_behind" else name: value for name, value in asdict(self).items()}
+        return {**fields, "counts": self.counts}
 
 
 def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -> Proof:

@@ -200,7 +200,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
 
 
 CLUSTER_NAME_LIMIT = 40
-"""Most characters of a GKE cluster's name (https://docs.cloud.google.com/kubernetes-engine/quotas)."""
+"""Most characters of a GKE cluster's name
+(https://docs.cloud.google.com/kubernetes-engine/quotas)."""
 
 
 def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:

@@ -123,8 +123,8 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
         google = Google(name)
     except GoogleError as error:
         return None, [_no_access(error)]
-    whose = f" ({google.account})" if google.account else ""
-    found = [CREDENTIALS.fine(f"Google credentials are there, and work{whose}")]
+    account = f" ({google.account})" if google.account else ""
+    found = [CREDENTIALS.fine(f"Google credentials are there, and work{account}")]
     try:
         return google, [*found, project.check_project(google)]
     except GoogleError as error:

@@ -58,7 +58,8 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
 
 def check_apis(google: Google, needed: Sequence[str]) -> list[Finding]:
     """Check that APIs are enabled."""
-    # At most 30 names a call (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
+    # At most 30 names a call
+    # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
     names = [f"projects/{google.project}/services/{api}" for api in (*needed, *ADVICE)]
     answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
     enabled = {

@@ -1,4 +1,4 @@
-"""Quotas: what the settings ask for at most, beside what others use, against the project's limits."""
+"""Quotas: the largest demand of the settings plus the use of others, against the limits."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _used(
 
 
 def _limits(google: Google, region: str, quotas: set[Quota]) -> dict[Quota, Limit | Unknown]:
-    """Compute Engine lists limits with their use, all but those of the newer GPUs; the Cloud Quotas API has all limits."""
+    """Limits with their use from Compute Engine; limits of newer GPUs from the Cloud Quotas API."""
     here = _listed(google.get("compute", f"projects/{google.project}/regions/{region}", fields="quotas"))
     everywhere = _listed(google.get("compute", f"projects/{google.project}", fields="quotas"))
     found: dict[Quota, Limit | Unknown] = {}
@@ -178,7 +178,7 @@ def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | Unk
 
 
 def limit_in(info: dict[str, Any], dimensions: dict[str, str]) -> int | None:
-    """The limit that holds for these dimensions: that of the entry which names most of them; None for no limit.
+    """Return the limit for these dimensions, of the entry that names most of them; None for none.
 
     Args:
         info: a QuotaInfo

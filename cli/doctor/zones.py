@@ -15,7 +15,7 @@ _AT_ONCE = 6
 
 
 def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """Every pool's machine type and GPU in each of its zones, and the RDMA profile where a pool needs it.
+    """Check each pool's machine type and GPU in each of its zones, and the RDMA profile.
 
     Raises:
         GoogleError: they can't be asked about.

@@ -21,7 +21,9 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Describe a setting: type, default, and the settings inside it. `engineer.` is an engineer's stack.
+    """Describe a setting: type, default, and the settings inside it.
+
+    Paths begin at an environment; `engineer` is an engineer's stack.
 
     Exit code 0, or 2 for a setting that does not exist.
     """

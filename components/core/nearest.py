@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelt name; empty where neither helps.
+    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelt name; else nothing.
 
     Args:
         given: what was written.

@@ -95,7 +95,7 @@ def _message(detail: dict[str, Any]) -> str:
 
 
 def _location(parts: Path, model: type[BaseModel]) -> Path:
-    """Return the parts of pydantic's location that are in the YAML, without tags of unions and keys."""
+    """Return the parts of pydantic's location that the YAML has, without tags of unions."""
     types: list[Any] = [model]
     location: Path = ()
     for part in parts:

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Settings(BaseModel):
-    """Part of a stack's config, without unknown keys; attribute docstrings describe it in the schema."""
+    """Part of a stack's config, without unknown keys; attribute docstrings go into the schema."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -20,7 +20,7 @@ class ExistingSubnetwork(Settings):
 
 
 class ExistingRdmaNetwork(Settings):
-    """RDMA network (profile ZONE-vpc-roce), and one subnetwork for each RDMA NIC of a node, by name."""
+    """RDMA network (profile ZONE-vpc-roce) with one subnetwork for each RDMA NIC, by name."""
 
     network: NonEmpty
     """Name of the network."""

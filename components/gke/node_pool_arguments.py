@@ -1,7 +1,8 @@
 """Arguments of `gcp.container.NodePool`, from settings.
 
 Names and values:
-https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit
+https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
+and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit
 (modules/compute/gke-node-pool, examples/gke-a4).
 """
 

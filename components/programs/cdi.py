@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.5.0"
-"""Oldest version with names that begin with a digit; Debian 12's podman 4.3.1 reads no newer one."""
+"""Oldest version with names that begin with a digit; Debian 12's podman 4.3.1 reads no newer
+one."""
 
 KIND = "nvidia.com/gpu"
 FOLDER = "/etc/cdi"

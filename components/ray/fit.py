@@ -98,7 +98,7 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield problems of versions: Ray without tokens or not the image's, CUDA older than the GPU."""
+    """Yield problems of versions: Ray without tokens, another Ray in the image, CUDA too old."""
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))

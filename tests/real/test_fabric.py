@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 
 OWNER = "dana"
 NAMESPACE = f"berth-{OWNER}"
-EACH = len(NICS) // 2
+HALF = len(NICS) // 2
 
 GATEWAYS = {GATEWAY.format(number) for number in range(len(NICS))}
 
@@ -34,7 +34,7 @@ def bring_up(real: RealNode, nics: int) -> None:
 @pytest.fixture(scope="module")
 def dana(real: RealNode) -> Iterator[RealNode]:
     """The node with a RayCluster whose two workers hold all its NICs."""
-    bring_up(real, EACH)
+    bring_up(real, HALF)
     yield real
     real.project.destroy(OWNER)
 
@@ -80,11 +80,11 @@ def test_the_all_reduce_takes_the_claimed_nics(dana: RealNode) -> None:
     for name in ("claims", "scheduling", "all-reduce", "sums", "transport", "NICs used", "traffic"):
         assert found[name][0] == "pass", found
     assert proof["evidence"]["seed"] == {"want": 3.0, "got": [[3.0] * 4] * 2}
-    assert found["claims"][1] == f"{EACH} NICs of class dranet in each of 2 workers"
+    assert found["claims"][1] == f"{HALF} NICs of class dranet in each of 2 workers"
     # One worker has the first half of the NICs, and sent all its tensors by them; each carried its
     # part, in both directions.
     over_nics = [moved[GATEWAY.format(number)] for number in range(len(NICS))]
-    assert min(sum(over_nics[:EACH]), sum(over_nics[EACH:])) >= swept(proof)
+    assert min(sum(over_nics[:HALF]), sum(over_nics[HALF:])) >= swept(proof)
     assert min(over_nics) > sum(over_nics) / len(NICS) / 2
     assert sum(moved.values()) - sum(over_nics) < sum(over_nics) / 10
 

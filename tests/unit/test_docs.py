@@ -1,4 +1,4 @@
-"""What the pages say exists: every command of berth with its options, every link, and settings
+"""Facts that the pages state: every command of berth with its options, every link, and settings
 that are valid.
 """
 
@@ -76,7 +76,7 @@ def in_shell(line: str) -> Iterator[list[str]]:
 
 
 def parse(arguments: list[str], *, whole: bool) -> str:
-    """What is wrong with a command, "" for nothing; one that is no whole line may leave out what
+    """Return the problem of a command, "" for none; a part of a line may leave out what
     it must have.
     """
     command: Any = typer.main.get_command(app)

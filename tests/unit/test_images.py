@@ -25,7 +25,7 @@ from tests.unit.components.fabric import BY_NETWORKS, CPU
 IMAGES = CLONE / "images"
 README = (IMAGES / "README.md").read_text(encoding="utf-8")
 LINK = "/opt/nccl/lib"
-EACH = pytest.mark.parametrize("image", sorted(BERTH_IMAGES))
+PER_IMAGE = pytest.mark.parametrize("image", sorted(BERTH_IMAGES))
 
 
 def rest_of(image: str, name: str) -> list[str]:
@@ -42,7 +42,7 @@ def test_the_names_that_settings_know_are_those_of_the_folders() -> None:
     assert {path.name for path in IMAGES.iterdir() if path.is_dir()} == set(BERTH_IMAGES)
 
 
-@EACH
+@PER_IMAGE
 def test_the_base_is_a_build_argument_so_that_a_site_can_name_a_digest(image: str) -> None:
     (argument,) = rest_of(image, "ARG")
     assert argument in (f"BASE={versions.RAY_IMAGE}", f"BASE=debian:{RELEASE}-slim")
@@ -50,12 +50,12 @@ def test_the_base_is_a_build_argument_so_that_a_site_can_name_a_digest(image: st
     assert re.search(rf"--build-arg BASE=\S+@sha256:\S+.*images/{image}$", README, flags=re.MULTILINE)
 
 
-@EACH
+@PER_IMAGE
 def test_nothing_of_it_runs_as_root(image: str) -> None:
     assert rest_of(image, "USER")[-1] == "1000"
 
 
-@EACH
+@PER_IMAGE
 def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(image: str) -> None:
     (install,) = [run for run in rest_of(image, "RUN") if "pip install" in run]
     assert install.endswith("pip install --no-cache-dir --require-hashes -r /opt/berth/requirements.txt")
@@ -70,7 +70,7 @@ def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(im
         assert any(entry.startswith(re.sub(r"\[.*\]", "", exact)) for entry in entries), exact
 
 
-@EACH
+@PER_IMAGE
 def test_packages_come_from_a_fresh_list_that_is_not_kept(image: str) -> None:
     (install,) = [run for run in rest_of(image, "RUN") if "apt-get" in run]
     assert install.startswith("apt-get update && apt-get install --yes --no-install-recommends ")
@@ -127,7 +127,7 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
     assert [warning.message for warning in resolved.warnings if warning.path[-1] == "image"] == []
 
 
-@EACH
+@PER_IMAGE
 def test_the_readme_builds_pushes_and_checks_the_image(image: str) -> None:
     name = re.escape(f"$REPOSITORY/{image}:{BERTH_IMAGES[image].tag}")
     for command in ("docker build", "docker push", "docker run"):

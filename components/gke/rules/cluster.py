@@ -1,4 +1,4 @@
-"""Rules of the cluster: version, control plane, existing cluster, logs and metrics, labels, currency."""
+"""Rules of the cluster: version, control plane, existing cluster, logs, labels, currency."""
 
 from __future__ import annotations
 

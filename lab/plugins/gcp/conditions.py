@@ -110,7 +110,7 @@ class Conditions(Settings):
     stock: list[Stock] = []
 
     def project(self, name: str) -> Project | None:
-        """Return a project's entry, else that of any project; None where there is no such project."""
+        """Return a project's entry, else that of any project; None for an unknown project."""
         return self.projects.get(name) or self.projects.get(ANY_PROJECT)
 
     def reservation(self, project: str, name: str) -> Reservation | None:

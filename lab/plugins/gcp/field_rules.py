@@ -63,8 +63,8 @@ def _list(path: str, plain: str, fact: Field, values: list[Any], facts: Resource
         yield (
             path,
             (
-                f"Too many list items: Attribute {path} supports {fact.items} item maximum, but config has {len(values)}"
-                " declared."
+                f"Too many list items: Attribute {path} supports {fact.items} item maximum,"
+                f" but config has {len(values)} declared."
             ),
         )
     for index, value in enumerate(values):

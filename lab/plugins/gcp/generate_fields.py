@@ -1,4 +1,4 @@
-"""Writer of `components/gke/provider_fields.json`, from facts about the source of Google's provider.
+"""Writer of `components/gke/provider_fields.json`, from facts about Google's provider.
 
 `python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of
 the provider's resources under its Terraform name (the folder google-provider of the reference
@@ -95,7 +95,7 @@ def pulumi_path(token: str, path: str) -> str:
 
 @cache
 def inputs_of(token: str) -> dict[str, Any]:
-    """Return a type's inputs: objects of inputs, lists of one thing, `{"*": …}` for a map, or "value".
+    """Return a type's inputs: objects, lists of one thing, `{"*": …}` for a map, or "value".
 
     Raises:
         ModuleNotFoundError: without pulumi_gcp.

@@ -54,7 +54,7 @@ class NodePool(ResourceType):
         return f"{cluster}/nodePools/{inputs['name']}" if "/" in cluster else super().id(inputs)
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """Empty a list of further networks that the inputs leave out, unless GKE created the networks."""
+        """Empty a list of networks that the inputs leave out, unless GKE created the networks."""
         before, after = (values.get("networkConfig") or {} for values in (state, new))
         profile = after.get("acceleratorNetworkProfile")
         made_by_gke = profile and profile == before.get("acceleratorNetworkProfile")
@@ -97,7 +97,7 @@ class NodePool(ResourceType):
         self._supply(cloud, None if anew else old, record, sizes)
 
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
-        """Whether GKE recreates the nodes for a change in place; unknown effects warn and leave them."""
+        """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
         facts = {path: self.facts.at(path) for path in differences(old.inputs, record.inputs, self.facts)}
         for path, fact in facts.items():
             if fact is None or fact.nodes == "unknown":
@@ -148,8 +148,8 @@ class NodePool(ResourceType):
             state = "RUNNING_WITH_ERROR" if any(sizes_of(record).values()) else "ERROR"
             for reason in reasons:
                 cloud.warn(
-                    f"{reason} (the real provider leaves this out: `gcloud container node-pools describe {record.name}` "
-                    "shows it)"
+                    f"{reason} (the real provider leaves this out:"
+                    f" `gcloud container node-pools describe {record.name}` shows it)"
                 )
             return [f'NodePool {record.name} was created in the error state "{state}"']
         if old.inputs.get("nodeCount") == count:
@@ -183,7 +183,7 @@ class NodePool(ResourceType):
 
     @staticmethod
     def _count(record: Record) -> int:
-        """Return nodes for each zone as the provider counts: the mean of the targets, rounded down."""
+        """Return nodes per zone as the provider counts: the mean of the targets, rounded down."""
         sizes = _sizes_with_missing(record)
         return sum(sizes.values()) // len(sizes) if sizes else 0
 

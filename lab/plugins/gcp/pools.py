@@ -96,7 +96,7 @@ class Pool:
 
     @property
     def driver_version(self) -> str:
-        """Driver version: `DEFAULT` (also where none is given), `LATEST`, `INSTALLATION_DISABLED`."""
+        """Driver version: `DEFAULT` (also for none), `LATEST` or `INSTALLATION_DISABLED`."""
         installation = self.accelerator.get("gpuDriverInstallationConfig") or {}
         return str(installation.get("gpuDriverVersion") or "DEFAULT")
 

@@ -72,12 +72,12 @@ class Writer:
         self._cancelled = cancelled
         self._status = status
 
-    def create(self, urn: str, wanted: Item, manager: str, *, upsert: bool, force: bool, preview: bool) -> Item:
+    def create(self, urn: str, desired: Item, manager: str, *, upsert: bool, force: bool, preview: bool) -> Item:
         """Create an object, and return it as the server has it.
 
         Args:
             urn: the resource, for the lines shown while retrying.
-            wanted: the object.
+            desired: the object.
             manager: the field manager of an upsert.
             upsert: apply to an object that may exist.
             force: take fields from other managers.
@@ -89,10 +89,12 @@ class Writer:
         for attempt in range(_ATTEMPTS + 1):
             try:
                 if upsert:
-                    return self._apply(wanted, manager, force=force or preview, preview=preview)
-                path = self._cluster.resource(wanted["apiVersion"], wanted["kind"]).path(objects.namespace_of(wanted))
+                    return self._apply(desired, manager, force=force or preview, preview=preview)
+                path = self._cluster.resource(desired["apiVersion"], desired["kind"]).path(
+                    objects.namespace_of(desired)
+                )
                 query = {"fieldManager": objects.CREATE_MANAGER, **(_DRY_RUN if preview else {})}
-                return self._cluster.api.request("POST", path, wanted, query)
+                return self._cluster.api.request("POST", path, desired, query)
             except (RefusedError, NoMatchError) as error:
                 may_come = isinstance(error, NoMatchError | NotFoundError)
                 if attempt < _ATTEMPTS and not preview:
@@ -101,7 +103,7 @@ class Writer:
                     raise NotAppliedError(error, manager) from error
         raise AssertionError
 
-    def update(self, wanted: Item, live: Item, manager: str, *, force: bool, preview: bool) -> Item:
+    def update(self, desired: Item, live: Item, manager: str, *, force: bool, preview: bool) -> Item:
         """Change an object, and return it as the server has it (in a preview: would have it).
 
         Raises:
@@ -113,7 +115,7 @@ class Writer:
                 force = force or any(_is_ours_to_take(entry) for entry in entries)
             else:
                 self._hand_over(live, manager)
-            return self._apply(wanted, manager, force=force or not entries, preview=preview)
+            return self._apply(desired, manager, force=force or not entries, preview=preview)
         except (RefusedError, NoMatchError) as error:
             raise NotAppliedError(error, manager) from error
 
@@ -131,9 +133,9 @@ class Writer:
         }
         self._apply(bare, manager, force=True, preview=False)
 
-    def _apply(self, wanted: Item, manager: str, *, force: bool, preview: bool) -> Item:
+    def _apply(self, desired: Item, manager: str, *, force: bool, preview: bool) -> Item:
         query = {"fieldManager": manager, "force": str(force).lower(), **(_DRY_RUN if preview else {})}
-        return self._cluster.api.request("PATCH", self._path(wanted), wanted, query, APPLY)
+        return self._cluster.api.request("PATCH", self._path(desired), desired, query, APPLY)
 
     def _hand_over(self, live: Item, manager: str) -> None:
         path = self._path(live)

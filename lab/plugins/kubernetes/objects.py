@@ -71,12 +71,12 @@ def kind_of(type_token: str, inputs: Mapping[str, Any]) -> ObjectKind:
     )
 
 
-def unsupported(type_token: str, wanted: Mapping[str, Any]) -> str:
+def unsupported(type_token: str, desired: Mapping[str, Any]) -> str:
     """Return the part of a resource that the stand-in does not have; "" where it has all."""
     kind = type_token.rpartition(":")[2]
-    if kind == f"{wanted.get('kind')}Patch":
+    if kind == f"{desired.get('kind')}Patch":
         return f"the Patch resource {kind}"
-    metadata = wanted.get("metadata")
+    metadata = desired.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     for key in annotations if isinstance(annotations, dict) else ():
         if key.startswith("pulumi.com/") and key not in _ANNOTATIONS:
@@ -92,9 +92,9 @@ def to_object(properties: Mapping[str, Any]) -> Properties:
     return found
 
 
-def normalize(wanted: Mapping[str, Any]) -> Properties:
+def normalize(desired: Mapping[str, Any]) -> Properties:
     """Return inputs without server-set metadata, and with a Secret's `stringData` as `data`."""
-    result = dict(wanted)
+    result = dict(desired)
     metadata = result.get("metadata")
     if isinstance(metadata, dict):
         result["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_METADATA}
@@ -142,17 +142,17 @@ def autoname(name: str, seed: bytes) -> str:
     return f"{name}-{digits}"
 
 
-def with_name(wanted: Mapping[str, Any], name: str) -> Properties:
+def with_name(desired: Mapping[str, Any], name: str) -> Properties:
     """Return the inputs with a generated name, and the annotation that marks it."""
-    metadata = dict(wanted.get("metadata") or {})
+    metadata = dict(desired.get("metadata") or {})
     metadata["name"] = name
     metadata["annotations"] = {**(metadata.get("annotations") or {}), AUTONAMED: "true"}
-    return {**wanted, "metadata": metadata}
+    return {**desired, "metadata": metadata}
 
 
-def is_named(wanted: Mapping[str, Any]) -> bool:
+def is_named(desired: Mapping[str, Any]) -> bool:
     """Return whether the program gives a name, known or not."""
-    metadata = wanted.get("metadata")
+    metadata = desired.get("metadata")
     return metadata is UNKNOWN or (isinstance(metadata, dict) and bool(metadata.get("name")))
 
 
@@ -197,16 +197,16 @@ def hide_secrets(properties: Mapping[str, Any], given: Mapping[str, Any]) -> Pro
     return hidden
 
 
-def prune(live: Any, wanted: Any) -> Any:
-    """Return the parts of a live value that `wanted` has: its keys, and as many items."""
-    if isinstance(live, dict) and isinstance(wanted, dict):
-        return {key: prune(value, wanted[key]) for key, value in live.items() if key in wanted}
-    if isinstance(live, list) and isinstance(wanted, list):
-        if not live or not wanted:
+def prune(live: Any, desired: Any) -> Any:
+    """Return the parts of a live value that `desired` has: its keys, and as many items."""
+    if isinstance(live, dict) and isinstance(desired, dict):
+        return {key: prune(value, desired[key]) for key, value in live.items() if key in desired}
+    if isinstance(live, list) and isinstance(desired, list):
+        if not live or not desired:
             return []
-        if type(live[0]) is not type(wanted[0]):
+        if type(live[0]) is not type(desired[0]):
             return live
-        return [prune(item, other) for item, other in zip(live, wanted, strict=False)]
+        return [prune(item, other) for item, other in zip(live, desired, strict=False)]
     return live
 
 

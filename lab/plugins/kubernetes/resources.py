@@ -54,31 +54,31 @@ class Resources(Handler):
         """Fill in kind and name."""
         news = request.news
         kind = objects.kind_of(request.type, news)
-        wanted = objects.normalize({"apiVersion": kind.api_version, "kind": kind.kind, **objects.to_object(news)})
-        if missing := objects.unsupported(request.type, wanted):
+        desired = objects.normalize({"apiVersion": kind.api_version, "kind": kind.kind, **objects.to_object(news)})
+        if missing := objects.unsupported(request.type, desired):
             reason = f"{missing} is not part of the lab's stand-in for the kubernetes provider; install the real one"
             return CheckResult(news, [("", reason)])
-        if not objects.is_named(wanted):
+        if not objects.is_named(desired):
             olds = reveal(request.olds)
             if not olds:
                 name = request.proposed_name or objects.autoname(request.name, request.seed)
-                wanted = objects.with_name(wanted, name)
+                desired = objects.with_name(desired, name)
             elif objects.annotation(olds, objects.AUTONAMED) == "true":
-                wanted = objects.with_name(wanted, objects.name_of(olds))
-        return CheckResult(objects.hide_secrets(wanted, news))
+                desired = objects.with_name(desired, objects.name_of(olds))
+        return CheckResult(objects.hide_secrets(desired, news))
 
     def diff(self, request: DiffRequest) -> DiffResult:
         """Compare the object as last seen with the object as the program wants it."""
         old_inputs, old_live = objects.read_checkpoint(request.olds)
-        wanted = objects.normalize(objects.to_object(request.news))
+        desired = objects.normalize(objects.to_object(request.news))
         old = objects.prune(old_live, objects.normalize(old_inputs))
-        _align(old, old_live, wanted)
-        found = diff.without_ignored(diff.compare(old, wanted, immutable_fields(wanted)), request.ignore_changes)
+        _align(old, old_live, desired)
+        found = diff.without_ignored(diff.compare(old, desired, immutable_fields(desired)), request.ignore_changes)
         name_taken = (
-            bool(objects.name_of(wanted))
-            and objects.annotation(wanted, objects.AUTONAMED) != "true"
-            and objects.name_of(wanted) == objects.name_of(old_live)
-            and objects.namespace_of(wanted) == objects.namespace_of(old_live)
+            bool(objects.name_of(desired))
+            and objects.annotation(desired, objects.AUTONAMED) != "true"
+            and objects.name_of(desired) == objects.name_of(old_live)
+            and objects.namespace_of(desired) == objects.namespace_of(old_live)
         )
         return DiffResult(
             found,
@@ -91,14 +91,14 @@ class Resources(Handler):
     def create(self, request: CreateRequest) -> tuple[str, Properties]:
         """Create the object and wait until it is ready."""
         kind = objects.kind_of(request.type, request.properties)
-        wanted = objects.to_object(request.properties)
-        if request.preview and (has(wanted, Unknown) or not self._knows(kind)):
+        desired = objects.to_object(request.properties)
+        if request.preview and (has(desired, Unknown) or not self._knows(kind)):
             return "", request.properties
-        manager = objects.field_manager(wanted, {})
-        force = _is_forced(wanted)
+        manager = objects.field_manager(desired, {})
+        force = _is_forced(desired)
         try:
             live = self._writer.create(
-                request.urn, wanted, manager, upsert=self._upsert, force=force, preview=request.preview
+                request.urn, desired, manager, upsert=self._upsert, force=force, preview=request.preview
             )
         except NotAppliedError as error:
             if request.preview and _is_temporary(error):
@@ -107,18 +107,18 @@ class Resources(Handler):
         self._engine.status(request.urn, "")
         if request.preview:
             live.pop("status", None)
-            return "", objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
+            return "", objects.checkpoint(desired, live, request.properties, kind.api_version, manager)
         try:
-            live = self._waits.until_ready(request.urn, wanted, live, request.timeout)
+            live = self._waits.until_ready(request.urn, desired, live, request.timeout)
         except NotReadyError as error:
-            state = objects.checkpoint(wanted, error.live, request.properties, kind.api_version, manager)
+            state = objects.checkpoint(desired, error.live, request.properties, kind.api_version, manager)
             text = (
                 f'resource "{request.urn}" was successfully created, but the Kubernetes API server reported that it '
                 f"failed to fully initialize or become live: {error.reasons[0]}"
             )
             raise InitFailedError(objects.id_of(live), state, [text, *error.reasons[1:]]) from error
         self._engine.status(request.urn, "")
-        return objects.id_of(live), objects.checkpoint(wanted, live, request.properties, kind.api_version, manager)
+        return objects.id_of(live), objects.checkpoint(desired, live, request.properties, kind.api_version, manager)
 
     def read(self, request: ReadRequest) -> ReadResult:
         """Return the object as it is."""
@@ -147,12 +147,12 @@ class Resources(Handler):
     def update(self, request: UpdateRequest) -> Properties:
         """Apply the change and wait until the object is ready again."""
         kind = objects.kind_of(request.type, request.news)
-        wanted = objects.normalize(objects.to_object(request.news))
-        if request.preview and (has(wanted, Unknown) or not self._knows(kind)):
+        desired = objects.normalize(objects.to_object(request.news))
+        if request.preview and (has(desired, Unknown) or not self._knows(kind)):
             return request.news
         _, old_live = objects.read_checkpoint(request.olds)
         old_manager = objects.field_manager({}, reveal(request.olds))
-        manager = objects.field_manager(wanted, reveal(request.olds))
+        manager = objects.field_manager(desired, reveal(request.olds))
         live = self._live(kind, old_live)
         if live is None:
             raise ProviderError(
@@ -161,9 +161,9 @@ class Resources(Handler):
             )
         reasons: list[str] = []
         try:
-            live = self._writer.update(wanted, live, manager, force=_is_forced(wanted), preview=request.preview)
+            live = self._writer.update(desired, live, manager, force=_is_forced(desired), preview=request.preview)
             if not request.preview:
-                live = self._waits.until_ready(request.urn, wanted, live, request.timeout)
+                live = self._waits.until_ready(request.urn, desired, live, request.timeout)
                 self._engine.status(request.urn, "")
         except NotAppliedError as error:
             if request.preview and getattr(error.cause, "status", 0) == HTTPStatus.FORBIDDEN:
@@ -171,8 +171,8 @@ class Resources(Handler):
             reasons = [str(error)]
         except NotReadyError as error:
             live, reasons = error.live, error.reasons
-        version = objects.initial_api_version(request.olds, wanted)
-        state = objects.checkpoint(wanted, live, request.news, version, manager)
+        version = objects.initial_api_version(request.olds, desired)
+        state = objects.checkpoint(desired, live, request.news, version, manager)
         if reasons:
             text = (
                 f'the Kubernetes API server reported that "{objects.id_of(live)}" failed to fully initialize or become '
@@ -222,13 +222,13 @@ class Resources(Handler):
         return True
 
 
-def _align(old: Item, old_live: Item, wanted: Item) -> None:
+def _align(old: Item, old_live: Item, desired: Item) -> None:
     """Give both sides the name and namespace that the server fills in."""
     metadata = old.setdefault("metadata", {})
     if not isinstance(metadata, dict):
         return
     namespace = objects.namespace_of(old_live)
-    new = wanted.get("metadata")
+    new = desired.get("metadata")
     if isinstance(new, dict):
         if namespace:
             metadata["namespace"] = namespace
@@ -240,8 +240,8 @@ def _align(old: Item, old_live: Item, wanted: Item) -> None:
             metadata["name"] = objects.name_of(old_live)
 
 
-def _is_forced(wanted: Item) -> bool:
-    return objects.annotation(wanted, objects.FORCE).lower() == "true"
+def _is_forced(desired: Item) -> bool:
+    return objects.annotation(desired, objects.FORCE).lower() == "true"
 
 
 def _is_temporary(error: NotAppliedError) -> bool:

@@ -50,14 +50,14 @@ class Waits:
         self._cancelled = cancelled
         self._status = status
 
-    def until_ready(self, urn: str, wanted: Item, live: Item, timeout: float) -> Item:
+    def until_ready(self, urn: str, desired: Item, live: Item, timeout: float) -> Item:
         """Return the object once it is ready.
 
         Raises:
             NotReadyError: the object is not ready in time, can never be, or the user interrupted.
         """
-        pending = _PENDING.get((str(wanted.get("apiVersion")), str(wanted.get("kind"))))
-        if pending is None or objects.annotation(wanted, objects.SKIP_AWAIT).lower() == "true":
+        pending = _PENDING.get((str(desired.get("apiVersion")), str(desired.get("kind"))))
+        if pending is None or objects.annotation(desired, objects.SKIP_AWAIT).lower() == "true":
             return live
         shown = ""
         for state in self._states(live, timeout):

@@ -1,5 +1,5 @@
-"""Which berth a command means, and forwarding: with a program in kubectl's place that forwards
-nothing.
+"""Choice of the berth that a command means, and forwarding: with a program in kubectl's place
+that forwards nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How berth doctor asks Google: credentials, addresses, and errors as one line each with what
+"""Requests of berth doctor to Google: credentials, addresses, and errors as one line each with what
 mends them.
 """
 

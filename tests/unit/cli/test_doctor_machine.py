@@ -21,7 +21,7 @@ from tests.unit.loaded import environment_of
 from tests.unit.recording import run
 
 SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
-"""Of the passphrase `lab`, as Pulumi wrote it."""
+"""Salt of the passphrase `lab`, as Pulumi wrote it."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every command says where it can't do its work: one clear error on stderr, nothing on
+"""Output of every command that cannot do its work: one clear error on stderr, nothing on
 stdout, and its exit code.
 """
 
@@ -90,7 +90,7 @@ def berth(command: str, stack: str) -> Result:
 
 
 def error_of(done: Result, code: int) -> str:
-    """Its one error, in one piece."""
+    """Return the one error of a command, in one piece."""
     assert (done.exit_code, done.stdout) == (code, ""), done.output
     assert len(re.findall(r"^(error:|✗)", done.stderr, flags=re.MULTILINE)) == 1, done.stderr
     assert "Traceback" not in done.stderr

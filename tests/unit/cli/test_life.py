@@ -1,4 +1,4 @@
-"""What people are told of a berth's life."""
+"""Words about a berth's life in status."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ from tests.unit.components.plan.plans import Inputs, effects, event, texts_of, w
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
-MADE = "2026-01-31T12:00:00Z"
+CREATED = "2026-01-31T12:00:00Z"
 
 
 def labelled(kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     labels = {f"berth/{kind}": name, "berth/stack": "prod", "berth/environment": "prod"}
-    return {"name": name, "namespace": namespace or f"berth-{name}", "labels": labels, "creationTimestamp": MADE}
+    return {"name": name, "namespace": namespace or f"berth-{name}", "labels": labels, "creationTimestamp": CREATED}
 
 
 def cluster_config(gpus: int = 1) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_a_job_that_runs_and_a_service_that_serves() -> None:
 
 
 def test_a_job_that_failed_says_why() -> None:
-    seen = fleet(jobs=[job("Failed", "FAILED", reason="AppFailed", message="exit code 1", endTime=MADE)])
+    seen = fleet(jobs=[job("Failed", "FAILED", reason="AppFailed", message="exit code 1", endTime=CREATED)])
     assert not seen.ready
     assert "nightly failed: AppFailed: exit code 1" in shown(seen)
 
@@ -203,7 +203,7 @@ def test_an_edited_job_runs_again_and_what_the_last_one_does_is_lost() -> None:
 
 
 def test_of_a_job_that_has_ended_nothing_is_lost() -> None:
-    """Its RayCluster is gone."""
+    """The RayCluster of the job is gone."""
     old, new = of_job(), changed(of_job(), entrypoint="y")
     assert texts_of(effects(event("replace", RAY_JOB, "nightly", old, new))) == [("harmless", AGAIN + "it has ended")]
     assert texts_of(effects(event("delete", RAY_JOB, "nightly", old, None))) == [

@@ -1,4 +1,4 @@
-"""What a berth registers where its workers claim devices."""
+"""Registrations of a berth whose workers claim devices."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ out."""
 
 
 def facts(value: Any, path: str = "") -> dict[str, Any]:
-    """Each field with a value, by its path. Entries of lists go by their name or key, if they
+    """Return fields with their values, by path. Entries of lists go by their name or key, if they
     have one, else by their place.
     """
     found: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def facts(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def registered(api: ResourceApi = "v1") -> dict[str, dict[str, Any]]:
-    """What berth registers for the settings, by kind."""
+    """Return the registrations for the settings, by kind."""
     cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
 
     async def program() -> None:
@@ -131,7 +131,7 @@ def below(path: str, prefix: str) -> bool:
 
 
 def differences(kind: str, theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Everything that differs without being listed, and everything that is listed without
+    """Return differences that are not listed, and those that are listed without
     differing.
     """
     changed, added = CHANGED[kind], ADDED[kind]

@@ -13,7 +13,7 @@ CHARTS = CLONE / "lab" / "charts"
 PUBLISHED = CLONE.parent / "shared" / "upstream"
 
 FEWEST = {"gpu-operator": 50, "dranet": 12, "dra-driver-nvidia-gpu": 12}
-"""How many values each of our charts has at least: no test that compares nothing."""
+"""Smallest number of values in each of our charts, so that no test compares nothing."""
 
 
 def leaves(values: dict[str, Any], *path: str) -> dict[tuple[str, ...], Any]:

@@ -1,4 +1,4 @@
-"""Which kubernetes plugin a lab takes, and how it lies where the engine looks (tests/lab has the
+"""Choice of a lab's kubernetes plugin, and its place where the engine looks (tests/lab has the
 engine's own view).
 """
 

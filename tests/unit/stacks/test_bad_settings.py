@@ -1,4 +1,4 @@
-"""Each kind of bad settings, by the text that the user reads."""
+"""Bad settings of every kind, by the text that the user reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an environment's program installs for the fabric, and in which version of
+"""Objects that an environment's program installs for the fabric, and their version of
 resource.k8s.io.
 """
 
@@ -188,7 +188,7 @@ def test_a_manifest_that_is_none_is_refused_before_anything_is_made(tmp_path: Pa
 
 
 def outcome(settings: Environment) -> tuple[Recorder, list[str]]:
-    """What a program registered, and the error that it ended with."""
+    """Registrations of a program, and the error that it ended with."""
     recorded: list[str] = []
 
     async def program() -> None:

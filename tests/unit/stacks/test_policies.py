@@ -1,4 +1,4 @@
-"""What is against a policy in a stack's settings: what the user reads, where, and how a waiver
+"""Policy violations in a stack's settings: the text, the place, and how a waiver
 changes it.
 """
 

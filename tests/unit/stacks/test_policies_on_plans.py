@@ -1,4 +1,4 @@
-"""What is against a policy in an engine's plan, where a change of code would show."""
+"""Policy violations in an engine's plan, where a change of code would show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused of an environment, word for word (refused.yaml), what is accepted, and what
+"""Refused settings of an environment, word for word (refused.yaml), accepted ones, and what
 berth warns of.
 """
 

@@ -1,4 +1,4 @@
-"""Which version of resource.k8s.io a cluster serves."""
+"""Version of resource.k8s.io that a cluster serves."""
 
 from __future__ import annotations
 

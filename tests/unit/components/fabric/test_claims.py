@@ -1,4 +1,4 @@
-"""What workers claim, in each version of resource.k8s.io."""
+"""Claims of workers, in each version of resource.k8s.io."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_template(golden: Callable[[str, Any], None], shape: str, api: ResourceA
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_field_is_one_of_its_version(shape: str, api: ResourceApi) -> None:
-    """By Kubernetes' own client, which is made of its API's description."""
+    """Parse with Kubernetes' own client, which is generated from the API's description."""
     found = SHAPES[shape]
     assert found is not None
     model = f"V{api.removeprefix('v')}"

@@ -1,4 +1,4 @@
-"""What workers have for NCCL, by where they run and what is asked."""
+"""Workers' parts for NCCL, by pool and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the GKE components share: environments to make, and whether pulumi_gcp knows
+"""Shared parts of the tests of the GKE components: environments, and whether pulumi_gcp knows
 an argument.
 """
 

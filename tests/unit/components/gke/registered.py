@@ -20,7 +20,7 @@ from tests.unit.recording import Registration, run
 
 @cache
 def registrations() -> tuple[Registration, ...]:
-    """All of Google's resources that the cases and the shipped stacks register."""
+    """Google resources that the cases and the shipped stacks register."""
     return tuple(
         registration
         for name, settings in _environments()

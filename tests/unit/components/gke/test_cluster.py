@@ -98,7 +98,7 @@ def test_multi_networking_is_on_where_a_pool_has_further_networks() -> None:
 def test_no_list_of_networks_is_sent_that_would_open_a_control_plane(
     cluster: dict[str, Any], expected: list[str] | None
 ) -> None:
-    """Without a list in the settings nothing is sent: a list that somebody set outside berth
+    """No list is sent that the settings lack: a list that somebody set outside berth
     stays in force.
     """
     given = cluster_arguments(environment_of(cluster=cluster)).get("master_authorized_networks_config")

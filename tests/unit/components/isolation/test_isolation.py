@@ -1,4 +1,4 @@
-"""What keeps a berth apart: the manifests, and what is derived from its pods."""
+"""Isolation of a berth: the manifests, and the parts that derive from its pods."""
 
 from __future__ import annotations
 

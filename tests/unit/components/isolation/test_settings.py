@@ -1,4 +1,4 @@
-"""What the settings of isolation accept, refuse, and hand on."""
+"""Settings of isolation: accepted, refused and passed on."""
 
 from __future__ import annotations
 

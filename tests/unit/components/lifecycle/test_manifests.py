@@ -1,4 +1,4 @@
-"""What an environment and a berth register for the keeper, and that its program needs nothing
+"""Registrations of an environment and a berth for the keeper, whose program needs nothing
 but Python.
 """
 
@@ -61,7 +61,7 @@ def lifecycles(**given: Any) -> dict[str, dict[str, str]]:
 
 
 def plain(value: Any) -> Any:
-    """As the API server gets it: without parts that are one object."""
+    """Return manifests as the API server gets them: without shared objects."""
     return json.loads(json.dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""What a RayCluster's pods have for containers inside them."""
+"""Parts of a RayCluster's pods for containers inside them."""
 
 from __future__ import annotations
 

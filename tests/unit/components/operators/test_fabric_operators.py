@@ -1,4 +1,4 @@
-"""What is installed for the fabric, held to the real charts where their data is at hand."""
+"""Operators of the fabric, compared with the real charts where their data is at hand."""
 
 from __future__ import annotations
 

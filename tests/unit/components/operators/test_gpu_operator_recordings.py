@@ -33,7 +33,7 @@ MIG_STRATEGIES = {"none", "single", "mixed"}
 MIG_DEFAULTS = {"all-disabled", ""}
 """MIG strategies and default configurations that the ClusterPolicy's schema accepts (G5)."""
 PLUGIN_WORKLOAD = "false"
-"""WITH_WORKLOAD of the validator's plugin-validation where nobody sets it (A1)."""
+"""Value of WITH_WORKLOAD in the validator's plugin-validation where nobody sets it (A1)."""
 
 PROFILES: list[dict[str, Any]] = [
     {"kind": "none"},

@@ -89,15 +89,13 @@ def same(of_type: str, name: str, inputs: Inputs) -> EngineEvent:
 
 
 def report(*events: EngineEvent, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
-    """What a plan means; by default the cluster was asked, and has nothing that the plan does
-    not know.
-    """
+    """Return the report of a plan; by default the cluster was asked, and has nothing else."""
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
 
 
 def effects(*events: EngineEvent, live: list[Inputs] | None = None) -> list[Effect]:
-    """All effects of a plan."""
+    """Return the effects of a plan."""
     return [effect for change in report(*events, live=live).changes for effect in change.effects]
 
 
@@ -107,5 +105,5 @@ def texts_of(found: list[Effect]) -> list[tuple[str, str]]:
 
 
 def who(found: list[Effect]) -> list[list[str]]:
-    """Who is there, effect by effect."""
+    """Return those who are affected, effect by effect."""
     return [[str(reached) for reached in effect.sitting] for effect in found]

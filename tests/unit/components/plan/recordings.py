@@ -40,7 +40,7 @@ def live() -> list[dict[str, Any]]:
 
 
 def reduced(event: dict[str, Any]) -> dict[str, Any] | None:
-    """What is looked at of an event; None for nothing."""
+    """Return the parts of an event that are compared; None for no part."""
     for key in ("resourcePreEvent", "resOutputsEvent"):
         if key in event:
             step = event[key]["metadata"]

@@ -1,4 +1,4 @@
-"""Whose pods are on which pool, as a plan has them."""
+"""Owners of the pods on each pool, as a plan has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the engine's events to a plan."""
+"""Plans from the engine's events."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_components_and_providers_are_no_changes() -> None:
 
 
 def test_what_was_so_before_is_no_change() -> None:
-    """It is written down now, and was the default."""
+    """The value is written now, and was the default."""
     old, new = pool(), pool(diskType="hyperdisk-balanced")
     diff = {"nodeConfig.diskType": {"diffKind": "add"}}
     step = event("update", POOL, "train", old, new, old_outputs=new, detailedDiff=diff)

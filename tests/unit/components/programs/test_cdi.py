@@ -122,7 +122,7 @@ def test_a_share_of_mps_comes_with_its_pipes(tmp_path: Path) -> None:
 
 
 def put(reference: Any, value: int) -> None:
-    """What a C function does with ctypes.byref(variable)."""
+    """Write as a C function does through ctypes.byref(variable)."""
     reference._obj.value = value  # noqa: SLF001
 
 

@@ -1,4 +1,4 @@
-"""When a berth is suspended and woken: tables of settings, of what is known, and of moments."""
+"""Decisions to suspend and wake a berth: tables of settings, of facts and of moments."""
 
 from __future__ import annotations
 

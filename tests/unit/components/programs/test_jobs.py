@@ -1,4 +1,4 @@
-"""What runs on a RayCluster, by the shapes that Ray's own list of jobs has."""
+"""Running work on a RayCluster, by the shapes of Ray's own list of jobs."""
 
 from __future__ import annotations
 

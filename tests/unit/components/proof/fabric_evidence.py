@@ -27,7 +27,7 @@ def logs_of(case: str) -> dict[str, list[str]]:
 
 
 def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
-    """What the program sends: over NCCL with the logs of a case, over gloo with None."""
+    """Return the program's evidence: over NCCL with the logs of a case, over gloo with None."""
     gloo = case is None
     logs = [log for value in logs_of(case).values() for log in value] if case else []
     versions = {"nccl_built": "2.28.3", "nccl_loaded": "2.28.3", "nccl_file": "/usr/local/nvidia/lib64/libnccl.so.2"}

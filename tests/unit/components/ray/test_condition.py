@@ -1,4 +1,4 @@
-"""What is told of a RayCluster, from objects as the API server gives them."""
+"""Condition of a RayCluster, from objects as the API server gives them."""
 
 from __future__ import annotations
 

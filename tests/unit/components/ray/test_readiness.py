@@ -39,7 +39,7 @@ class Recorded:
 def waited(
     monkeypatch: pytest.MonkeyPatch, kind: readiness.Kind, *states: dict[str, Any]
 ) -> tuple[dict[Key, list[str]], list[str]]:
-    """What a wait with a far deadline returns, and what it has reported."""
+    """Return the result and the reports of a wait with a far deadline."""
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Recorded(*states))
     result: list[str] = []
     wait = readiness.Wait(

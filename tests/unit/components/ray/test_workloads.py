@@ -188,13 +188,13 @@ def test_a_services_head_takes_no_replicas_unless_there_is_nothing_else() -> Non
 
 
 def inputs(found: Resolved) -> BerthInputs:
-    """Those of the first job with a cluster of its own, or of the first service."""
+    """Return the inputs of the first job with a cluster of its own, or of the first service."""
     workload = next(workload for workload in found.workloads() if workload.kind in {"job", "service"})
     return BerthInputs(workload, found.pools, environment="test", stack="test")
 
 
 def registered(found: Resolved) -> Recorder:
-    """What is registered for the one job or service."""
+    """Return the registration of the one job or service."""
     created = inputs(found)
 
     async def program() -> None:
@@ -318,7 +318,7 @@ def options(found: Resolved) -> dict[str, pulumi.ResourceOptions]:
 
 
 def test_the_next_job_is_made_when_the_last_one_is_gone() -> None:
-    """It would wait in vain for the quota and the GPUs that the last one has: Pulumi deletes
+    """The next job would wait in vain for the quota and the GPUs of the last one: Pulumi deletes
     that after the program has ended.
     """
     assert options(resolved(jobs={"nightly": NIGHTLY}))[RAY_JOB].delete_before_replace is True

@@ -50,7 +50,7 @@ class SmallCluster(ClusterApi):
         self.add("clusterpolicies", "cluster-policy", spec=spec)
 
     def content(self) -> str:
-        """All objects but events, to see whether something has changed."""
+        """Return the objects except events, to see whether something has changed."""
         return json.dumps({key: value for key, value in self.objects.items() if key != "events"}, sort_keys=True)
 
     def run(self, waiting: Mapping[str, list[str]] | None = None) -> None:

@@ -168,7 +168,7 @@ CODE: dict[str, dict[str, str | None]] = {
         "node_locations with the cluster's own zone": None,
     },
 }
-"""Where each is tested; None for what berth never sends, and the lab does not play."""
+"""Tests by rule; None for rules that berth never meets and the lab does not play."""
 
 
 @pytest.mark.parametrize("rules", CODE)
