@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,8 +17,16 @@ _COLUMNS_OF_NO_TERMINAL = 140
 """Width of tables in a file or a CI log: rich's 80 columns would cut names in two."""
 
 
+class _Console(Console):
+    """Rich's console without its own end at a closed pipe: silent, with exit code 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave the error to the command, which ends as for any output."""
+        raise  # noqa: PLE0704 - rich calls this method where it handles the BrokenPipeError
+
+
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, soft_wrap=True, highlight=False)
+    console = _Console(stderr=stderr, soft_wrap=True, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _COLUMNS_OF_NO_TERMINAL
     return console

@@ -53,12 +53,17 @@ class Verbs(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:  # a full disk, a folder without write permission, a path through a file
-            print_error(BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
-            code = FAILED
+            code = _failed(error)
         except KeyboardInterrupt:
             err.print("interrupted")
             code = INTERRUPTED
         raise typer.Exit(code or 0)
+
+
+def _failed(error: OSError) -> int:
+    """Print an error of the operating system; return the exit code."""
+    print_error(BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
+    return FAILED
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:
@@ -94,4 +99,7 @@ def _berth(
 
 def main() -> None:
     """Run the command."""
-    app(prog_name="berth")
+    try:
+        app(prog_name="berth")
+    except OSError as error:  # `--help` and `--version` print before there is a verb
+        raise SystemExit(_failed(error)) from None

@@ -53,10 +53,21 @@ def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> N
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_reader_that_has_enough_is_no_error() -> None:
-    command = f"set -o pipefail; {sys.executable} -m berth.cli schema | head -c 1"
-    done = subprocess.run(["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+def berth_in_shell(command: str) -> tuple[int, str, str]:
+    """Run a shell command where `berth` is this tree's; return exit code, stdout and stderr."""
+    script = f'set -o pipefail; berth() {{ {sys.executable} -m berth.cli "$@"; }}; {command}'
+    done = subprocess.run(["bash", "-c", script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", ["schema", "check --policies", "check --policies --json"])
+def test_a_reader_that_has_enough_is_no_error(verb: str) -> None:
+    assert berth_in_shell(f"berth {verb} | true") == (0, "", "")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "check --help", "schema", "check --policies"])
+def test_a_full_disk_is_a_line_of_text(arguments: str) -> None:
+    assert berth_in_shell(f"berth {arguments} > /dev/full") == (1, "", "error: [Errno 28] No space left on device\n")
 
 
 def test_an_unknown_verb_is_named() -> None:
