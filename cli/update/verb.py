@@ -129,7 +129,8 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
     }
     if result.error is None:
         return _summarize(stack, verb, options, facts, result.outputs, tracker)
-    errors = _errors(tracker) or [result.error]
+    # An engine that is interrupted early ends without a word of its own.
+    errors = _errors(tracker) or ([] if result.interrupted else [result.error])
     for text in errors:
         err.print(Text.assemble(("error: ", "bold red"), text))
     if result.interrupted:

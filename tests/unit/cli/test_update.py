@@ -4,6 +4,7 @@ an interrupt does.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -110,6 +111,18 @@ def test_an_interrupt_is_passed_on_to_the_engine(
     assert counts == [1]
     assert pulumi.commands == ["up --yes --skip-preview --exec-kind auto.local --event-log LOG --stack env"]
     assert signal.getsignal(sent) == before
+
+
+def test_an_interrupt_is_not_reported_as_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = engine.UpdateResult(interrupted=True, error="pulumi failed without a reason")
+    monkeypatch.setattr(verb, "update", lambda *_: result)
+    assert verb._run("x", "up", created()[0], Options(as_json=True), {}) == 130  # noqa: SLF001
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["errors"] == []
+    assert "error" not in printed.err
+    assert "stack x was interrupted" in printed.err
 
 
 def test_what_is_lost_is_said_with_what_runs() -> None:
