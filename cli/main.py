@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -45,12 +46,12 @@ class Verbs(TyperGroup):
         signal.signal(signal.SIGTERM, _terminate)
         try:
             code = super().invoke(ctx)
+            sys.stdout.flush()
         except BerthError as error:
             print_error(error)
             code = error.code
         except BrokenPipeError:
-            # The reader (`| head`) has enough. Python would complain at exit otherwise.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard_stdout()  # the reader (`| head`) has enough
             code = 0
         except OSError as error:  # a full disk, a folder without write permission, a path through a file
             code = _failed(error)
@@ -60,8 +61,15 @@ class Verbs(TyperGroup):
         raise typer.Exit(code or 0)
 
 
+def _discard_stdout() -> None:
+    """Send the rest of stdout nowhere; Python would fail to write it at exit."""
+    with contextlib.suppress(OSError):  # a stdout without a file has nothing to write at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _failed(error: OSError) -> int:
     """Print an error of the operating system; return the exit code."""
+    _discard_stdout()
     print_error(BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
     return FAILED
 
@@ -100,6 +108,12 @@ def _berth(
 def main() -> None:
     """Run the command."""
     try:
-        app(prog_name="berth")
+        try:
+            app(prog_name="berth")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+        raise SystemExit(0) from None
     except OSError as error:  # `--help` and `--version` print before there is a verb
         raise SystemExit(_failed(error)) from None

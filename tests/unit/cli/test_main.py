@@ -53,6 +53,12 @@ def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> N
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
+def buffering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python writes stdout at its end, or at once."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", request.param)
+
+
 def berth_in_shell(command: str) -> tuple[int, str, str]:
     """Run a shell command where `berth` is this tree's; return exit code, stdout and stderr."""
     script = f'set -o pipefail; berth() {{ {sys.executable} -m berth.cli "$@"; }}; {command}'
@@ -61,11 +67,13 @@ def berth_in_shell(command: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("verb", ["schema", "check --policies", "check --policies --json"])
+@pytest.mark.usefixtures("buffering")
 def test_a_reader_that_has_enough_is_no_error(verb: str) -> None:
     assert berth_in_shell(f"berth {verb} | true") == (0, "", "")
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "check --help", "schema", "check --policies"])
+@pytest.mark.usefixtures("buffering")
 def test_a_full_disk_is_a_line_of_text(arguments: str) -> None:
     assert berth_in_shell(f"berth {arguments} > /dev/full") == (1, "", "error: [Errno 28] No space left on device\n")
 
