@@ -13,19 +13,10 @@ class Finding:
     """Finding of a check.
 
     Attributes:
-    <<<<<<< HEAD
         topic: its topic, such as `quota`.
         state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason.
         text: the finding.
         mend: a command to paste, or the change in the settings; "" if there is nothing to do.
-    =======
-        topic: what it belongs to, such as `quota`.
-        state: `fine`; `missing`, which an update would fail for; `unchecked`, with the reason in
-            `text`.
-        text: what was found.
-        mend: a command that can be pasted, or the change in the settings; "" where there is nothing
-            to do.
-    >>>>>>> house
     """
 
     topic: str

@@ -67,16 +67,9 @@ class Google:
     """Google Cloud as the caller may see it.
 
     Attributes:
-    <<<<<<< HEAD
         project: project to which calls are charged if the credentials name none.
         account: e-mail address of a service account; "" for other credentials.
         simulated: name of a simulation of Google Cloud; "" for the real one.
-    =======
-        project: the project that calls are counted for where the credentials name none.
-        account: e-mail address of a service account, "" where the credentials don't say whose they
-            are.
-        simulated: what the server says of itself where it only plays Google Cloud, else "".
-    >>>>>>> house
     """
 
     def __init__(self, project: str) -> None:

@@ -82,3 +82,8 @@ def test_docstrings_and_names_follow_the_rules(folder: str) -> None:
     found = [problem for path in MODULES if path.parts[0] == folder for problem in problems(path)]
     if found:
         pytest.fail("\n".join(found), pytrace=False)
+
+
+def test_no_file_has_marks_of_a_conflict() -> None:
+    marks = re.compile(r"^\s*(<{7}|>{7}) ", flags=re.MULTILINE)
+    assert [str(path) for path in MODULES if marks.search((CLONE / path).read_text(encoding="utf-8"))] == []
