@@ -54,12 +54,12 @@ class Checked:
     @property
     def policies(self) -> list[str] | None:
         """Names of the policies that the stack keeps; None where they were not checked."""
-        return self.judged.judgement.held if self.judged else None
+        return self.judged.judgment.held if self.judged else None
 
     @property
     def waivers(self) -> list[Waiver]:
         """Policies that the stack does not keep, with the reasons."""
-        return self.judged.judgement.waivers if self.judged else []
+        return self.judged.judgment.waivers if self.judged else []
 
     @property
     def summary(self) -> str:
@@ -184,7 +184,7 @@ def schema() -> dict[str, Any]:
                 "type": "object",
                 "properties": properties,
                 "oneOf": [{"required": [key]} for key in properties],
-                # Settings of other providers (gcp:…) are allowed; misspelt ones of berth are not.
+                # Settings of other providers (gcp:…) are allowed; misspelled ones of berth are not.
                 "patternProperties": {f"^{NAMESPACE}:(?!({'|'.join(KINDS)})$)": False},
             }
         },

@@ -17,7 +17,7 @@ Node = Mapping[str, Any]
 
 _LONGEST_ENUM = 8
 _NEAR = 0.8
-"""Likeness from which a word is a misspelt setting and not a name that a user chose."""
+"""Likeness from which a word is a misspelled setting and not a name that a user chose."""
 _KEY = {"engineers": "ENGINEER", "sharing": "PROFILE"}
 """Placeholders of keys that users choose, by setting; of all others NAME."""
 
@@ -113,7 +113,7 @@ def find(schema: Node, path: str) -> Setting:
 
     Args:
         schema: of a stack's file.
-        path: dotted path, from `environment` or `engineer` downwards; without either, from
+        path: dotted path, from `environment` or `engineer` downward; without either, from
             `environment`.
 
     Raises:

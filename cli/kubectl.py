@@ -87,6 +87,6 @@ class Kubectl:
 
 @contextlib.contextmanager
 def kubectl(kubeconfig: str) -> Iterator[Kubectl]:
-    """Yield kubectl on a cluster; delete its credentials afterwards."""
+    """Yield kubectl on a cluster; delete its credentials afterward."""
     with private_folder() as folder:
         yield Kubectl(kubeconfig, folder)

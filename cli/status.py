@@ -62,7 +62,7 @@ def _grid(title: str, *columns: str) -> Table:
     return Table(*columns, box=box.SIMPLE_HEAD, title=title, title_justify="left")
 
 
-def _colour(workload: Ray | Job | Service) -> Text:
+def _color(workload: Ray | Job | Service) -> Text:
     return Text(workload.state, style="green" if workload.ready else "yellow")
 
 
@@ -112,7 +112,7 @@ def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
         grid.add_row(
             ray.name,
             ray.namespace,
-            _colour(ray),
+            _color(ray),
             f"{ray.workers_ready}/{ray.workers_desired}",
             str(ray.gpus),
             *([str(ray.nics)] if with_nics else []),
@@ -129,7 +129,7 @@ def _jobs(jobs: Iterable[Job]) -> Table:
     grid = _grid("jobs", "job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended")
     for job in jobs:
         ended = f"{age(job.ended, now)} ago" if job.ended else "–"
-        row = (job.name, job.namespace, job.ray_job, _colour(job), job.ray_cluster or "–", job.stack)
+        row = (job.name, job.namespace, job.ray_job, _color(job), job.ray_cluster or "–", job.stack)
         grid.add_row(*row, age(job.created, now), ended)
     return grid
 
@@ -140,7 +140,7 @@ def _services(services: Iterable[Service]) -> Table:
     for service in services:
         grid.add_row(
             service.name,
-            _colour(service),
+            _color(service),
             f"{service.applications_running}/{service.applications}",
             f"{service.workers_ready}/{service.workers_desired}",
             str(service.gpus),

@@ -1,4 +1,4 @@
-"""Sources of the lab's simulated behaviours, read from the modules that simulate them.
+"""Sources of the lab's simulated behaviors, read from the modules that simulate them.
 
 The last paragraph of a module's docstring has one line or more of the form `Answers to (KIND):
 SOURCE`, or one line `Simulates nothing: DESCRIPTION`; a long line goes on in lines that are

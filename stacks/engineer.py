@@ -30,7 +30,7 @@ async def engineer(loaded: EngineerStack) -> None:
     reference = pulumi.StackReference(full_name(environment))
     output = await reference.get_output_details("environment")
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
-    log(found.warnings, found.judgement.waivers)
+    log(found.warnings, found.judgment.waivers)
     kubeconfig = reference.require_output("kubeconfig")
     kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))
     name = found.berth.settings.name

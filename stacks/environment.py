@@ -32,7 +32,7 @@ async def environment(loaded: Environment) -> None:
         NotReadyError: a RayCluster, RayJob or RayService is not ready in time.
     """
     stack, settings, resolved = loaded.stack, loaded.settings, loaded.resolved
-    log(loaded.warnings, loaded.judgement.waivers)
+    log(loaded.warnings, loaded.judgment.waivers)
     occupants: dict[str, list[str]] = {}
     for cluster in resolved.every:
         occupants.setdefault(cluster.worker.pool, []).append(cluster.name)

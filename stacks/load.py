@@ -18,7 +18,7 @@ from berth.components.gke import cluster_arguments
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.stacks import service_code, stack_file
-from berth.stacks.policies.settings import Judgement, judge_engineer, judge_environment
+from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import (
@@ -65,12 +65,12 @@ class Judged:
     stack: str
     file: StackFile | None
     resolved: Resolved
-    judgement: Judgement
+    judgment: Judgment
 
     @property
     def warnings(self) -> list[Problem]:
         """Settings that work, but probably not as intended."""
-        return [*self.resolved.warnings, *self.judgement.warnings]
+        return [*self.resolved.warnings, *self.judgment.warnings]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class EngineerStack:
             SettingsError: the berth doesn't fit there, or breaks a policy that holds there.
         """
         resolved = resolve_engineer(self.settings, self.stack, contract)
-        problems, judgement = resolved.problems, Judgement()
+        problems, judgment = resolved.problems, Judgment()
         berths = [
             built(
                 BerthInputs(
@@ -133,11 +133,11 @@ class EngineerStack:
             for workload in resolved.workloads()
         ]
         for berth in berths:
-            judgement = judge_engineer(contract, resolved.pools, berth)
-            problems = [*problems, *judgement.problems]
+            judgment = judge_engineer(contract, resolved.pools, berth)
+            problems = [*problems, *judgment.problems]
         if problems:
             raise SettingsError(self.stack, problems, self.file)
-        return EngineerBerth(self.stack, self.file, resolved, judgement, contract, berths[0])
+        return EngineerBerth(self.stack, self.file, resolved, judgment, contract, berths[0])
 
 
 def load_stack(stack: str) -> Environment | EngineerStack:
@@ -254,9 +254,9 @@ def _environment(
         for workload in resolved.workloads()
     ]
     arguments = None if settings.cluster.existing else cluster_arguments(settings)
-    judgement = judge_environment(stack, settings, resolved.pools, berths, arguments)
-    environment = Environment(stack, file, resolved, judgement, settings, berths, arguments)
-    return environment, [*problems, *judgement.problems]
+    judgment = judge_environment(stack, settings, resolved.pools, berths, arguments)
+    environment = Environment(stack, file, resolved, judgment, settings, berths, arguments)
+    return environment, [*problems, *judgment.problems]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:

@@ -20,7 +20,7 @@ _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
 def project() -> Path:
-    """Return the nearest folder upwards with a Pulumi.yaml, else berth's own clone."""
+    """Return the nearest folder upward with a Pulumi.yaml, else berth's own clone."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():

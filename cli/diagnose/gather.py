@@ -68,7 +68,7 @@ class Part:
     Attributes:
         title: its title.
         text: its text; for a missing part the reason.
-        language: language of the text, for readers that colour it.
+        language: language of the text, for readers that color it.
         missing: it could not be gathered.
     """
 

@@ -31,11 +31,11 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
     findings = []
     for name, pool in pools.items():
         of_pool = [node for node in there if _labels(node).get(POOL_LABEL) == name]
-        findings += [*_unlabelled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
+        findings += [*_unlabeled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
     return findings
 
 
-def _unlabelled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterable[Finding]:
+def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterable[Finding]:
     """Yield labels that nodes lack, without which two device plugins would serve the same GPUs."""
     serves = operator or any(_labels(node).get(DEPLOYED_LABEL) == "true" for node in nodes)
     if not (serves or pool.settings.by_dra):

@@ -10,7 +10,7 @@ from berth.cli.preview import lines
 from berth.components.plan.effect import Effect, Level
 from berth.stacks.preview.report import Change, Report
 
-_COLOURS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
+_COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
 _LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level.DESTROYS: ("✗", "bold red")}
 _VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "destroys": "bold red"}
 
@@ -38,10 +38,10 @@ def tree(report: Report) -> RenderableType:
 
 
 def _add(branch: Tree, change: Change) -> None:
-    colour = _COLOURS[change.operation]
+    color = _COLORS[change.operation]
     name = change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
-    label = Text(f"{lines.SIGNS[change.operation]} {name}", style=colour)
-    label.append(f" {lines.DONE[change.operation]}", style=colour)
+    label = Text(f"{lines.SIGNS[change.operation]} {name}", style=color)
+    label.append(f" {lines.DONE[change.operation]}", style=color)
     if change.detail:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)

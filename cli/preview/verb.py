@@ -110,7 +110,7 @@ def _report(
         live=answer.live,
         not_asked=answer.not_asked,
         refreshed=refresh,
-        policies=loaded.judgement.context if isinstance(loaded, Environment | EngineerBerth) else None,
+        policies=loaded.judgment.context if isinstance(loaded, Environment | EngineerBerth) else None,
     )
     return report_of(plan_of(events), _with_settings(known, environment, answer) if environment else known)
 

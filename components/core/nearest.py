@@ -1,4 +1,4 @@
-"""The known name that is nearest to a misspelt one."""
+"""The known name that is nearest to a misspelled one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelt name; else nothing.
+    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelled name; else nothing.
 
     Args:
         given: what was written.

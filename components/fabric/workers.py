@@ -1,4 +1,4 @@
-"""Protocols of the facts about a RayCluster that the fabric needs; its settings fulfil them."""
+"""Protocols of the facts about a RayCluster that the fabric needs; its settings fulfill them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DraNet, which hands RDMA NICs to pods that claim them, and the device class of the claims.
 
 Values: https://github.com/kubernetes-sigs/dranet, deployments/helm/dranet/values.yaml.
-Container-Optimized OS fulfils its needs: containerd with NRI, by which DraNet moves a NIC into a
+Container-Optimized OS fulfills its needs: containerd with NRI, by which DraNet moves a NIC into a
 pod's network namespace, and the kubelet's folder in its usual place. DraNet detects Compute Engine
 automatically, and then publishes each NIC's network and the node's block.
 """

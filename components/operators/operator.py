@@ -143,7 +143,7 @@ class Operator(ABC, Generic[SettingsType]):
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = ()
     """Operators that are installed before it."""
     daemon_set: ClassVar[str] = ""
-    """Name of the DaemonSet by which a plan's object is recognised, for operators without a
+    """Name of the DaemonSet by which a plan's object is recognized, for operators without a
     chart."""
     pool_setting: ClassVar[str] = ""
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""

@@ -147,5 +147,5 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
 
 
 def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
-    """Return the workers of a group afterwards: as requested, or the autoscaler's maximum."""
+    """Return the workers of a group afterward: as requested, or the autoscaler's maximum."""
     return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)

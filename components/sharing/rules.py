@@ -232,13 +232,13 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
         if labels and (operator or pool.settings.by_dra):
             yield Problem(
                 ("environment", "pools", name),
-                f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabelled(pool)}; run:"
+                f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabeled(pool)}; run:"
                 f" {label_command(name, labels)}, and give the node pool the same labels for nodes that come later",
                 of_key=True,
             )
 
 
-def _unlabelled(pool: Pool) -> str:
+def _unlabeled(pool: Pool) -> str:
     """Return the effect on nodes of a pool that lack the pool's labels."""
     if pool.settings.by_dra:
         return "a device plugin hands out the same GPUs as claims do, each to two pods"

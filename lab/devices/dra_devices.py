@@ -212,8 +212,8 @@ def changes(target: Iterable[Object], present: Iterable[Object]) -> tuple[list[O
 
     Target slices are in their first generation. Slices of real drivers are left alone.
     """
-    labelled = ((entry, entry["metadata"].get("labels") or {}) for entry in present)
-    ours = {entry["metadata"]["name"]: entry for entry, labels in labelled if _SIMULATED.items() <= labels.items()}
+    labeled = ((entry, entry["metadata"].get("labels") or {}) for entry in present)
+    ours = {entry["metadata"]["name"]: entry for entry, labels in labeled if _SIMULATED.items() <= labels.items()}
     new, changed, remaining = [], [], set()
     for entry in target:
         name, owner = entry["metadata"]["name"], entry["metadata"]["ownerReferences"][0]["uid"]

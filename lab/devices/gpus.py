@@ -1,6 +1,6 @@
 """GPUs of a simulated node: facts from its labels, MIG layouts, devices of GKE's own plugin.
 
-GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labelled
+GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labeled
 `gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver,
 which it does where `cloud.google.com/gke-gpu-driver-version` is set.
 

@@ -22,7 +22,7 @@ Answers to (believed): GKE's own autoscaler, which is not public, decides as the
     zero nodes on GKE would settle it.
 Answers to (believed): GKE's autoscaler knows by the label
     cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without any ResourceSlice will
-    publish, as "Prepare GKE infrastructure for DRA workloads" has pools labelled; the public source
+    publish, as "Prepare GKE infrastructure for DRA workloads" has pools labeled; the public source
     has another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would
     settle it: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """

@@ -1,7 +1,7 @@
 """Interface of the lab's providers: one method for each request of the engine, on plain data.
 
 `server.serve` puts a `Provider` behind the engine's gRPC protocol. Methods run in threads, many at
-a time: a provider guards its shared state, and long waits watch `Provider.cancelled`.
+a time: a provider guards its shared state, and long waits watch `Provider.canceled`.
 
 Simulates nothing: the interface between the engine's protocol and the lab's providers.
 """
@@ -241,13 +241,13 @@ class Provider(Handler):
 
     Attributes:
         engine: set before the first request.
-        cancelled: set when the user interrupts: waits end at once.
+        canceled: set when the user interrupts: waits end at once.
     """
 
     engine: Engine
 
     def __init__(self) -> None:
-        self.cancelled = threading.Event()
+        self.canceled = threading.Event()
 
     def check_config(self, request: CheckRequest) -> CheckResult:
         """Check the provider's settings."""

@@ -156,7 +156,7 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.GetSchemaResponse(schema=f'{{"name": "{self.name}", "version": "{self._version}"}}')
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> Any:
-        self._provider.cancelled.set()
+        self._provider.canceled.set()
         return empty_pb2.Empty()
 
     @_plainly
@@ -282,7 +282,7 @@ def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> 
     parent = os.getppid()
     while not stop.wait(_PARENT_CHECK_SECONDS) and os.getppid() == parent:
         pass
-    provider.cancelled.set()
+    provider.canceled.set()
     server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
     provider.close()
     logging.shutdown()

@@ -24,8 +24,8 @@ from berth.stacks.settings.resolve import KEYS, EnvironmentContract
 
 
 @dataclass
-class Judgement:
-    """Judgement of the policies on a stack's settings.
+class Judgment:
+    """Judgment of the policies on a stack's settings.
 
     Attributes:
         problems: breaches of policies that hold, and waivers of unknown policies.
@@ -47,7 +47,7 @@ def judge_environment(
     pools: Pools,
     berths: Iterable[BerthInputs],
     cluster_arguments: Mapping[str, Any] | None,
-) -> Judgement:
+) -> Judgment:
     """Hold an environment's settings, and what its program registers for them, to the policies."""
     path_of: dict[str, tuple[OwnerKind, RayClusterShape]] = {}
     planned: list[Planned] = []
@@ -60,7 +60,7 @@ def judge_environment(
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
     found = violations(planned, context)
-    judgement = Judgement(context, waivers=waivers(found), held=_held(context, POLICIES.values()))
+    judgment = Judgment(context, waivers=waivers(found), held=_held(context, POLICIES.values()))
     reported = set()
     for violation in found:
         policy = POLICIES[violation.policy]
@@ -69,12 +69,12 @@ def judge_environment(
         if not violation.waived and (policy.name, path) not in reported:
             reported.add((policy.name, path))
             message = f"{violation}, or waive it ({how_to_waive(policy.name)})"
-            judgement.problems.append(Problem(path, message, rests_on=_rests_on(policy)))
-    _judge_waivers(waived, judgement)
-    return judgement
+            judgment.problems.append(Problem(path, message, rests_on=_rests_on(policy)))
+    _judge_waivers(waived, judgment)
+    return judgment
 
 
-def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgement:
+def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgment:
     """Hold an engineer's own stack to its environment's policies, with that one's waivers."""
     context = PolicyContext(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
     found = violations(_planned(berth.settings.name, berth.manifests), context)
@@ -88,7 +88,7 @@ def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInpu
         if not violation.waived
     ]
     of_berths = (policy for policy in POLICIES.values() if policy.applies_to == "raycluster")
-    return Judgement(context, problems, waivers=waivers(found), held=_held(context, of_berths))
+    return Judgment(context, problems, waivers=waivers(found), held=_held(context, of_berths))
 
 
 def _planned(name: str, manifests: BerthManifests | None) -> Iterator[Planned]:
@@ -130,16 +130,16 @@ def _rests_on(policy: Policy) -> tuple[Path, ...]:
     return (*paths, *(("environment", *path) for path in policy.rests_on))
 
 
-def _judge_waivers(waived: Mapping[str, str], judgement: Judgement) -> None:
-    needed = {waiver.policy for waiver in judgement.waivers}
+def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
+    needed = {waiver.policy for waiver in judgment.waivers}
     for name in waived:
         path: Path = ("environment", "policies", "waived", name)
         if name not in POLICIES:
             message = f"there is no policy {name!r}{did_you_mean(name, POLICIES)}"
-            judgement.problems.append(Problem(path, message, of_key=True))
+            judgment.problems.append(Problem(path, message, of_key=True))
         elif name not in needed and POLICIES[name].applies_to == "environment":
             # The berth of an engineer's own stack may need the waiver of any other policy.
-            judgement.warnings.append(Problem(path, f"nothing here breaks policy {name}; take the waiver out"))
+            judgment.warnings.append(Problem(path, f"nothing here breaks policy {name}; take the waiver out"))
 
 
 def _with_rdma(pools: Pools) -> dict[str, int]:

@@ -132,7 +132,7 @@ class Project:
 
 @contextlib.contextmanager
 def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Iterator[Project]:
-    """Project with one environment that is up, and destroyed afterwards."""
+    """Project with one environment that is up, and destroyed afterward."""
     project = Project.make(folder / "project", lab)
     project.write(stack, environment=environment)
     project.up(stack)

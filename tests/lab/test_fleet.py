@@ -46,7 +46,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projec
 
 @pytest.fixture
 def settings(fleet: Project) -> Iterator[Settings]:
-    """Copy of the environment's settings for changes, which are undone afterwards."""
+    """Copy of the environment's settings for changes, which are undone afterward."""
     original = environment(fleet.lab)
     yield copy.deepcopy(original)
     fleet.write("env", environment=original)

@@ -162,9 +162,9 @@ class Operated:
     def pods(self, node: str) -> dict[str, dict[str, Any]]:
         """The operands' pods on a node by the name of their DaemonSet."""
         items = self.lab.get("pods", "-n", NAMESPACE, "--field-selector", f"spec.nodeName={node}")["items"]
-        labelled = [pod for pod in items if "app" in pod["metadata"]["labels"]]  # all but feature discovery's
+        labeled = [pod for pod in items if "app" in pod["metadata"]["labels"]]  # all but feature discovery's
         # The operator's own pod is a Deployment's, on whichever node the scheduler chose.
-        return {pod["metadata"]["labels"]["app"]: pod for pod in labelled if owner_kind(pod) == "DaemonSet"}
+        return {pod["metadata"]["labels"]["app"]: pod for pod in labeled if owner_kind(pod) == "DaemonSet"}
 
     def waits(self, node: str, operand: str, words: str) -> bool:
         """Whether an operand's pod on a node is not ready with this message."""
@@ -337,7 +337,7 @@ def test_a_taint_that_nothing_tolerates_keeps_feature_discovery_and_operands_awa
     worker: Any = {"node-feature-discovery": {"worker": {"tolerations": tolerations}}}
     again.install("four", **worker)
     # The operator labels the node now, and its DaemonSets still don't go there.
-    eventually(lambda: again.labels("tainted").get("nvidia.com/gpu.deploy.device-plugin") == "true", "it is labelled")
+    eventually(lambda: again.labels("tainted").get("nvidia.com/gpu.deploy.device-plugin") == "true", "it is labeled")
     assert again.pods("tainted") == {}
     assert again.devices("tainted") == {}
     again.install("four", **worker, daemonsets={"tolerations": tolerations})
@@ -371,12 +371,12 @@ def test_a_node_without_a_driver_has_no_devices_until_an_installer_runs_on_it(op
 def test_without_feature_discovery_a_new_node_is_not_seen(again: Operated) -> None:
     again.install("four", nfd={"enabled": False})
     again.add_node("unseen", **CONTROLLED, **PREINSTALLED)
-    again.add_node("labelled", **CONTROLLED, **PREINSTALLED, **{PCI: "true"})
+    again.add_node("labeled", **CONTROLLED, **PREINSTALLED, **{PCI: "true"})
     # The operator has reconciled all nodes, and nothing writes GPU feature discovery's labels.
-    again.shows({GPU: "32"}, "labelled", present="true", product=None)
+    again.shows({GPU: "32"}, "labeled", present="true", product=None)
     assert not any(name.startswith("nvidia.com/") for name in again.labels("unseen"))
     assert again.devices("unseen") == {}
-    again.remove_nodes("unseen", "labelled")
+    again.remove_nodes("unseen", "labeled")
 
 
 def test_a_node_of_gkes_is_served_twice_unless_it_opts_out(operated: Operated) -> None:

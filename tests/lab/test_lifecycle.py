@@ -171,8 +171,8 @@ def test_down_finds_processes_whose_records_are_lost(own: Lab) -> None:
     own.up()
 
 
-@pytest.mark.parametrize("signalled", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path, signalled: signal.Signals) -> None:
+@pytest.mark.parametrize("signaled", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path, signaled: signal.Signals) -> None:
     broken = Lab(Home(tmp_path / "lab"))
     try:
         process = subprocess.Popen(
@@ -185,9 +185,9 @@ def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path, signalled: si
             start_new_session=True,
         )
         eventually(lambda: any(_name(process) == "etcd" for process in _marked(broken)), "etcd runs", seconds=3600)
-        os.killpg(process.pid, signalled)
+        os.killpg(process.pid, signaled)
         _, output = process.communicate(timeout=60)
-        if signalled == signal.SIGINT:
+        if signaled == signal.SIGINT:
             assert process.returncode == 130
             assert "interrupted; what runs already stays" in output
         assert "Traceback" not in output

@@ -1,4 +1,4 @@
-"""Unavailable machines: the simulated GKE's behaviour, berth's messages, and recovery."""
+"""Unavailable machines: the simulated GKE's behavior, berth's messages, and recovery."""
 
 from __future__ import annotations
 

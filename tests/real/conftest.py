@@ -145,7 +145,7 @@ def pod(name: str, command: Sequence[str], **spec: Any) -> Object:
 
 @pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
-    """Lab with a real node, one for the session; the machine is unchanged afterwards."""
+    """Lab with a real node, one for the session; the machine is unchanged afterward."""
     obstacle = requirements.obstacle()
     if obstacle is not None:
         pytest.skip(obstacle)

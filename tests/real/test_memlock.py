@@ -26,7 +26,7 @@ REPORT = ["bash", "-c", "ulimit -l; grep CapEff /proc/self/status"]
 
 @pytest.fixture
 def containerd(real: RealNode) -> Iterator[psutil.Process]:
-    """Real node's containerd; its limit is restored afterwards."""
+    """Real node's containerd; its limit is restored afterward."""
     started = Supervisor(real.lab.home).running(processes.CONTAINERD)
     assert started is not None
     process = next(item for item in (started, *started.children(recursive=True)) if item.name() == "containerd")

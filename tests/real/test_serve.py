@@ -48,7 +48,7 @@ def service() -> dict[str, Any]:
 
 @pytest.fixture
 def env(real: RealNode) -> Iterator[RealNode]:
-    """The environment with the gallery's code beside its settings; without services afterwards."""
+    """The environment with the gallery's code beside its settings; without services afterward."""
     shutil.copytree(CLONE / CODE, real.project.folder / CODE, dirs_exist_ok=True)
     yield real
     real.project.write("env", environment=environment(real.lab))

@@ -73,7 +73,7 @@ def service(greeting: str, timeout: str) -> dict[str, Any]:
 
 @pytest.fixture
 def env(real: RealNode) -> Iterator[RealNode]:
-    """The environment, which has neither jobs nor services afterwards."""
+    """The environment, which has neither jobs nor services afterward."""
     yield real
     real.project.write("env", environment=environment(real.lab))
     real.project.up("env")

@@ -1,9 +1,10 @@
-"""Rules of plain English and of size: first words of docstrings, names, lengths of files."""
+"""Rules of plain English and size: docstrings' first words, names, spelling, lengths of files."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,27 @@ NO_SUBJECT = frozenset(
     """.split()
 )
 NO_NOUNS = frozenset("each its told said kept wanted made them their whose those".split())
+
+# British forms, as beginnings of words; text, names and files are in American English.
+BRITISH = re.compile(
+    r"""
+    acknowledgement | afterwards | ageing | aluminium | amongst | analys(?=ed|ing|er) | apologis | artefact
+  | armour | authoris | backwards(?!.compat) | behaviour | burnt(?!sushi) | calibre | cancell(?!ation) | catalogue
+  | categoris | centre | channell | characteris | cheque | colour | containeris | counsell | customis | defence
+  | dialogue | downwards | draught | dreamt | emphasis(?=e|ing) | endeavour | enrol\b | favour | fibre | finalis
+  | flavour | focuss | forwards\b(?=[ ]and) | fuell | fulfil(?!l) | generalis | grey | harbour | honour | humour
+  | initialis | instal(?=\b|ment) | judgement | kerb\b | labell | labour | learnt | levell | licence | litre
+  | localis | manoeuvre | marshall(?=ed|ing) | materialis | maximis | memoris | metre | minimis | misspelt
+  | modell | mould | neighbour | normalis | offence | optimis(?!ti) | organis(?!m) | parametris | personalis
+  | practis | preventative | pretence | prioritis | programme(?!r|d) | queueing | realis(?!ti|m) | recognis
+  | rumour | sceptic | serialis | signall | skilful | specialis(?!t) | spelt | standardis | storey | summaris
+  | synchronis | theatre | totall(?=ed|ing) | towards | travell | tunnell | tyre | unmarshall | upwards
+  | utilis | vapour | virtualis | visualis | whilst
+    """,
+    flags=re.IGNORECASE | re.VERBOSE,
+)
+# British words of others that berth repeats to the letter.
+OTHERS_WORDS = ("CancelledError", 'Resource operation was cancelled for "')
 
 MODULES = sorted(
     file.relative_to(CLONE)
@@ -87,3 +109,46 @@ def test_docstrings_and_names_follow_the_rules(folder: str) -> None:
 def test_no_file_has_marks_of_a_conflict() -> None:
     marks = re.compile(r"^\s*(<{7}|>{7}) ", flags=re.MULTILINE)
     assert [str(path) for path in MODULES if marks.search((CLONE / path).read_text(encoding="utf-8"))] == []
+
+
+def tracked() -> Iterator[tuple[Path, str]]:
+    """Path and content of every text file of the repository, without links."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=CLONE, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listing.split("\0")):
+        file = CLONE / name
+        if file.is_file() and not file.is_symlink() and file != Path(__file__):
+            try:
+                yield Path(name), file.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+
+
+def british(text: str) -> list[str]:
+    """British forms in a text, without the words of others."""
+    for words in OTHERS_WORDS:
+        text = text.replace(words, "")
+    return [match[0] for match in BRITISH.finditer(text)]
+
+
+def test_the_spelling_is_american() -> None:
+    found = [f"{path}: {word}" for path, text in tracked() for word in british(f"{path}\n{text}")]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the behaviour of", "LABELLED = 1", "def test_a_cancelled_run", "Organisation", "fulfils", "is modelled on"],
+)
+def test_british_spelling_is_noticed(text: str) -> None:
+    assert british(text) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cancellation", "CancelledError", "organism", "realistic", "optimistic", "programmed", "specialist", "fulfilled"],
+)
+def test_american_spelling_passes(text: str) -> None:
+    assert british(text) == []

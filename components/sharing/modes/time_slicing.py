@@ -19,7 +19,7 @@ class TimeSlicing(Shares):
     section: ClassVar[str] = "timeSlicing"
     strategy_label: ClassVar[str] = "time-slicing"
     memory_note: ClassVar[str] = (
-        "; time-slicing does not isolate memory, so one pod can make its neighbours fail with out-of-memory errors"
+        "; time-slicing does not isolate memory, so one pod can make its neighbors fail with out-of-memory errors"
     )
 
     @property

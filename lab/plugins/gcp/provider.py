@@ -245,7 +245,7 @@ class SimulatedGoogleCloud(Provider):
                 provider's, is shorter.
         """
         seconds = _latency()
-        if self.cancelled.wait(min(seconds, timeout)):
+        if self.canceled.wait(min(seconds, timeout)):
             raise ProviderError("interrupted before anything was sent")
         if seconds > timeout:
             raise ProviderError(f"timeout while waiting for the operation: {timeout:g} s passed")

@@ -67,9 +67,9 @@ class NotAppliedError(Exception):
 class Writer:
     """Writes to one cluster."""
 
-    def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
+    def __init__(self, cluster: Cluster, canceled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
-        self._cancelled = cancelled
+        self._canceled = canceled
         self._status = status
 
     def create(self, urn: str, desired: Item, manager: str, *, upsert: bool, force: bool, preview: bool) -> Item:
@@ -99,7 +99,7 @@ class Writer:
                 may_come = isinstance(error, NoMatchError | NotFoundError)
                 if attempt < _ATTEMPTS and not preview:
                     self._status(urn, f"Retry #{attempt}; creation failed: {_words(error)}")
-                if attempt == _ATTEMPTS or preview or not may_come or self._cancelled.wait(2.0**attempt):
+                if attempt == _ATTEMPTS or preview or not may_come or self._canceled.wait(2.0**attempt):
                     raise NotAppliedError(error, manager) from error
         raise AssertionError
 

@@ -54,9 +54,9 @@ class Resource:
 class Cluster:
     """API server, connected to on first use. Safe to use from many threads."""
 
-    def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
+    def __init__(self, kubeconfig: str | None, canceled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
-        self._cancelled = cancelled
+        self._canceled = canceled
         self._lock = threading.Lock()
         self._connection: ClusterApi | None = None
         self._groups: dict[str, dict[str, Resource]] = {}
@@ -104,7 +104,7 @@ class Cluster:
         The watch ends at the deadline (`time.monotonic()`), at an interrupt, and early where the
         server's history has a gap or the connection breaks; the caller reads the object again.
         """
-        while not self._cancelled.is_set() and time.monotonic() < deadline:
+        while not self._canceled.is_set() and time.monotonic() < deadline:
             seconds = max(1, min(_WATCH_SECONDS, int(deadline - time.monotonic())))
             try:
                 for event in self.api.events(path, version, seconds, fieldSelector=f"metadata.name={name}"):

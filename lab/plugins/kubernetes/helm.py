@@ -46,9 +46,9 @@ class HelmError(ProviderError):
 class Helm:
     """Helm against one cluster. Safe to use from many threads."""
 
-    def __init__(self, kubeconfig: str | None, cancelled: threading.Event) -> None:
+    def __init__(self, kubeconfig: str | None, canceled: threading.Event) -> None:
         self._kubeconfig = kubeconfig
-        self._cancelled = cancelled
+        self._canceled = canceled
         self._lock = threading.Lock()
         self._home: Path | None = None
         self._running: set[subprocess.Popen[str]] = set()
@@ -132,7 +132,7 @@ class Helm:
     def is_pending(self, release: Mapping[str, Any], seconds: float) -> bool:
         """Return whether a release is in the middle of an operation, and stays so for this long."""
         pending = _is_pending(release)
-        while pending and seconds > 0 and not self._cancelled.wait(1.0):
+        while pending and seconds > 0 and not self._canceled.wait(1.0):
             seconds -= 1.0
             again = self.release(release["name"], release["namespace"])
             pending = again is not None and _is_pending(again)
@@ -161,7 +161,7 @@ class Helm:
             with self._lock:
                 self._running.discard(process)
         if process.returncode:
-            if self._cancelled.is_set():
+            if self._canceled.is_set():
                 raise HelmError(f"{' '.join(command[:3])} was interrupted")
             code = process.returncode
             ended = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
@@ -175,7 +175,7 @@ class Helm:
             try:
                 return process.communicate(timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                if not self._cancelled.is_set():
+                if not self._canceled.is_set():
                     continue
             if left == _STOP_SECONDS:
                 process.terminate()

@@ -67,9 +67,9 @@ _SETTLE_SECONDS = 5.0
 class Releases(Handler):
     """Helm releases of one cluster."""
 
-    def __init__(self, kubeconfig: str | None, engine: Engine, cancelled: threading.Event) -> None:
+    def __init__(self, kubeconfig: str | None, engine: Engine, canceled: threading.Event) -> None:
         self._engine = engine
-        self._helm = Helm(kubeconfig, cancelled)
+        self._helm = Helm(kubeconfig, canceled)
         self._charts = Home.current().charts
 
     def close(self) -> None:

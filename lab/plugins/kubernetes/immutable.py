@@ -5,7 +5,7 @@ would let change (pods that read it restart under a new name), and not a Resourc
 spec (planned as an update, which the server's dry run refuses).
 
 Sources, in the Kubernetes repository: `ValidateServiceUpdate` and `ValidateResourceQuotaUpdate`
-(pkg/apis/core/validation), `ValidateDeploymentUpdate` and its neighbours
+(pkg/apis/core/validation), `ValidateDeploymentUpdate` and its neighbors
 (pkg/apis/apps/validation), `ValidateRoleBindingUpdate` (pkg/apis/rbac/validation).
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by

@@ -55,9 +55,9 @@ class KubernetesProvider(Provider):
         from berth.lab.plugins.kubernetes.helm_release import Releases  # noqa: PLC0415 (not at every start)
 
         chosen = settings.read(given)
-        cluster = Cluster(chosen.kubeconfig, self.cancelled)
-        self._resources = Resources(cluster, self.engine, self.cancelled, upsert=chosen.upsert)
-        self._releases = Releases(chosen.kubeconfig, self.engine, self.cancelled)
+        cluster = Cluster(chosen.kubeconfig, self.canceled)
+        self._resources = Resources(cluster, self.engine, self.canceled, upsert=chosen.upsert)
+        self._releases = Releases(chosen.kubeconfig, self.engine, self.canceled)
 
     def handler(self, type_token: str) -> Handler:
         """Return the handler of a resource type."""

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 class Resources(Handler):
     """Objects of one cluster."""
 
-    def __init__(self, cluster: Cluster, engine: Engine, cancelled: threading.Event, *, upsert: bool) -> None:
+    def __init__(self, cluster: Cluster, engine: Engine, canceled: threading.Event, *, upsert: bool) -> None:
         self._cluster = cluster
         self._engine = engine
         self._upsert = upsert
-        self._writer = Writer(cluster, cancelled, engine.status)
-        self._waits = Waits(cluster, cancelled, engine.status)
+        self._writer = Writer(cluster, canceled, engine.status)
+        self._waits = Waits(cluster, canceled, engine.status)
 
     def check(self, request: CheckRequest) -> CheckResult:
         """Fill in kind and name."""

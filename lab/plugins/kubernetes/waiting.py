@@ -45,9 +45,9 @@ class NotReadyError(Exception):
 class Waits:
     """Waits against one cluster."""
 
-    def __init__(self, cluster: Cluster, cancelled: threading.Event, status: Callable[[str, str], None]) -> None:
+    def __init__(self, cluster: Cluster, canceled: threading.Event, status: Callable[[str, str], None]) -> None:
         self._cluster = cluster
-        self._cancelled = cancelled
+        self._canceled = canceled
         self._status = status
 
     def until_ready(self, urn: str, desired: Item, live: Item, timeout: float) -> Item:
@@ -93,7 +93,7 @@ class Waits:
         raise self._too_late(live, "timed out waiting for the condition", *held)
 
     def _too_late(self, live: Item, *reasons: str) -> NotReadyError:
-        if self._cancelled.is_set():
+        if self._canceled.is_set():
             return NotReadyError(live, [f'Resource operation was cancelled for "{objects.name_of(live)}"'])
         return NotReadyError(live, list(reasons))
 
@@ -115,7 +115,7 @@ class Waits:
             yield state
             yield from self._cluster.watch(path, name, state["metadata"]["resourceVersion"], deadline)
             left = deadline - time.monotonic()
-            if left <= 0 or self._cancelled.wait(min(_PAUSE_SECONDS, left)):
+            if left <= 0 or self._canceled.wait(min(_PAUSE_SECONDS, left)):
                 return
 
 

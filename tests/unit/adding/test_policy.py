@@ -53,7 +53,7 @@ from berth.stacks.preview.report import Known, report_of
 loaded = load_stack("waiving")
 manifest = loaded.berths[0].manifests.main
 step = Step("create", "urn::alice", "kubernetes:ray.io/v1:RayCluster", "alice", True, None, State(manifest, {}, ""))
-report = report_of(Plan([step]), Known("waiving", "environment", policies=loaded.judgement.context))
+report = report_of(Plan([step]), Known("waiving", "environment", policies=loaded.judgment.context))
 print([(found.policy, found.waived) for found in report.violations])
 """
 

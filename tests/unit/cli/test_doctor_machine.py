@@ -94,7 +94,7 @@ def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str)
 # State
 
 
-def test_a_stack_that_is_not_initialised(programs: Path, project: Path) -> None:
+def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
     assert project
     pulumi(programs, stacks="[]")
     found = backend.check("dev")

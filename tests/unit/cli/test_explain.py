@@ -33,7 +33,7 @@ def test_a_path_finds_its_setting(path: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "near"), [("pools.capasity", "capacity"), ("polls", "pools")])
-def test_a_misspelt_path_is_refused_with_the_nearest_name(path: str, near: str) -> None:
+def test_a_misspelled_path_is_refused_with_the_nearest_name(path: str, near: str) -> None:
     with pytest.raises(BadInputError, match=f"did you mean '{near}'"):
         find(SCHEMA, path)
 

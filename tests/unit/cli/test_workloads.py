@@ -23,7 +23,7 @@ RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 CREATED = "2026-01-31T12:00:00Z"
 
 
-def labelled(kind: str, name: str, namespace: str = "") -> dict[str, Any]:
+def labeled(kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     labels = {f"berth/{kind}": name, "berth/stack": "prod", "berth/environment": "prod"}
     return {"name": name, "namespace": namespace or f"berth-{name}", "labels": labels, "creationTimestamp": CREATED}
 
@@ -41,7 +41,7 @@ def cluster_config(gpus: int = 1) -> dict[str, Any]:
 def ray_cluster(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
     """A RayCluster that KubeRay made: of its maker's labels."""
     return {
-        "metadata": labelled(kind, name) | {"name": f"{name}-abcde", "generation": 1},
+        "metadata": labeled(kind, name) | {"name": f"{name}-abcde", "generation": 1},
         "spec": cluster_config(),
         "status": {
             "state": state,
@@ -54,14 +54,14 @@ def ray_cluster(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
 
 
 def job(deployment: str, state: str, **status: Any) -> dict[str, Any]:
-    metadata = labelled("job", "nightly") | {"name": "nightly-1a2b3c4d"}
+    metadata = labeled("job", "nightly") | {"name": "nightly-1a2b3c4d"}
     known = {"jobDeploymentStatus": deployment, "jobStatus": state, "rayClusterName": "nightly-abcde"}
     return {"metadata": metadata, "spec": {"rayClusterSpec": cluster_config()}, "status": known | status}
 
 
 def service(**status: Any) -> dict[str, Any]:
     return {
-        "metadata": labelled("service", "chat") | {"generation": 1},
+        "metadata": labeled("service", "chat") | {"generation": 1},
         "spec": {
             "serveConfigV2": "applications: [{name: chat, import_path: 'a:b'}]",
             "rayClusterConfig": cluster_config(),
@@ -174,7 +174,7 @@ def test_without_jobs_and_services_there_is_no_word_of_them() -> None:
 def of_job(own: bool = True) -> Inputs:  # noqa: FBT001, FBT002 - it reads better where it is used
     spec: dict[str, Any] = {"entrypoint": "x"}
     spec |= {"rayClusterSpec": cluster_config()} if own else {"clusterSelector": {"ray.io/cluster": "alice"}}
-    return {"metadata": labelled("job", "nightly") | {"name": "nightly-1a2b3c4d"}, "spec": spec}
+    return {"metadata": labeled("job", "nightly") | {"name": "nightly-1a2b3c4d"}, "spec": spec}
 
 
 def of_service() -> Inputs:

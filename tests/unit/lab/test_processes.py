@@ -95,7 +95,7 @@ def test_a_process_whose_program_changed_is_started_again(supervisor: Supervisor
     assert supervisor.start([changed]) == []
 
 
-def test_a_reused_pid_is_neither_taken_for_a_labs_nor_signalled(supervisor: Supervisor) -> None:
+def test_a_reused_pid_is_neither_taken_for_a_labs_nor_signaled(supervisor: Supervisor) -> None:
     with subprocess.Popen(SLEEPER) as other:
         started = psutil.Process(other.pid).create_time() - 3600
         record = {"name": "etcd", "pid": other.pid, "started": started, "needs": []}

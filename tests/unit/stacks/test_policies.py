@@ -11,7 +11,7 @@ import pytest
 
 from berth.stacks.load import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
-from berth.stacks.policies.settings import Judgement
+from berth.stacks.policies.settings import Judgment
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import EnvironmentContract
 from tests.unit.loaded import engineer_of, environment_of, environment_values, places_of_problems
@@ -23,7 +23,7 @@ GOOD: dict[str, Any] = environment_values(
 ) | {
     "defaults": {"worker": {"pool": "dev"}},
 }
-LABELLED = GOOD | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
+LABELED = GOOD | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
 
 
 def problems(environment: dict[str, Any], stack: str = "dev") -> list[str]:
@@ -32,11 +32,11 @@ def problems(environment: dict[str, Any], stack: str = "dev") -> list[str]:
     return caught.value.lines
 
 
-def judged(environment: dict[str, Any], stack: str = "dev") -> Judgement:
-    return environment_of(stack, environment).judgement
+def judged(environment: dict[str, Any], stack: str = "dev") -> Judgment:
+    return environment_of(stack, environment).judgment
 
 
-def clean(found: Judgement) -> list[str]:
+def clean(found: Judgment) -> list[str]:
     """The policies that hold, where nothing is against any."""
     assert [*found.problems, *found.warnings, *found.waivers] == []
     return found.held
@@ -100,7 +100,7 @@ def test_settings_against_a_policy(case: str) -> None:
 
 PRODUCTION_CASES = {
     "no protection": (
-        LABELLED | {"cluster": {"deletionProtection": False}},
+        LABELED | {"cluster": {"deletionProtection": False}},
         (
             "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a "
             "production environment has no"
@@ -117,11 +117,11 @@ PRODUCTION_CASES = {
         ),
     ),
     "one label, empty": (
-        LABELLED | {"labels": {"owner": "ml-platform", "cost-center": ""}},
+        LABELED | {"labels": {"owner": "ml-platform", "cost-center": ""}},
         "policy required-labels: cluster prod of a production environment lacks label cost-center; add it to `labels`",
     ),
     "labels of the house's own": (
-        LABELLED | {"policies": {"requiredLabels": ["team"]}},
+        LABELED | {"policies": {"requiredLabels": ["team"]}},
         "policy required-labels: cluster prod of a production environment lacks label team",
     ),
 }
@@ -170,7 +170,7 @@ def test_settings_that_keep_every_policy(environment: dict[str, Any]) -> None:
 
 
 def test_production_is_held_to_every_policy() -> None:
-    assert clean(judged(LABELLED, "prod")) == list(POLICIES)
+    assert clean(judged(LABELED, "prod")) == list(POLICIES)
 
 
 def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
@@ -185,12 +185,12 @@ def test_what_the_defaults_set_is_wrong_once_and_there() -> None:
 
 
 def test_a_waiver_with_a_reason_lets_it_pass_and_is_told() -> None:
-    judgement = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
-    assert (judgement.problems, judgement.warnings) == ([], [])
-    assert [str(waiver) for waiver in judgement.waivers] == [
+    judgment = judged(waiving(alice(auth="none"), ray_auth="an appliance that knows no tokens"))
+    assert (judgment.problems, judgment.warnings) == ([], [])
+    assert [str(waiver) for waiver in judgment.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
-    assert judgement.held == ["private-dashboard", "rdma-whole"]
+    assert judgment.held == ["private-dashboard", "rdma-whole"]
 
 
 def test_a_waiver_needs_a_reason() -> None:
@@ -205,8 +205,8 @@ def test_an_unknown_policy_is_not_waived() -> None:
 
 
 def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
-    judgement = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
-    assert [f"{warning.where}: {warning.message}" for warning in judgement.warnings] == [
+    judgment = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
+    assert [f"{warning.where}: {warning.message}" for warning in judgment.warnings] == [
         (
             "environment.policies.waived.deletion-protection: nothing here breaks policy "
             "deletion-protection; take the waiver out"
@@ -275,14 +275,14 @@ def test_the_environments_waivers_hold_for_engineers_stacks() -> None:
     waived = contract(waiving(GOOD, ray_auth="an appliance that knows no tokens"))
     found = engineer_of("alice", auth="none").on(waived)
     assert found.berth.settings.auth == "none"
-    judgement = found.judgement
-    assert [str(waiver) for waiver in judgement.waivers] == [
+    judgment = found.judgment
+    assert [str(waiver) for waiver in judgment.waivers] == [
         "policy ray-auth is waived for alice: an appliance that knows no tokens"
     ]
 
 
 def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -> None:
-    found = contract(waiving(LABELLED, ray_auth="why not"), "prod")
+    found = contract(waiving(LABELED, ray_auth="why not"), "prod")
     assert (found.production, found.waived) == (True, {"ray-auth": "why not"})
     older = found.model_dump(exclude={"production", "waived"})
     assert EnvironmentContract.model_validate(older).waived == {}

@@ -1,4 +1,4 @@
-"""Toy in place of a model: it paints clouds of colour on a core, without a GPU or a download."""
+"""Toy in place of a model: it paints clouds of color on a core, without a GPU or a download."""
 
 import hashlib
 import struct

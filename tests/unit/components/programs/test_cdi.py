@@ -201,7 +201,7 @@ def test_a_privileged_pod_has_all_device_files_and_gets_its_own(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("visible", ["", "all", "void", "GPU-of-elsewhere"])
-def test_a_privileged_pod_that_is_not_told_its_gpus_gets_none_of_its_neighbours(tmp_path: Path, visible: str) -> None:
+def test_a_privileged_pod_that_is_not_told_its_gpus_gets_none_of_its_neighbors(tmp_path: Path, visible: str) -> None:
     Pod(gpus=(0, 1), node=PODS["no GPU"].node, expected={}).write(tmp_path, status=PRIVILEGED)
     done = run(tmp_path, tmp_path, NVIDIA_VISIBLE_DEVICES=visible)
     assert done.returncode == 3

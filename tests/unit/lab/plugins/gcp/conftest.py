@@ -90,7 +90,7 @@ class Listener:
 
 
 class Patient(threading.Event):
-    """A provider's `cancelled` event that waits for nothing, and notes the seconds that each
+    """A provider's `canceled` event that waits for nothing, and notes the seconds that each
     wait was to take.
     """
 

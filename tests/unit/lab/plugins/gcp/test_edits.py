@@ -123,7 +123,7 @@ def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simul
 def test_the_providers_own_timeout_ends_an_operation(
     simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
-    simulated.provider.cancelled = clock = Patient()
+    simulated.provider.canceled = clock = Patient()
     monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
     with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
         simulated.create(POOL, **pool_inputs("fleet", location=ZONE))

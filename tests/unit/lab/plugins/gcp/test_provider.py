@@ -108,7 +108,7 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
     simulated: Simulated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "90")
-    simulated.provider.cancelled = clock = Patient()
+    simulated.provider.canceled = clock = Patient()
     network = simulated.network()
     subnetwork = simulated.subnetwork(network)
     simulated.create("gcp:compute/router:Router", name="router", network=network, region="us-central1")
@@ -121,8 +121,8 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
     assert clock.waited == [90.0] * len(TYPES)
     simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
     assert clock.waited == [90.0] * (len(TYPES) + 1)
-    simulated.provider.cancelled = threading.Event()
-    simulated.provider.cancelled.set()
+    simulated.provider.canceled = threading.Event()
+    simulated.provider.canceled.set()
     for interrupted in (
         lambda: simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=3)),
         lambda: simulated.delete(POOL, pool),
