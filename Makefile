@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture lab-page requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pages requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -52,11 +52,8 @@ check: lint types test ## all that a change has to pass
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
-lab-page: $(INSTALLED) ## write the lists of docs/lab.md from what the lab's modules answer to
-	@$(BIN)/python -m docs.lab
-
-settings-page: $(INSTALLED) ## write docs/settings.md from the settings' schema
-	@$(BIN)/python -m docs.settings
+pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, and pages of docs/ from the code
+	@$(BIN)/python -m docs.pages
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from berth.lab.sources import KINDS, Kind, Module, modules
+from docs.inserted import inserted
 
 PAGE = Path(__file__).with_name("lab.md")
-BEGIN, END = "<!-- `make lab-page` writes what follows -->", "<!-- end of what `make lab-page` writes -->"
 
 _HEADINGS: dict[Kind, tuple[str, str]] = {
     "real": ("Real", "The program itself runs, built from its source or installed."),
@@ -35,27 +34,6 @@ def lists(found: Iterable[Module]) -> str:
     return "\n\n".join(parts)
 
 
-def page(text: str, found: Iterable[Module]) -> str:
-    """The page with its lists as they have to be.
-
-    Args:
-        text: the page as it is.
-        found: modules of the lab.
-    """
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{lists(found)}\n\n{END}{after}"
-
-
-def main() -> int:
-    """Write the page; the exit status."""
-    found = modules()
-    for module in found:
-        if module.problem:
-            sys.stderr.write(f"error: {module.path}: {module.problem}\n")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
-    return 2 if any(module.problem for module in found) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def page() -> str:
+    """Return the page's text, with its lists as they have to be."""
+    return inserted(PAGE.read_text(encoding="utf-8"), lists(modules()))

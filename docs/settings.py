@@ -1,13 +1,9 @@
-"""Reference of all settings, written from the schema: `python -m docs.settings`."""
+"""Reference of all settings, written from the schema."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from berth.cli.check import schema
 from berth.cli.explain import Setting, everything, roots
-
-PAGE = Path(__file__).with_name("settings.md")
 
 _HEAD = """\
 # Settings
@@ -15,7 +11,7 @@ _HEAD = """\
 All settings of a stack's file, by path. `NAME`, `ENGINEER` and `PROFILE` stand for keys that you
 choose; `[]` stands for the entries of a list. `berth explain pools.capacity` shows the same in a
 terminal, `berth schema` prints the JSON Schema, and `berth check` checks a file against it.
-`make settings-page` writes this page.
+`make pages` writes this page.
 """
 
 
@@ -56,7 +52,3 @@ def _row(setting: Setting) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -22,6 +22,8 @@ def run(
     """Check settings and policies without Pulumi: all problems at once, with file and line.
 
     Contacts and changes nothing. Exit code 0 if there is no problem, 2 if there is one.
+
+    Example: `berth check lab`
     """
     from berth.cli import check
     from berth.stacks.stack_file import stack_names

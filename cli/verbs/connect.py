@@ -30,6 +30,8 @@ def run(
     is deleted at the end. When the head restarts, the ports are forwarded to the new one. Exit
     code 0 at Ctrl-C, 1 if the berth is not ready (with the reasons), is suspended, or cannot be
     asked, 2 for a wrong name or a port that is taken.
+
+    Example: `berth connect alice`
     """
     from berth.cli import connect
 

@@ -26,6 +26,8 @@ def run(
     The file has settings, plan, RayCluster, pods, events, claims, nodes, logs, status and
     versions; it names what could not be gathered. Exit code 0 if the file is written, 1 if the
     cluster could not be asked, 2 for a wrong name.
+
+    Example: `berth diagnose alice --output alice.md`
     """
     from berth.cli.diagnose import verb
 

@@ -12,6 +12,8 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Changes nothing. Exit code 0 if nothing is missing, 1 if something is, 2 for wrong settings or
     an unknown stack.
+
+    Example: `berth doctor -s prod`
     """
     from berth.cli.doctor.examine import examine
     from berth.cli.doctor.report import lines

@@ -50,6 +50,8 @@ def add(  # noqa: PLR0913 - each is an option
     Changes nothing but that entry, and nothing at all if `berth check` would refuse the result. A
     second run with the same options changes nothing. Exit code 0 if the entry is there, 2 if it
     would be wrong.
+
+    Example: `berth engineer add dora -s lab --workers 2 --gpus 1 --dry-run`
     """
     from berth.cli import engineers
 
@@ -62,6 +64,8 @@ def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = F
     """Remove an engineer's berth from an environment's file, and say what the next update deletes.
 
     Exit code 0 if the entry is gone, 2 if there was none or the result would be wrong.
+
+    Example: `berth engineer remove dora -s lab`
     """
     from berth.cli import engineers
 
@@ -73,6 +77,8 @@ def list_(stack: Stack, *, as_json: Json = False) -> int:
     """List the berths of an environment in the files: its own engineers, and engineers' own stacks.
 
     Exit code 0, or 2 if the settings are wrong.
+
+    Example: `berth engineer list -s lab`
     """
     from berth.cli import engineers
 
@@ -101,6 +107,8 @@ def init(  # noqa: PLR0913 - each is an option
     """Write stacks/Pulumi.NAME.yaml, an engineer's own stack: a berth that needs no admin.
 
     Exit code 0 if the file is written, 2 if it exists or would be wrong.
+
+    Example: `berth engineer init erin --environment lab --workers 0..4`
     """
     from berth.cli import engineers
 

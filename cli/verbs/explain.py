@@ -26,6 +26,10 @@ def run(
     Paths begin at an environment; `engineer` is an engineer's stack.
 
     Exit code 0, or 2 for a setting that does not exist.
+
+    Example: `berth explain pools.capacity`
+
+    Example: `berth explain engineers.worker --recursive`
     """
     from textwrap import fill
 

@@ -91,6 +91,8 @@ def up(
     Builds the tools the first time, starts what does not run or does not work, then runs `pulumi
     up` of stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2 nothing was
     started; 130 interrupted.
+
+    Example: `berth lab up`
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
@@ -115,6 +117,8 @@ def tools(home: HomeOption = None) -> None:
     """Build the tools that the lab needs into the cache, and start nothing.
 
     Exit codes: 0 they are there; 1 one could not be built; 130 interrupted.
+
+    Example: `berth lab tools`
     """
     from berth.lab.progress import Progress
     from berth.lab.toolchain.ensure import ensure
@@ -128,6 +132,8 @@ def down(home: HomeOption = None) -> None:
     """End every process of the lab; its state stays for the next `berth lab up`.
 
     Exit codes: 0 no process of the lab runs any more; 130 interrupted.
+
+    Example: `berth lab down`
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
@@ -142,6 +148,8 @@ def clean(home: HomeOption = None) -> None:
     """End every process of the lab and delete its state; the built tools stay in the cache.
 
     Exit codes: 0 the folder is gone; 2 it is not a lab's; 130 interrupted.
+
+    Example: `berth lab clean`
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
@@ -154,10 +162,12 @@ def clean(home: HomeOption = None) -> None:
 
 @app.command()
 def env(home: HomeOption = None) -> int:
-    """Print the lab's environment for a shell: eval "$(berth lab env)".
+    """Print the lab's environment for a shell.
 
     Plain pulumi, kubectl and helm then work on the lab. Exit codes: 0 printed; 3 printed, but the
     lab is not up (stderr says so).
+
+    Example: `eval "$(berth lab env)"`
     """
     from berth.lab import environment, lifecycle
 
@@ -174,6 +184,8 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
     """Show the lab's processes, its kubernetes plugin, and the simulated cloud's resources.
 
     Exit codes: 0 all processes work; 3 some don't, or there is no lab.
+
+    Example: `berth lab status --json`
     """
     from berth.lab import report
     from berth.lab.kubernetes_plugin import placed
@@ -201,6 +213,8 @@ def real_up(
     The node takes the place of the first one of the pool with label `lab-node: real` in
     stacks/Pulumi.lab.yaml. Exit codes: 0 everything is up; 1 something failed on the way; 2 this
     machine cannot have a real node; 130 interrupted.
+
+    Example: `berth lab real up`
     """
     from berth.lab import lifecycle, update
     from berth.lab.progress import Progress
@@ -234,6 +248,8 @@ def real_prepare(
 
     Exit codes: 0 they are there; 1 one could not be made; 2 this machine cannot have a real node;
     130 interrupted.
+
+    Example: `berth lab real prepare`
     """
     from berth.lab.progress import Progress
     from berth.lab.realnode import lifecycle as realnode
@@ -252,6 +268,8 @@ def real_down(home: HomeOption = None) -> None:
     """Remove the real node from the lab: nothing of it is left on this machine.
 
     Exit codes: 0 it is gone; 1 something of it would not go; 130 interrupted.
+
+    Example: `berth lab real down`
     """
     from berth.lab.realnode import lifecycle as realnode
 

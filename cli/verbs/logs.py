@@ -27,6 +27,8 @@ def run(
 
     Exit code 0 if there is a log, 1 if there is none or the cluster cannot be asked, 2 for a
     wrong name.
+
+    Example: `berth logs alice --worker 1 --follow`
     """
     if sum((head, worker is not None, operator)) > 1:
         raise BadInputError("--head, --worker and --operator are three logs; choose one")

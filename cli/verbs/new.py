@@ -24,6 +24,8 @@ def run(
 
     The repository runs on the installed package; `make lab` works in it. Exit code 0 if it is
     written, 2 for a folder that has content or a name that Pulumi does not take.
+
+    Example: `berth new my-fleet --project your-dev-project --zone us-central1-b`
     """
     from berth.cli.new import write
 

@@ -29,6 +29,8 @@ def run(
     is nothing to do or nothing is lost, 3 if running work or capacity is lost, 4 with
     --expect-no-changes if anything would change, 1 if the engine fails, 2 for wrong settings or
     an unknown stack.
+
+    Example: `berth preview -s prod --expect-no-changes`
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")

@@ -6,7 +6,12 @@ import sys
 
 
 def run() -> None:
-    """Print the JSON Schema of a stack's config file, for editors."""
+    """Print the JSON Schema of a stack's config file, for editors.
+
+    Exit code 0.
+
+    Example: `berth schema > stacks/schema.json`
+    """
     from berth.cli.check import schema_text
 
     sys.stdout.write(schema_text())

@@ -24,6 +24,8 @@ def run(
 
     Exit code 0 if everything is ready and jobs run or have succeeded, 1 if not or if the cluster
     cannot be asked, 2 for a stack that is wrong or not up; with --watch 0.
+
+    Example: `berth status -s lab --watch`
     """
     if watch:
         from berth.cli import watch as watching

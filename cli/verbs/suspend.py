@@ -23,6 +23,8 @@ def run(
     no drift, and leaves the berth suspended. Exit code 0 if it is suspended, 1 if that takes
     longer than the time-out or the cluster cannot be asked, 2 for a wrong name, 3 if work would
     be lost and nobody agreed.
+
+    Example: `berth suspend alice`
     """
     from berth.cli import suspension
 

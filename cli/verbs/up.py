@@ -11,6 +11,8 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
     Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong
     settings, an unknown stack, or where nobody can be asked, 3 if running work or capacity would
     be lost and nobody agreed to it.
+
+    Example: `berth up -s lab`
     """
     from berth.cli.update import verb
 

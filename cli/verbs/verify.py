@@ -46,6 +46,8 @@ def gpu(
 
     Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
     nothing to verify.
+
+    Example: `berth verify gpu -s lab --pool dev`
     """
     from berth.cli import gpu_proof
 
@@ -84,6 +86,8 @@ def fabric(
 
     Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
     nothing to verify.
+
+    Example: `berth verify fabric -s lab --cluster train`
     """
     from berth.cli import fabric_proof
 

@@ -10,6 +10,8 @@ def run(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, a
 
     Exit code 0 if it is ready, 1 if that takes longer than the time-out (with the reasons) or the
     cluster cannot be asked, 2 for a wrong name.
+
+    Example: `berth wake alice --timeout 20m`
     """
     from berth.cli import suspension
 

@@ -7,11 +7,12 @@ import re
 import pytest
 import yaml
 
-from berth.cli.check import check, schema_text
+from berth.cli.check import check
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
 from berth.stacks import stack_file
 from berth.stacks.load import load
+from docs.pages import GENERATED
 
 
 def test_the_default_kuberay_is_the_one_that_the_lab_runs() -> None:
@@ -39,9 +40,10 @@ def test_what_the_gallery_ships_is_valid(stack: str) -> None:
     )
 
 
-def test_the_shipped_schema_is_the_settings() -> None:
-    shipped = (CLONE / "stacks/schema.json").read_text(encoding="utf-8")
-    assert shipped == schema_text(), "write it anew: berth schema > stacks/schema.json"
+@pytest.mark.parametrize("path", GENERATED)
+def test_a_generated_file_is_up_to_date(path: str) -> None:
+    if (CLONE / path).read_text(encoding="utf-8") != GENERATED[path]():
+        pytest.fail(f"{path} is out of date: run `make pages`", pytrace=False)
 
 
 @pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings"])

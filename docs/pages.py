@@ -1,0 +1,32 @@
+"""Every generated file of the repository: `python -m docs.pages` writes them all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+
+from berth.cli.check import schema_text
+from berth.lab.home import CLONE
+from docs import commands, lab, settings
+
+GENERATED: Mapping[str, Callable[[], str]] = {
+    "stacks/schema.json": schema_text,
+    "docs/settings.md": settings.page,
+    "docs/commands.md": commands.page,
+    "docs/lab.md": lab.page,
+}
+"""Text of a file as it has to be, by its path in the clone."""
+
+
+def main() -> int:
+    """Write all files whose text changes; the exit status."""
+    for path, text_of in GENERATED.items():
+        file, text = CLONE / path, text_of()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            sys.stderr.write(f"written: {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
