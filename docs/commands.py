@@ -112,7 +112,7 @@ def _is_argument(parameter: Any) -> bool:
 
 
 def _value(parameter: Any) -> str:
-    return parameter.metavar or parameter.name.upper().replace("_", "-")
+    return str(parameter.metavar or parameter.name.upper().replace("_", "-"))
 
 
 def _usage(parameter: Any) -> str:
