@@ -13,6 +13,7 @@ from rich.table import Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
+from berth.components.core.words import counted
 from berth.stacks import stack_file
 from berth.stacks.load import (
     KINDS,
@@ -67,7 +68,7 @@ class Checked:
         if self.policies is None:
             return f"{self.kind}, policies not checked: its environment could not be read"
         waived = f", {len(self.waivers)} waived" if self.waivers else ""
-        return f"{self.kind}, {len(self.policies)} policies kept{waived}"
+        return f"{self.kind}, {counted(len(self.policies), 'policy')} kept{waived}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs, with camelCase keys."""

@@ -21,7 +21,7 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
-from berth.components.plan.effect import counted
+from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings, condition_of, gpus_of
 from berth.stacks import stack_file
 from berth.stacks.load import Environment, load_stack

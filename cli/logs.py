@@ -14,7 +14,7 @@ from berth.cli.running import HEAD_CONTAINER
 from berth.components.cluster.api import PODS, Object, within
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.plan.effect import counted
+from berth.components.core.words import counted
 
 WORKER_CONTAINER = "ray-worker"
 

@@ -25,6 +25,7 @@ from berth.cli.status import observed, table
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
+from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
 
 
@@ -118,7 +119,7 @@ def _queue_table(queue: Iterable[Waiting]) -> Table:
     grid = Table("of", "pods", "for", box=box.SIMPLE_HEAD, title="waiting", title_justify="left")
     grid.add_column("why", overflow="fold")
     for waiting in queue:
-        pods = f"{waiting.pods} {waiting.kind}" if waiting.pods == 1 else f"{waiting.pods} {waiting.kind}s"
+        pods = counted(waiting.pods, waiting.kind)
         grid.add_row(waiting.name, pods, age(waiting.since, _now()), Text(waiting.reason, style="yellow"))
     return grid
 

@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from berth.components.core.words import counted
 from berth.lab import controlplane, lifecycle
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.processes import Supervisor
@@ -106,4 +107,4 @@ def show(found: list[State], cloud: dict[str, int], plugin: Plugin) -> None:
     console.print(f"{sum(state.memory for state in found) // MIB} MiB resident in all")
     console.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False, highlight=False, soft_wrap=True)
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
-    console.print(f"simulated cloud: {sum(cloud.values())} resources{f' ({projects})' if projects else ''}")
+    console.print(f"simulated cloud: {counted(sum(cloud.values()), 'resource')}{f' ({projects})' if projects else ''}")

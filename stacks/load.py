@@ -14,6 +14,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.components.core.types import checked_name
+from berth.components.core.words import counted
 from berth.components.gke import cluster_arguments
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
@@ -45,8 +46,11 @@ class SettingsError(BadInputError):
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
         self.kind = next((kind for kind in KINDS if file and kind in file.settings), None)
         self.lines = [located(problem, file) for problem in self.problems]
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__("\n".join([f"stack {stack}: {count} in its settings; nothing is changed", *self.lines]))
+        super().__init__(
+            "\n".join(
+                [f"stack {stack}: {counted(len(problems), 'problem')} in its settings; nothing is changed", *self.lines]
+            )
+        )
 
 
 def located(problem: Problem, file: StackFile | None) -> str:

@@ -16,6 +16,7 @@ from berth.cli.environment import brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.pods import is_ready
 from berth.components.core.errors import BerthError
+from berth.components.core.words import counted
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
 from berth.stacks import stack_file
@@ -201,7 +202,9 @@ def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Findi
             )
         else:
             findings.append(
-                CLUSTER.fine(f"pool {name}: {len(ready)} nodes, all ready" if ready else f"pool {name}: no nodes now")
+                CLUSTER.fine(
+                    f"pool {name}: {counted(len(ready), 'node')}, all ready" if ready else f"pool {name}: no nodes now"
+                )
             )
     return findings
 

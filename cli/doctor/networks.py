@@ -7,6 +7,7 @@ from typing import Any
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google
+from berth.components.core.words import counted
 from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -92,7 +93,7 @@ class _Networks:
                 f" --regions={self._region}",
             )
             return
-        many = f"subnetwork {names[0]}" if len(names) == 1 else f"{len(names)} subnetworks"
+        many = f"subnetwork {names[0]}" if len(names) == 1 else counted(len(names), "subnetwork")
         yield TOPIC.fine(f"network {network} is there, with {many} in {self._region}")
 
     def _network(self, name: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from berth.cli.doctor.examine import Examination
 from berth.cli.doctor.findings import Finding, State
+from berth.components.core.words import are, counted
 
 _MARKS: dict[State, tuple[str, str]] = {
     "fine": ("✓", "green"),
@@ -37,6 +38,9 @@ def _sum(examination: Examination) -> Text:
     rest = f"; {unchecked} not checked" if unchecked else ""
     missing = len(examination.missing)
     if missing:
-        things = "1 thing is" if missing == 1 else f"{missing} things are"
-        return Text(f"{things} missing{rest}; run the commands, then: berth doctor -s {examination.stack}", "bold")
+        return Text(
+            f"{counted(missing, 'thing')} {are(missing)} missing{rest};"
+            f" run the commands, then: berth doctor -s {examination.stack}",
+            "bold",
+        )
     return Text(f"nothing is missing{rest}", "bold")

@@ -13,6 +13,7 @@ from berth.cli.running import Running, running_on
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
+from berth.components.core.words import counted
 from berth.components.ray.condition import condition_of
 
 
@@ -40,8 +41,10 @@ class Loss:
         return not self.running.pods
 
     def __str__(self) -> str:
-        pods = f"{self.running.pods} pod{'' if self.running.pods == 1 else 's'}"
-        what = [f"{self.state}, {pods}, of stack {self.stack}", *map(str, self.running.jobs)]
+        what = [
+            f"{self.state}, {counted(self.running.pods, 'pod')}, of stack {self.stack}",
+            *map(str, self.running.jobs),
+        ]
         if self.running.unknown:
             what.append(f"cannot tell what runs on it: {self.running.unknown}")
         if self.running.note:

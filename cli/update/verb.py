@@ -20,6 +20,7 @@ from berth.cli.update.losses import Losses, losses_of
 from berth.cli.update.progress import Progress
 from berth.cli.update.tracker import Tracker
 from berth.components.core.errors import BAD_INPUT, FAILED
+from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Report
 
@@ -78,7 +79,7 @@ def destroy(stack: str, options: Options) -> int:
 
 def _print_losses(stack: str, report: Report, losses: Losses) -> None:
     parts = ", ".join(part.title for part in report.parts)
-    err.print(f"destroys {len(report.changes)} things of stack {stack}: {parts}", markup=False)
+    err.print(f"destroys {counted(len(report.changes), 'resource')} of stack {stack}: {parts}", markup=False)
     if losses.berths:
         err.print("[bold]Berths that are lost, with what runs on them:[/]")
     for loss in losses.berths:

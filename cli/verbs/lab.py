@@ -13,6 +13,7 @@ import typer
 from berth.cli.arguments import Json
 from berth.cli.console import print_json
 from berth.components.core.errors import BerthError
+from berth.components.core.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +141,7 @@ def down(home: HomeOption = None) -> None:
 
     with _interruptible("some processes may still run: `make lab-down` again"):
         stopped = lifecycle.down(_home(home), Progress())
-        typer.echo(f"ended {len(stopped)} processes" if stopped else "nothing of this lab runs", err=True)
+        typer.echo(f"ended {counted(len(stopped), 'process')}" if stopped else "nothing of this lab runs", err=True)
 
 
 @app.command()
@@ -275,4 +276,7 @@ def real_down(home: HomeOption = None) -> None:
 
     with _interruptible("some of it may still run: `berth lab real down` again"):
         stopped = realnode.down(_home(home))
-        typer.echo(f"ended {len(stopped)} processes of the real node" if stopped else "there is no real node", err=True)
+        typer.echo(
+            f"ended {counted(len(stopped), 'process')} of the real node" if stopped else "there is no real node",
+            err=True,
+        )

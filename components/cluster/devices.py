@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.cluster.inventory import Claim, Device, Inventory, Key
+from berth.components.core.words import counted
 from berth.components.hardware.names import (
     DRANET,
     DRANET_DRIVER,
@@ -126,7 +127,7 @@ def _why_unallocated(claim: Claim, seen: Inventory, nodes: list[Object], pod: Ob
     states = [_node_state(name, kinds, seen.holders) for name in names]
     shown = [text for text, _ in states[:_NODES_SHOWN]]
     if len(states) > _NODES_SHOWN:
-        shown.append(f"and {len(states) - _NODES_SHOWN} nodes more")
+        shown.append(f"and {counted(len(states) - _NODES_SHOWN, 'more node')}")
     text = f"it wants {wants}; {'; '.join(shown)}"
     if any(enough for _, enough in states):
         common = "devices that are free have no PCIe root in common, or " if claim.constrained else ""

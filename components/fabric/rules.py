@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
+from berth.components.core.words import counted
 from berth.components.fabric.workers import Cluster, Worker
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from berth.components.sharing import Pool, Pools
@@ -29,19 +30,17 @@ def fabric_problems(cluster: Cluster, pools: Pools, path: Path) -> Iterable[Prob
 
 def _nic_problem(worker: Worker, pool: Pool) -> str:
     machine, most = pool.settings.machine, pool.settings.nics
+    asks = f"a worker asks for {counted(worker.nics, 'NIC')}"
     if worker.nics and not most:
         remedy = f"take this line out: {machine.name} has no RDMA NICs"
         if machine.rdma:
             remedy = "set `rdma: managed` or `rdma: networks` there, or take this line out"
-        nics = f"a worker asks for {_counted(worker.nics)}, but pool {pool.name!r} gives none to pods (rdma: none)"
-        return f"{nics}; {remedy}"
+        return f"{asks}, but pool {pool.name!r} gives none to pods (rdma: none); {remedy}"
     if worker.nics > most:
-        return (
-            f"a worker asks for {_counted(worker.nics)}, but a node of pool {pool.name!r} ({machine.name}) has {most}"
-        )
+        return f"{asks}, but a node of pool {pool.name!r} ({machine.name}) has {most}"
     if pool.settings.by_dra and worker.gpus and worker.nics not in (0, worker.gpus):
         return (
-            f"a worker asks for {_counted(worker.nics)} beside {pool.counted(worker.gpus)} of pool {pool.name!r}, where"
+            f"{asks} beside {pool.counted(worker.gpus)} of pool {pool.name!r}, where"
             f" each claimed GPU comes with the NIC of its PCIe root; write {worker.gpus} or 0, or take this line out"
         )
     return ""
@@ -81,9 +80,9 @@ def alignment_warning(cluster: Cluster, pools: Pools, path: Path) -> Problem | N
     if pool.settings.by_dra or not worker.gpus or not 0 < worker.nics <= most or whole:
         return None
     message = (
-        f"a worker has {pool.counted(worker.gpus)} and {_counted(worker.nics)} of a node's {pool.per_node} and {most}:"
-        " its GPUs and NICs may sit on different PCIe roots, and Google documents only workers with all of a node's;"
-        f" `gpuAllocation: dra` on pool {pool.name!r} pairs them"
+        f"a worker has {pool.counted(worker.gpus)} and {counted(worker.nics, 'NIC')} of a node's {pool.per_node} and"
+        f" {most}: its GPUs and NICs may sit on different PCIe roots, and Google documents only workers with all of a"
+        f" node's; `gpuAllocation: dra` on pool {pool.name!r} pairs them"
     )
     return Problem((*path, "worker", "nics"), message)
 
@@ -97,7 +96,3 @@ def resource_problem(given: str | None, pool: Pool, path: Path) -> Problem | Non
         f"pool {pool.name!r} has `gpuAllocation: dra`, where no node advertises {given} and workers claim their GPUs;"
         " take this line out",
     )
-
-
-def _counted(nics: int) -> str:
-    return "1 NIC" if nics == 1 else f"{nics} NICs"

@@ -124,7 +124,7 @@ def _needs(settings: GkeSettings) -> Iterator[Need]:
         for feature in (*_of_machine(pool), *(feature for feature, uses in _BY_POOL.items() if uses(pool))):
             users.setdefault(feature, []).append(repr(name))
     for feature, pools in users.items():
-        yield Need(feature, f"pool{'s' if len(pools) > 1 else ''} {', '.join(pools)}")
+        yield Need(feature, f"{'pool' if len(pools) == 1 else 'pools'} {', '.join(pools)}")
     if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
         yield Need(DCGM, "cluster.managedDcgm")
     if settings.ray_addon:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from berth.components.core.words import counted
 from berth.components.plan.fleet import Occupant, PlannedFleet, PlannedPool, Span, Usage
 
 
@@ -106,8 +107,3 @@ def gpus_away(pool: PlannedPool, nodes: tuple[int, int], *, back: bool) -> list[
         return []
     count = Span(nodes[0] * pool.gpus_per_node, nodes[1] * pool.gpus_per_node)
     return [GpusAway(pool.name, pool.product, count, back)]
-
-
-def counted(count: int, thing: str) -> str:
-    """Return `1 node` or `2 nodes`."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

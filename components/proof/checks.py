@@ -91,8 +91,3 @@ def listed(texts: Sequence[str]) -> str:
     """Return some of the texts, and the number of the others."""
     more = len(texts) - _NAMED
     return "; ".join(texts[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -9,6 +9,7 @@ from typing import Any
 
 from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.words import are, counted
 
 Object = dict[str, Any]
 
@@ -83,9 +84,10 @@ def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
     ready = Counter(_role(pod) for pod in staying if why_not_ready(pod) is None)
     if ready["head"] >= 1 and ready["worker"] >= condition.workers_desired:
         return ""
-    going = len(found) - len(staying)
-    counted = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
-    return f"its pods are made anew: {f'{going} are going, ' if going else ''}{counted}"
+    ending = len(found) - len(staying)
+    terminating = f"{counted(ending, 'pod')} {are(ending)} still terminating, " if ending else ""
+    up = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
+    return f"its pods are being recreated: {terminating}{up}"
 
 
 def reasons_not_ready(
@@ -116,7 +118,7 @@ def reasons_not_ready(
         and (reason := why_not_ready(pod, _role(pod), autoscaler, by_name.get(pod["metadata"].get("name", ""), "")))
     )
     if reasons:
-        return [f"{count} pods: {reason}" if count > 1 else reason for reason, count in reasons.items()]
+        return [f"{counted(count, 'pod')}: {reason}" if count > 1 else reason for reason, count in reasons.items()]
     if missing:
         return [missing]
     if warnings := list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)):

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
-from berth.components.plan.effect import Effect, Level, Sitting, counted, sitting_whole
+from berth.components.core.words import counted
+from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
 from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.core.words import are, counted
 from berth.components.ray.condition import condition_of
 from berth.components.ray.reasons import Key, pods_of, reasons_of
 
@@ -71,7 +72,9 @@ def wait(
         is_down = condition.state == "suspended"
         if (is_down and not left) if suspended else (condition.ready and not is_down):
             return []
-        text = f"{len(left)} pods are going" if suspended and left else str(condition)
+        text = (
+            f"{counted(len(left), 'pod')} {are(len(left))} still terminating" if suspended and left else str(condition)
+        )
         if text != reported:
             report(text)
             reported = text

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from berth.components.core.bounds import Bounds
+from berth.components.core.words import counted
 from berth.components.gke import PoolSettings
 from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles
 
@@ -53,7 +54,7 @@ class Pool:
 
     def counted(self, count: int) -> str:
         """Return a number of devices in words: `1 GPU`, `4 shares`."""
-        return f"{count} {self.unit}" if count == 1 else f"{count} {self.unit}s"
+        return counted(count, self.unit)
 
     @property
     def sharing(self) -> str:

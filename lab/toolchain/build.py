@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from berth.components.core.words import counted
 from berth.lab.errors import LabError
 from berth.lab.toolchain.failures import GIB, explain, require_space
 
@@ -59,7 +60,7 @@ class Builder:
         """Check every folder that building these tools fills."""
         folders = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
         for folder in {cache, *map(Path, filter(None, folders))}:
-            require_space(folder, SPACE * len(tools), f"building {len(tools)} tools")
+            require_space(folder, SPACE * len(tools), f"building {counted(len(tools), 'tool')}")
 
     def fetch(self, tool: Tool) -> subprocess.Popen[bytes]:
         """Start downloading a tool's modules; the build reports a failure."""

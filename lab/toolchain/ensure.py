@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from berth.components.core.words import counted
 from berth.lab.progress import duration
 from berth.lab.toolchain import build, compiler, installed
 from berth.lab.toolchain.cache import Cache, default_folder, defect
@@ -92,7 +93,7 @@ def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
 
 def _build(tools: list[Tool], cache: Cache, progress: Progress) -> None:
     progress.say(
-        f"Building {len(tools)} tools from source, once for this machine "
+        f"Building {counted(len(tools), 'tool')} from source, once for this machine "
         f"(about {duration(sum(tool.seconds for tool in tools))} on two cores; kept in {cache.folder})"
     )
     go = compiler.find([tool.directory for tool in tools], cache)

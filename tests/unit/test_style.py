@@ -106,6 +106,37 @@ def test_docstrings_and_names_follow_the_rules(folder: str) -> None:
         pytest.fail("\n".join(found), pytrace=False)
 
 
+_PLURAL = re.compile(
+    r" (are|berths|copies|engineers|files|jobs|machines|nodes|pods|policies|pools|problems|processes|resources|services"
+    r"|shares|stacks|things|tools|workers|GPUs|NICs)\b"
+)
+# "1 of 2 nodes", "each of 1 workers": the noun is that of the whole.
+_OF_A_WHOLE = (" of ", "of all ", " all ", "all ", "/")
+
+
+def bare_plurals(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every length in an f-string whose noun is in the plural for 1 too."""
+    for text in (node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
+        before = ""
+        for part, after in zip(text.values, [*text.values[1:], None], strict=True):
+            if isinstance(part, ast.FormattedValue) and isinstance(after, ast.Constant):
+                noun = _PLURAL.match(str(after.value))
+                if noun and ast.unparse(part.value).startswith("len(") and not before.endswith(_OF_A_WHOLE):
+                    yield part.lineno, f"{ast.unparse(part.value)}{noun[0]}"
+            before = str(part.value) if isinstance(part, ast.Constant) else ""
+
+
+def test_numbers_have_their_nouns() -> None:
+    """A length goes through `counted`, so that nobody reads "1 pods"."""
+    found = [
+        f"{path}:{line}: {text}"
+        for path in MODULES
+        if path.parts[0] not in {"tests", "lab"} and "programs" not in path.parts
+        for line, text in bare_plurals(ast.parse((CLONE / path).read_text(encoding="utf-8")))
+    ]
+    assert found == []
+
+
 def test_no_file_has_marks_of_a_conflict() -> None:
     marks = re.compile(r"^\s*(<{7}|>{7}) ", flags=re.MULTILINE)
     assert [str(path) for path in MODULES if marks.search((CLONE / path).read_text(encoding="utf-8"))] == []

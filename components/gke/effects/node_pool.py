@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from berth.components.core.words import counted
 from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
-from berth.components.plan.effect import Effect, GpusAway, Level, counted, gpus_away, sitting_on, where_somebody_works
+from berth.components.plan.effect import Effect, GpusAway, Level, gpus_away, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
@@ -136,7 +137,8 @@ def _gpus_meanwhile(before: PlannedPool, after: PlannedPool) -> list[GpusAway]:
 def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet) -> list[Effect]:
     if not any(below(changed.path, prefix) for changed in properties for prefix in SIZE):
         return []
-    change = f"{span(before.nodes)} nodes become {span(after.nodes)}"
+    one = before.nodes == (1, 1)
+    change = f"{span(before.nodes)} {'node becomes' if one else 'nodes become'} {span(after.nodes)}"
     fewer, left = max(0, before.nodes[1] - after.nodes[1]), _zones_left(before, after)
     if not fewer and not left:
         return [Effect(Level.HARMLESS, f"pool {before.name}: {change}")] if before.nodes != after.nodes else []

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.words import are, counted
 from berth.components.core.written import written
 from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
@@ -78,11 +79,10 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
             " its nodes"
             " (gvnic) and the RDMA network with its subnetworks (rdma)",
         )
-    if existing.rdma and len(set(existing.rdma.subnetworks)) != RDMA_NICS:
+    if existing.rdma and (named := len(set(existing.rdma.subnetworks))) != RDMA_NICS:
         yield Problem(
             (*_NETWORK, "existing", "rdma", "subnetworks"),
-            f"{len(set(existing.rdma.subnetworks))} subnetworks are named, but a node has {RDMA_NICS} RDMA NICs, each"
-            " in a"
+            f"{counted(named, 'subnetwork')} {are(named)} named, but a node has {RDMA_NICS} RDMA NICs, each in a"
             f" subnetwork of its own; name {RDMA_NICS}",
         )
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from berth.components.cluster.inventory import published
 from berth.components.cluster.pods import why_not_ready
+from berth.components.core.words import counted
 from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
-from berth.components.proof.checks import Check, counted, listed
+from berth.components.proof.checks import Check, listed
 
 Object = dict[str, Any]
 
@@ -111,7 +112,7 @@ def _claims(workers: Sequence[Worker], devices: dict[str, list[Device]], expecte
 
 def _wrong(worker: Worker, devices: Sequence[Device], expected: Expected) -> str:
     if not worker.claims:
-        return f"has no claim; {expected.nics} NICs were expected"
+        return f"has no claim; {counted(expected.nics, 'NIC')} expected"
     if waiting := [claim["metadata"]["name"] for claim in worker.claims if not _allocation(claim)]:
         return f"waits: nothing is allocated to its claim {waiting[0]}"
     classes = [device.device_class for device in devices if device.driver == DRANET_DRIVER]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from berth.components.core.words import counted
 from berth.components.fabric import HOST_LIBRARIES
 from berth.components.hardware.facts import Machine
 from berth.components.proof.checks import SIMULATED, Check, Verdict
@@ -122,7 +123,8 @@ def _ran(evidence: Evidence) -> Check:
     device = next((rank.device for rank in evidence.ranks if rank.device), "") or "CPUs: torch sees no GPU"
     sizes = f", tensors up to {readable(evidence.sweep[-1].size)}" if evidence.sweep else ""
     stopped = f"; the sweep ended {evidence.stopped}" if evidence.stopped else ""
-    text = f"{evidence.world} processes in {pods} pods, {evidence.backend} on {device}{sizes}{stopped}"
+    processes = f"{counted(evidence.world, 'process')} in {counted(pods, 'pod')}"
+    text = f"{processes}, {evidence.backend} on {device}{sizes}{stopped}"
     return Check("all-reduce", "pass" if evidence.sweep else "fail", text)
 
 

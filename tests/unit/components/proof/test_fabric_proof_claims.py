@@ -91,7 +91,7 @@ def test_a_slice_that_was_replaced_counts_no_more() -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (worker("b"), "b has no claim; 2 NICs were expected"),
+        (worker("b"), "b has no claim; 2 NICs expected"),
         (worker("b", claim("n2", {})), "b waits: nothing is allocated to its claim claim-n2"),
         (worker("b", claim("n2", {"nic-0": "nic-0"})), "b has 1 NIC; 2 were expected"),
         (worker("b", claim("n2", PAIRS, nic_class="netdev")), "b has NICs of class netdev, not dranet"),

@@ -96,13 +96,13 @@ def going(of: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (
             cluster(),
             going(pods(head=1, worker=2)),
-            "its pods are made anew: 3 are going, 0/1 heads and 0/2 workers are ready",
+            "its pods are being recreated: 3 pods are still terminating, 0/1 heads and 0/2 workers are ready",
         ),
-        (cluster(), [], "its pods are made anew: 0/1 heads and 0/2 workers are ready"),
+        (cluster(), [], "its pods are being recreated: 0/1 heads and 0/2 workers are ready"),
         (
             cluster(),
             [*pods(head=1, worker=1), UNSTARTED],
-            "its pods are made anew: 1/1 heads and 1/2 workers are ready",
+            "its pods are being recreated: 1/1 heads and 1/2 workers are ready",
         ),
         # Ray's autoscaler takes a worker away; nobody waits for that.
         (cluster(), [*pods(head=1, worker=2), *going(pods(worker=1))], ""),

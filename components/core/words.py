@@ -1,0 +1,22 @@
+"""Numbers with their nouns, for texts that people read."""
+
+from __future__ import annotations
+
+import re
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 pod`, `2 pods`, `0 policies`."""
+    return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural of a noun, of which the last word changes."""
+    if re.search(r"[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if re.search(r"(s|x|ch|sh)$", noun) else f"{noun}s"
+
+
+def are(count: int) -> str:
+    """Return the verb that goes with a number: `is` or `are`."""
+    return "is" if count == 1 else "are"
