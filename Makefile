@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pages requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pages site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -57,6 +57,10 @@ pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, and 
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
+
+site: $(INSTALLED) ## build the docs site into build/site, without a network
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo 'Open build/site/index.html'
 
 requirements: ## write all pinned requirements again: berth's own and those of images/ (needs the package index)
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet '$(UV)'

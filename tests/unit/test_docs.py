@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -21,6 +22,7 @@ from berth.lab.home import CLONE
 from berth.stacks.load import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
+WITH_LINKS = sorted([*PAGES, *(CLONE / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))])
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -131,7 +133,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", item).replace(" ", "-") for item in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
+@pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
 def test_every_link_within_the_clone_leads_somewhere(page: Path) -> None:
     wrong = []
     for link in _LINK.findall(without_blocks(page)):
@@ -151,6 +153,23 @@ def test_every_page_is_linked_to() -> None:
         for link in _LINK.findall(without_blocks(page))
     }
     assert [shown(page) for page in PAGES if page not in linked and page.name != "README.md"] == []
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    """Whoever adds a page adds it to `nav` in mkdocs.yml."""
+    settings = (CLONE / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^ +- .+: (\S+\.md)$", settings.partition("\nnav:\n")[2], flags=re.MULTILINE))
+    assert sorted(page.name for page in (CLONE / "docs").glob("*.md") if page.name not in listed) == []
+
+
+@pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
+def test_links_to_other_sites_have_a_sane_form(page: Path) -> None:
+    wrong = []
+    for link in re.findall(r"https?:[^\s)>\]\"']*", _INLINE.sub("", without_blocks(page))):
+        parts = urlsplit(link.rstrip(".,;:"))
+        if parts.scheme != "https" or not re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", parts.hostname or ""):
+            wrong.append(link)
+    assert wrong == []
 
 
 def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
