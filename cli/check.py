@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,6 +176,7 @@ def schema() -> dict[str, Any]:
         definitions |= part.pop("$defs", {})
         definitions[model.__name__] = part
         properties[f"{NAMESPACE}:{kind}"] = {"$ref": f"#/$defs/{model.__name__}"}
+    _describe(definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Config of a berth stack",
@@ -192,6 +193,15 @@ def schema() -> dict[str, Any]:
         "required": ["config"],
         "$defs": definitions,
     }
+
+
+def _describe(definitions: Mapping[str, Any]) -> None:
+    """Give each property without a description the first paragraph of its type's."""
+    for definition in definitions.values():
+        for node in definition.get("properties", {}).values():
+            if "$ref" in node and "description" not in node:
+                text = definitions[node["$ref"].rpartition("/")[2]].get("description", "")
+                node["description"] = text.partition("\n\n")[0]
 
 
 def schema_text() -> str:

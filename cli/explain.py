@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -16,6 +17,9 @@ Node = Mapping[str, Any]
 """A schema, or a part of one."""
 
 _LONGEST_ENUM = 8
+_PLAIN = re.compile(r"[\w./~][\w ./@~=-]*(:[\w./@~-]+)*")
+_OTHER_TYPE = re.compile(r"[\d_]+(\.\d*)?|\d+(:\d+)+|\d+-\d+-\d+|true|false|null|yes|no|on|off|~", flags=re.IGNORECASE)
+"""Text that YAML reads as a value of another type unless it is quoted."""
 _NEAR = 0.8
 """Likeness from which a word is a misspelled setting and not a name that a user chose."""
 _KEY = {"engineers": "ENGINEER", "sharing": "PROFILE"}
@@ -59,14 +63,31 @@ class Setting:
     def default(self) -> str:
         """Default in YAML's flow style; empty for none, and for a mapping or a list."""
         value = self.node.get("default")
-        if value is None or isinstance(value, dict | list):
-            return ""
-        return value if isinstance(value, str) else json.dumps(value)
+        return "" if value is None or isinstance(value, dict | list) else flow(value)
+
+    @property
+    def example_values(self) -> list[Any]:
+        """Example values: those of the declaration, else a value that is not the default."""
+        forms = list(_forms(self.node, self.schema))
+        for node in (self.node, *forms):
+            if examples := node.get("examples"):
+                return list(examples)
+        return [value for value in self.choices if value != self.node.get("default")][:1] or self.choices[:1]
 
     @property
     def examples(self) -> list[str]:
-        """Example values."""
-        return [str(value) for value in self.node.get("examples", [])]
+        """Example values in YAML's flow style."""
+        return [flow(value) for value in self.example_values]
+
+    @property
+    def choices(self) -> list[Any]:
+        """All values of a setting that has a few; empty for any other."""
+        found: list[Any] = []
+        for form in _forms(self.node, self.schema):
+            if form.get("type") == "boolean":
+                found += [True, False]
+            found += form.get("enum", [form["const"]] if "const" in form else [])
+        return found
 
     @cached_property
     def resolved(self) -> Node:
@@ -100,6 +121,17 @@ class Setting:
             "examples": self.examples,
             "fields": [child.path for child in self.children()],
         }
+
+
+def flow(value: Any) -> str:
+    """Return a value in YAML's flow style, in one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {flow(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(flow(inner) for inner in value)}]"
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) and not _OTHER_TYPE.fullmatch(value) else json.dumps(value)
+    return json.dumps(value)
 
 
 def roots(schema: Node) -> list[Setting]:
@@ -175,20 +207,34 @@ def _mappings(node: Node, schema: Node) -> Iterator[Node]:
 
 
 def _type(node: Node, schema: Node) -> str:
-    return " | ".join(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)))
+    return _either(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)))
 
 
 def _type_of_form(form: Node, schema: Node) -> str:
     if "const" in form:
-        return json.dumps(form["const"]) if not isinstance(form["const"], str) else str(form["const"])
+        return flow(form["const"])
     if values := form.get("enum"):
         if len(values) <= _LONGEST_ENUM:
-            return " | ".join(map(str, values))
-        return f"{' | '.join(map(str, values[:3]))} | … ({len(values)} values)"
+            return _either(map(flow, values))
+        return f"one of {len(values)} values, such as {flow(values[0])}"
     kind = form.get("type", "value")
     if kind == "array":
-        return f"list of {_type(form.get('items', {}), schema)}"
+        return f"list of {_many(form.get('items', {}), schema)}"
     if kind == "object":
         value = form.get("additionalProperties")
-        return f"mapping of {_type(value, schema)}s" if isinstance(value, dict) and value else "mapping"
+        return f"mapping of {_many(value, schema)}" if isinstance(value, dict) and value else "mapping"
     return str(kind)
+
+
+def _many(node: Node, schema: Node) -> str:
+    """Return the type of several values: `strings`, or `RAPID, REGULAR or STABLE`."""
+    kinds = {form.get("type") for form in _forms(node, schema)}
+    text = _type(node, schema)
+    plain = kinds <= {"string", "integer", "number", "boolean", "object"} and len(kinds) == 1
+    return f"{text}s" if plain and text in {"string", "integer", "number", "boolean", "mapping"} else text
+
+
+def _either(words: Iterable[str]) -> str:
+    """Return alternatives as text: `a, b or c`."""
+    *first, last = list(words) or ["value"]
+    return f"{', '.join(first)} or {last}" if first else last

@@ -35,7 +35,12 @@ def _sections(root: Setting) -> list[str]:
             title += [setting.description, ""]
         first = shown.setdefault(id(setting.resolved), setting.path)
         if first == setting.path:
-            table = ["| setting | type | default | description |", "|---|---|---|---|", *map(_row, children), ""]
+            table = [
+                "| setting | type | default | example | description |",
+                "|---|---|---|---|---|",
+                *map(_row, children),
+                "",
+            ]
             sections.append("\n".join([*title, *table]))
         elif not setting.path.startswith(tuple(repeated)):
             repeated.append(f"{setting.path}.")
@@ -45,8 +50,8 @@ def _sections(root: Setting) -> list[str]:
 
 def _row(setting: Setting) -> str:
     default = "required" if setting.required else f"`{setting.default}`" if setting.default else ""
-    example = f" For example `{setting.examples[0]}`." if setting.examples else ""
-    cells = (f"`{setting.name}`", setting.type, default, setting.description + example)
+    examples = ", ".join(f"`{example}`" for example in setting.examples)
+    cells = (f"`{setting.name}`", setting.type, default, examples, setting.description)
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 

@@ -15,9 +15,9 @@ _MOST = 1000
 class Bounds(Settings):
     """Bounds for an autoscaler."""
 
-    min: Annotated[int, Field(ge=0, le=_MOST, strict=True)] = 0
+    min: Annotated[int, Field(examples=[1], ge=0, le=_MOST, strict=True)] = 0
     """Smallest number."""
-    max: Annotated[int, Field(ge=1, le=_MOST, strict=True)]
+    max: Annotated[int, Field(examples=[4], ge=1, le=_MOST, strict=True)]
     """Largest number."""
 
     @model_validator(mode="after")
@@ -30,10 +30,10 @@ class Bounds(Settings):
 class WorkerBounds(Bounds):
     """Bounds for Ray's autoscaler."""
 
-    start: Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None = None
+    start: Annotated[Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None, Field(examples=[1])] = None
     """Number at the start, before anything asks for more or is idle for long. Default:
     `min`."""
-    idle_timeout: Duration | None = None
+    idle_timeout: Annotated[Duration | None, Field(examples=["5m"])] = None
     """Idle time after which a worker beyond `min` goes. Default: Ray's, 60s. A
     change restarts the RayCluster."""
 

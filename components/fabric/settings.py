@@ -36,15 +36,15 @@ class NcclShape(DefaultedSettings):
     tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
     gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
     lists every value with its source."""
-    env: dict[NonEmpty, str] = {}
+    env: Annotated[dict[NonEmpty, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
-    library_path: NonEmpty | None = None
+    library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's
     NCCL does not shadow a newer one of the image. Default: none."""
-    shared_memory: Quantity | None = None
+    shared_memory: Annotated[Quantity | None, Field(examples=["64Gi"])] = None
     """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
     quarter of the worker's memory if that is less."""
-    min_bus_bandwidth: Annotated[Decimal, Field(gt=0)] | None = None
+    min_bus_bandwidth: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[300])] = None
     """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails.
     Default: the machine type's."""
 

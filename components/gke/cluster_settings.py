@@ -19,16 +19,16 @@ class ExistingCluster(Settings):
     node names its pool.
     """
 
-    kubeconfig: NonEmpty
+    kubeconfig: Annotated[NonEmpty, Field(examples=["~/.kube/config"])]
     """File of the kubeconfig, relative to the project's folder; `~` is the home folder."""
-    context: NonEmpty | None = None
+    context: Annotated[NonEmpty | None, Field(examples=["gke_your-project_us-central1-b_prod"])] = None
     """Context in the kubeconfig. Default: its current one."""
 
 
 class ClusterSettings(Settings):
     """GKE cluster."""
 
-    name: Name | None = None
+    name: Annotated[Name | None, Field(examples=["research"])] = None
     """Name of the cluster, with which the names of its networks begin. Default: the stack's
     name."""
     release_channel: Literal["RAPID", "REGULAR", "STABLE"] = "REGULAR"
@@ -42,13 +42,16 @@ class ClusterSettings(Settings):
     private_endpoint: bool = False
     """Give the control plane no public address either: whoever runs Pulumi must be in the
     network."""
-    authorized_networks: dict[Name, Cidr] = {}
+    authorized_networks: Annotated[dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])] = {}
     """Ranges from which the control plane can be reached, by name. Default: a new cluster can be
     reached from everywhere, with credentials; a list that is in force stays. `all: 0.0.0.0/0` opens
     it again."""
     multi_networking: bool | None = None
     """GKE multi-networking. Default: on where a pool has `rdma: networks`."""
-    logging: list[Literal["SYSTEM", "WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER"]] = [
+    logging: Annotated[
+        list[Literal["SYSTEM", "WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER"]],
+        Field(examples=[["SYSTEM"]]),
+    ] = [
         "SYSTEM",
         "WORKLOADS",
     ]
@@ -57,8 +60,10 @@ class ClusterSettings(Settings):
     """Google Cloud Managed Service for Prometheus."""
     managed_dcgm: bool = True
     """GPU metrics by GKE's managed DCGM exporter."""
-    node_service_account: ServiceAccount | None = None
+    node_service_account: Annotated[
+        ServiceAccount | None, Field(examples=["nodes@your-project.iam.gserviceaccount.com"])
+    ] = None
     """Service account of the nodes. Default: Compute Engine's, which can do more than nodes
     need."""
-    existing: ExistingCluster | None = None
+    existing: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
     """Use an existing cluster; no other key is given then."""

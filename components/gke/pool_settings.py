@@ -28,16 +28,16 @@ class Capacity(Settings):
     """Kind of capacity. `on-demand`: machines that Google has at the moment. `reservation`:
     machines that were set aside. `flex-start`: machines that are queued for, and taken away after
     up to seven days. `spot`: cheap machines that Google takes away at any time."""
-    reservation: NonEmpty | None = None
+    reservation: Annotated[NonEmpty | None, Field(examples=["a4-prod"])] = None
     """Name of the reservation."""
-    block: NonEmpty | None = None
+    block: Annotated[NonEmpty | None, Field(examples=["a4-prod-block-1"])] = None
     """Block of the reservation: machines that are close together."""
-    project: ProjectId | None = None
+    project: Annotated[ProjectId | None, Field(examples=["shared-reservations"])] = None
     """Project that owns a shared reservation. Default: the environment's."""
     queued: bool = False
     """Flex-start with queued provisioning: all machines of a request at once
     (ProvisioningRequest)."""
-    max_run_duration: Duration | None = None
+    max_run_duration: Annotated[Duration | None, Field(examples=["2d"])] = None
     """Longest time for which flex-start machines stay. Default and maximum: 7d."""
 
 
@@ -49,9 +49,9 @@ def _named(value: Any) -> Any:
 class Taint(Settings):
     """A taint of every node of a pool."""
 
-    key: NonEmpty
+    key: Annotated[NonEmpty, Field(examples=["team"])]
     """Key of the taint."""
-    value: str = ""
+    value: Annotated[str, Field(examples=["research"])] = ""
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
     """Effect on pods that do not tolerate the taint."""
@@ -60,7 +60,7 @@ class Taint(Settings):
 class LocalSsds(Settings):
     """Local SSDs of a node, 375 GB each."""
 
-    count: Annotated[int, Field(ge=0, strict=True)] | None = None
+    count: Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Field(examples=[2])] = None
     """Number of them. Default: those that the machine type always has."""
     use: Literal["ephemeral", "block"] = "ephemeral"
     """`ephemeral`: emptyDir volumes and images are on them. `block`: pods get them as raw block
@@ -70,10 +70,10 @@ class LocalSsds(Settings):
 class Upgrade(Settings):
     """Pace at which GKE replaces nodes when it upgrades them."""
 
-    max_surge: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
+    max_surge: Annotated[Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[1])] = None
     """Nodes beyond the pool's size meanwhile. Default: 1 for CPU pools, 0 for GPU pools, which have
     no spare machines."""
-    max_unavailable: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
+    max_unavailable: Annotated[Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[2])] = None
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
 
@@ -86,21 +86,23 @@ class PoolSettings(Settings):
         Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
     ]
     """Compute Engine machine type."""
-    nodes: CountOrBounds
+    nodes: Annotated[CountOrBounds, Field(examples=[4, {"min": 0, "max": 4}])]
     """Number of nodes in all zones together, or `{min, max}` for GKE's cluster autoscaler."""
-    zones: list[Zone] | None = None
+    zones: Annotated[list[Zone] | None, Field(examples=[["us-central1-b"]])] = None
     """Zones of its nodes, in the environment's region. Default: the environment's zone, or its
     `zones`."""
-    capacity: Annotated[Capacity, BeforeValidator(_named)] = Capacity()
+    capacity: Annotated[
+        Capacity, BeforeValidator(_named), Field(examples=["spot", {"kind": "reservation", "reservation": "a4-prod"}])
+    ] = Capacity()
     """Origin of its machines: `on-demand`, `spot`, or a mapping for a reservation or flex-start."""
     compact_placement: bool = False
     """Put the nodes close together in one zone, for lower latency."""
-    labels: dict[NonEmpty, str] = {}
+    labels: Annotated[dict[NonEmpty, str], Field(examples=[{"team": "research"}])] = {}
     """Labels of every node, beside those that GKE sets."""
-    taints: list[Taint] = []
+    taints: Annotated[list[Taint], Field(examples=[[{"key": "team", "value": "research"}]])] = []
     """Taints of every node, beside GKE's own for GPUs. Workers on the pool, drivers and the GPU
     Operator's daemons tolerate them. On an existing cluster: the taints that its nodes have."""
-    sysctls: dict[NonEmpty, str] = {}
+    sysctls: Annotated[dict[NonEmpty, str], Field(examples=[{"net.core.somaxconn": "4096"}])] = {}
     """Kernel settings of every node, beside those that nodes with RDMA NICs get."""
     node_image: Literal["cos", "ubuntu"] = "cos"
     """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
@@ -114,7 +116,7 @@ class PoolSettings(Settings):
     driver_version: Literal["default", "latest"] | None = None
     """The driver that GKE installs: its default for the GKE version, or the latest. A change
     replaces the pool. Only where GKE manages the GPUs. Default: `default`."""
-    sharing: Name | None = None
+    sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
     """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods
@@ -125,16 +127,16 @@ class PoolSettings(Settings):
     claims on single devices (NVIDIA's DRA driver, which berth installs then). Claims pair each GPU
     with the RDMA NIC of its PCIe root, so that workers smaller than the node have their own; a pod
     that takes the whole node needs none. Never both on one node."""
-    disk_size_gb: Annotated[int, Field(ge=10, le=65536, strict=True)] = 200
+    disk_size_gb: Annotated[int, Field(examples=[500], ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
-    disk_type: NonEmpty | None = None
+    disk_type: Annotated[NonEmpty | None, Field(examples=["pd-ssd"])] = None
     """Type of the boot disk. Default: the machine type's first, such as hyperdisk-balanced for
     A4."""
-    local_ssds: LocalSsds | None = None
+    local_ssds: Annotated[LocalSsds | None, Field(examples=[{"count": 2}])] = None
     """Local SSDs. Default: those that the machine type always has, as ephemeral storage."""
-    max_pods_per_node: Annotated[int, Field(ge=8, le=256, strict=True)] | None = None
+    max_pods_per_node: Annotated[Annotated[int, Field(ge=8, le=256, strict=True)] | None, Field(examples=[64])] = None
     """Most pods on a node. Default: GKE's, 110."""
-    upgrade: Upgrade = Upgrade()
+    upgrade: Annotated[Upgrade, Field(examples=[{"maxSurge": 1}])] = Upgrade()
     """Pace at which GKE replaces the nodes when it upgrades them."""
     auto_repair: bool | None = None
     """Let GKE recreate unhealthy nodes. Default: yes, except for flex-start, where it is not
@@ -142,7 +144,7 @@ class PoolSettings(Settings):
     secure_boot: bool | None = None
     """Shielded nodes boot signed software only. Default: yes, unless the GPU Operator builds its
     own driver."""
-    hourly_rate: Annotated[Decimal, Field(gt=0)] | None = None
+    hourly_rate: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[12.5])] = None
     """Price of one node for an hour, in the environment's `currency`. Berth knows no prices and
     shows money only by this rate."""
 

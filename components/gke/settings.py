@@ -16,23 +16,25 @@ from berth.components.gke.pool_settings import PoolSettings
 class GkeSettings(Settings):
     """A GKE cluster with its networks and node pools."""
 
-    project: ProjectId | None = None
+    project: Annotated[ProjectId | None, Field(examples=["your-project"])] = None
     """Google Cloud project. Required, except with an existing cluster."""
-    zone: Zone | None = None
+    zone: Annotated[Zone | None, Field(examples=["us-central1-b"])] = None
     """Zone of a zonal cluster and of its nodes. Either this or `region` is required, except with an
     existing cluster."""
-    region: Region | None = None
+    region: Annotated[Region | None, Field(examples=["us-central1"])] = None
     """Region of a regional cluster, whose control plane survives the loss of a zone; `zones` lists
     the zones of its nodes."""
-    zones: list[Zone] = []
+    zones: Annotated[list[Zone], Field(examples=[["us-central1-a", "us-central1-b"]])] = []
     """Zones of a regional cluster's nodes, for pools that do not name their own."""
-    labels: dict[NonEmpty, str] = {}
+    labels: Annotated[dict[NonEmpty, str], Field(examples=[{"owner": "ml-platform", "cost-center": "research"}])] = {}
     """Labels of the cluster and its nodes in Google Cloud, for bills and owners."""
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$", examples=["USD"])] | None = None
     """Currency of the pools' `hourlyRate`."""
-    cluster: ClusterSettings = ClusterSettings()
-    network: NetworkSettings = NetworkSettings()
-    pools: Annotated[dict[Name, PoolSettings], Field(min_length=1)]
+    cluster: Annotated[ClusterSettings, Field(examples=[{"releaseChannel": "STABLE"}])] = ClusterSettings()
+    network: Annotated[NetworkSettings, Field(examples=[{"cidr": "10.64.0.0/13"}])] = NetworkSettings()
+    pools: Annotated[
+        dict[Name, PoolSettings], Field(examples=[{"cpu": {"machineType": "n2-standard-16", "nodes": 2}}], min_length=1)
+    ]
     """Node pools by name."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Cidr, NonEmpty
@@ -33,7 +33,7 @@ class IsolationSettings(Settings):
     network_policies: bool = True
     """Limit traffic: pods reach their own berth, name servers and the internet, and only their own
     berth and the KubeRay operator reach the pods."""
-    reachable: list[Cidr] = []
+    reachable: Annotated[list[Cidr], Field(examples=[["10.128.0.0/20"]])] = []
     """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
     quotas: bool = True
     """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve
@@ -78,11 +78,11 @@ class Access(DefaultedSettings):
     Their rights end at the berth's namespace.
     """
 
-    users: list[Subject] = []
+    users: Annotated[list[Subject], Field(examples=[["alice@example.com"]])] = []
     """E-mail addresses of Google accounts or Google service accounts."""
-    groups: list[Subject] = []
+    groups: Annotated[list[Subject], Field(examples=[["ml-team@example.com"]])] = []
     """E-mail addresses of Google groups that are members of the cluster's gke-security-groups."""
-    service_accounts: list[ClusterServiceAccount] = []
+    service_accounts: Annotated[list[ClusterServiceAccount], Field(examples=[["argo/submitter"]])] = []
     """Kubernetes service accounts: `namespace/name`."""
 
     @property

@@ -125,9 +125,9 @@ class WorkingHours(Settings):
 
     days: Annotated[str, AfterValidator(_check_days), Field(examples=["mon-fri"])] = "mon-fri"
     """Days on which the hours begin: mon-fri, or mon,wed,fri."""
-    begin: Annotated[TimeOfDay, Field(alias="from")]
+    begin: Annotated[TimeOfDay, Field(examples=["08:00"], alias="from")]
     """Begin of the hours: "08:00"."""
-    end: Annotated[TimeOfDay, Field(alias="to")]
+    end: Annotated[TimeOfDay, Field(examples=["20:00"], alias="to")]
     """End of the hours: "20:00"; on the next day if it is before `from`."""
 
     @model_validator(mode="after")
@@ -158,19 +158,19 @@ class LifecycleShape(DefaultedSettings):
     the berth back. A suspension waits for running jobs and attached sessions.
     """
 
-    expires: Expiry | None = None
+    expires: Annotated[Expiry | None, Field(examples=["14d", "2031-12-31"])] = None
     """Last day of the berth, 2026-12-31, or its lifetime from creation, 14d. Default: never."""
-    hours: WorkingHoursOrAlways | None = None
+    hours: Annotated[WorkingHoursOrAlways | None, Field(examples=[{"from": "08:00", "to": "20:00"}])] = None
     """Working hours: the berth is suspended when they end, and woken when they begin. Default:
     always."""
-    idle: DurationOrNever | None = None
+    idle: Annotated[DurationOrNever | None, Field(examples=["2h"])] = None
     """Time without a job, session or actor after which the berth is suspended. Default: never."""
-    zone: ZoneName = "UTC"
+    zone: Annotated[ZoneName, Field(examples=["Europe/Berlin"])] = "UTC"
     """Time zone of `hours` and of the end of the last day."""
-    grace: DurationOrUnlimited | None = None
+    grace: Annotated[DurationOrUnlimited | None, Field(examples=["1h"])] = None
     """Longest time that running work delays a suspension by `expires` or `hours`. Default:
     unlimited."""
-    delete_after: DurationOrNever | None = None
+    delete_after: Annotated[DurationOrNever | None, Field(examples=["7d"])] = None
     """Time after expiry at which the berth is marked as due for deletion. A person deletes it.
     Default: never."""
 
@@ -210,9 +210,9 @@ def complete(shape: LifecycleShape) -> Lifecycle:
 class KeeperSettings(Settings):
     """Keeper: the CronJob that suspends and wakes berths by their lifecycle."""
 
-    every: Annotated[Duration, AfterValidator(_check_every)] = "5m"
+    every: Annotated[Duration, AfterValidator(_check_every), Field(examples=["10m"])] = "5m"
     """Interval of the keeper's runs: whole minutes that divide an hour, from 1m to 30m."""
-    image: NonEmpty | None = None
+    image: Annotated[NonEmpty | None, Field(examples=["python:3.12-slim"])] = None
     """Image with Python 3.11 or newer. Default: the berths' image, of `defaults`."""
 
     @property

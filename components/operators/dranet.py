@@ -52,14 +52,14 @@ class DraNetSettings(ChartSettings):
     it is there already."""
     chart: ChartName = versions.DRANET_CHART
     repository: Repository = None
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.DRANET
+    version: Annotated[str, Field(examples=[versions.DRANET], pattern=r"^\d+\.\d+\.\d+$")] = versions.DRANET
     """Version of chart and image."""
-    manifest: NonEmpty | None = None
+    manifest: Annotated[NonEmpty | None, Field(examples=["./manifests/dranet.yaml"])] = None
     """File of YAML documents for `source: manifest`, relative to the project's folder, such as
     DraNet's install.yaml of a release."""
-    namespace: Name = SYSTEM_NAMESPACE
+    namespace: Annotated[Name, Field(examples=["dranet"])] = SYSTEM_NAMESPACE
     """Namespace of its DaemonSet. GKE admits pods of system priority in kube-system."""
-    node_selector: dict[NonEmpty, str] = {}
+    node_selector: Annotated[dict[NonEmpty, str], Field(examples=[{"team": "research"}])] = {}
     """Labels of the nodes that it runs on, which are also of a pool with `rdma: networks`."""
 
 

@@ -12,7 +12,9 @@ time without workloads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
@@ -48,7 +50,7 @@ class GibSettings(Settings):
 
     source: Literal["installer", "present"] = "installer"
     """`installer`: berth installs it. `present`: it is on the nodes already."""
-    image: NonEmpty = versions.GIB_IMAGE
+    image: Annotated[NonEmpty, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = versions.GIB_IMAGE
     """Image with the plugin."""
 
 

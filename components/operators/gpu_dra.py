@@ -37,9 +37,9 @@ class GpuDraSettings(ChartSettings):
     """`chart`: berth installs it. `present`: it is there already."""
     chart: ChartName = versions.GPU_DRA_CHART
     repository: Repository = None
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.GPU_DRA
+    version: Annotated[str, Field(examples=[versions.GPU_DRA], pattern=r"^\d+\.\d+\.\d+$")] = versions.GPU_DRA
     """Version of chart and driver."""
-    namespace: Name = "nvidia-dra-driver-gpu"
+    namespace: Annotated[Name, Field(examples=["nvidia-dra"])] = "nvidia-dra-driver-gpu"
     """Namespace that the driver runs in."""
 
 

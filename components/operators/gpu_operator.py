@@ -64,9 +64,11 @@ class GpuOperatorSettings(ChartSettings):
 
     chart: ChartName = "gpu-operator"
     repository: Repository = versions.GPU_OPERATOR_REPOSITORY
-    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_version)] = versions.GPU_OPERATOR
+    version: Annotated[
+        str, Field(examples=[versions.GPU_OPERATOR], pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_version)
+    ] = versions.GPU_OPERATOR
     """Version of chart and operator."""
-    namespace: Name = "gpu-operator"
+    namespace: Annotated[Name, Field(examples=["nvidia"])] = "gpu-operator"
     """Namespace that the operator and its daemons run in."""
     dcgm_exporter: bool = False
     """GPU metrics by NVIDIA's exporter, of the pools that the operator serves. GKE's managed DCGM

@@ -31,9 +31,9 @@ class KubeRaySettings(ChartSettings):
     is there already."""
     chart: ChartName = "kuberay-operator"
     repository: Repository = versions.KUBERAY_REPOSITORY
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
+    version: Annotated[str, Field(examples=[versions.KUBERAY], pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
     """Version of chart and operator."""
-    namespace: Name = "kuberay-operator"
+    namespace: Annotated[Name, Field(examples=["kuberay"])] = "kuberay-operator"
     """Namespace that the operator runs in."""
 
 

@@ -25,9 +25,18 @@ if TYPE_CHECKING:
 
 ChartName = Annotated[
     NonEmpty,
-    Field(description="A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."),
+    Field(
+        description="A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`).",
+        examples=["oci://registry.example.com/charts/name"],
+    ),
 ]
-Repository = Annotated[NonEmpty | None, Field(description="Chart repository; unused for an OCI reference or a folder.")]
+Repository = Annotated[
+    NonEmpty | None,
+    Field(
+        description="Chart repository; unused for an OCI reference or a folder.",
+        examples=["https://charts.example.com"],
+    ),
+]
 BY_CHART = ("chart", "repository", "version", "namespace")
 """Settings of an operator that is installed by its chart."""
 

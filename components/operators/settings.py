@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from berth.components.core.settings import Settings
 from berth.components.operators.dranet import DraNet, DraNetSettings
@@ -30,11 +32,11 @@ OPERATORS: tuple[type[Operator[Any]], ...] = (
 class OperatorsSettings(Settings):
     """Operators and drivers on the cluster, beside those that GKE brings."""
 
-    kuberay: KubeRaySettings = KubeRaySettings()
-    gpu: GpuOperatorSettings = GpuOperatorSettings()
-    dranet: DraNetSettings = DraNetSettings()
-    gpu_dra: GpuDraSettings = GpuDraSettings()
-    gib: GibSettings = GibSettings()
+    kuberay: Annotated[KubeRaySettings, Field(examples=[{"source": "addon"}])] = KubeRaySettings()
+    gpu: Annotated[GpuOperatorSettings, Field(examples=[{"dcgmExporter": True}])] = GpuOperatorSettings()
+    dranet: Annotated[DraNetSettings, Field(examples=[{"nodeSelector": {"team": "research"}}])] = DraNetSettings()
+    gpu_dra: Annotated[GpuDraSettings, Field(examples=[{"source": "present"}])] = GpuDraSettings()
+    gib: Annotated[GibSettings, Field(examples=[{"source": "present"}])] = GibSettings()
 
     def of(self, operator: type[Operator[Any]]) -> Any:
         """Return the settings of an operator; None for one that has none."""
@@ -51,7 +53,7 @@ class OperatorsSettings(Settings):
 class OperatedSettings(SharingSettings):
     """A GKE cluster with shared GPUs, and the operators on it."""
 
-    operators: OperatorsSettings = OperatorsSettings()
+    operators: Annotated[OperatorsSettings, Field(examples=[{"kuberay": {"source": "addon"}}])] = OperatorsSettings()
 
     @property
     def ray_addon(self) -> bool | None:

@@ -22,42 +22,44 @@ ImageContent = Literal["libnl", "podman", "torch"]
 class HeadShape(DefaultedSettings):
     """Head pod, which gets no GPU."""
 
-    pool: Name | None = None
+    pool: Annotated[Name | None, Field(examples=["cpu"])] = None
     """Node pool of the head. Default: the environment's only pool without GPUs."""
-    cpu: Quantity = "2"
+    cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
-    memory: Quantity = "8Gi"
+    memory: Annotated[Quantity, Field(examples=["16Gi"])] = "8Gi"
     """Memory: request and limit."""
 
 
 class WorkerShape(DefaultedSettings):
     """Worker pod."""
 
-    pool: Name | None = None
+    pool: Annotated[Name | None, Field(examples=["dev"])] = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
-    gpus: Annotated[int, Field(ge=0, le=512, strict=True)] = 1
+    gpus: Annotated[int, Field(examples=[2], ge=0, le=512, strict=True)] = 1
     """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named
     cluster all GPUs of a node."""
-    gpu_resource: NonEmpty | None = None
+    gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/gpu"])] = None
     """Resource name of the GPUs. Default: the name that the pool advertises."""
-    gpu_memory: Quantity | None = None
+    gpu_memory: Annotated[Quantity | None, Field(examples=["40Gi"])] = None
     """GPU memory that the worker needs on each of its GPUs; berth warns if the pool's share has
     less."""
-    nics: Annotated[int, Field(ge=0, le=16, strict=True)] | None = None
+    nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[8])] = None
     """RDMA NICs of one worker. Default on a pool with `rdma`: one for each GPU if GPUs are claimed
     (`gpuAllocation: dra`), all NICs of a node for a worker with all its GPUs, else none."""
-    cpu: Quantity = "4"
+    cpu: Annotated[Quantity, Field(examples=["8"])] = "4"
     """Cores of one worker: request and limit. Default: 4; for a named cluster nine tenths of a
     node."""
-    cpu_limit: Quantity | None = None
+    cpu_limit: Annotated[Quantity | None, Field(examples=["12"])] = None
     """Limit of cores, for a worker that may use more than `cpu` while other pods do not. Default:
     `cpu`."""
-    memory: Quantity = "16Gi"
+    memory: Annotated[Quantity, Field(examples=["32Gi"])] = "16Gi"
     """Memory of one worker: request and limit. Default: 16Gi; for a named cluster four fifths of a
     node."""
-    ray_gpus: Annotated[int, Field(ge=0, le=512, strict=True)] | None = None
+    ray_gpus: Annotated[Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[1])] = None
     """GPUs that Ray's scheduler counts on one worker. Default: `gpus`."""
-    ray_resources: dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
+    ray_resources: Annotated[
+        dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]], Field(examples=[{"local-disk": 1}])
+    ] = {}
     """Custom resources that Ray's scheduler counts on one worker, by name, for
     `@ray.remote(resources={NAME: 1})`."""
 
@@ -68,32 +70,34 @@ class Wait(DefaultedSettings):
     until: Literal["ready", "submitted"] = "ready"
     """`ready`: every pod of the RayCluster runs. `submitted`: the API server accepted the
     RayCluster; for pools that start at 0 nodes or queue for capacity."""
-    timeout: Duration = "10m"
+    timeout: Annotated[Duration, Field(examples=["20m"])] = "10m"
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
 
 class RayClusterShape(DefaultedSettings):
     """Pods of a RayCluster as written in YAML, whatever the RayCluster is for."""
 
-    workers: WorkerCount = 1
+    workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at
     the start."""
-    worker: WorkerShape = WorkerShape()
+    worker: Annotated[WorkerShape, Field(examples=[{"pool": "dev", "gpus": 1, "cpu": 8, "memory": "32Gi"}])] = (
+        WorkerShape()
+    )
     """Worker pod."""
-    head: HeadShape = HeadShape()
+    head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
-    image: NonEmpty = versions.RAY_IMAGE
+    image: Annotated[NonEmpty, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
-    image_has: list[ImageContent] = []
+    image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []
     """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with
     RDMA NICs need `libnl` and `torch`, `nestedContainers: cdi-per-pod` needs `podman`. berth warns
     if an image is not known to have them. Default: the contents of images/ray-a4 and
     images/ray-podman for images of these names, else none."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
-    env: dict[NonEmpty, str] = {}
+    env: Annotated[dict[NonEmpty, str], Field(examples=[{"HF_HOME": "/home/ray/hf"}])] = {}
     """Environment variables of head and workers."""
-    nccl: NcclShape = NcclShape()
+    nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
     """Way in which containers that Ray starts inside its pods (`image_uri`, `container`) get the
@@ -104,9 +108,9 @@ class RayClusterShape(DefaultedSettings):
     auth: Literal["token", "none"] = "token"
     """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy
     `ray-auth`."""
-    access: Access = Access()
+    access: Annotated[Access, Field(examples=[{"users": ["alice@example.com"]}])] = Access()
     """Users of the berth, through kubectl and Ray."""
-    priority: PriorityClass | None = None
+    priority: Annotated[PriorityClass | None, Field(examples=["berth-production"])] = None
     """PriorityClass of the pods. Default: berth-development for an engineer's berth, else
     berth-production, which preempts it."""
 
@@ -118,9 +122,9 @@ class RayShape(RayClusterShape):
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
     cluster. `internal`: the VPC, through an internal load balancer. `public`: the internet, which
     breaks policy `private-dashboard`."""
-    lifecycle: LifecycleShape = LifecycleShape()
+    lifecycle: Annotated[LifecycleShape, Field(examples=[{"idle": "2h", "expires": "14d"}])] = LifecycleShape()
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
-    wait: Wait = Wait()
+    wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()
     """Goal of `pulumi up`."""
 
     def over(self, defaults: RayShape) -> RayShape:

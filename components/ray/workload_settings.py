@@ -42,44 +42,44 @@ class JobWait(DefaultedSettings):
     """`running`: Ray runs the job. `succeeded`: the job has succeeded. `submitted`: the API server
     accepted the RayJob; for jobs that queue for capacity. A job that fails also fails the update,
     except with `submitted`."""
-    timeout: Duration = "10m"
+    timeout: Annotated[Duration, Field(examples=["30m"])] = "10m"
     """Longest wait; after it the update fails and reports the reasons."""
 
 
 class JobKeys(DefaultedSettings):
     """Keys of a RayJob that are not about its RayCluster."""
 
-    entrypoint: NonEmpty
+    entrypoint: Annotated[NonEmpty, Field(examples=["python train.py"])]
     """Shell command that runs on the head: `python -m train --epochs 3`."""
-    runtime_env: Document = {}
+    runtime_env: Annotated[Document, Field(examples=[{"pip": ["torchmetrics"]}])] = {}
     """Runtime environment under Ray's own keys: pip, env_vars, working_dir and others
     (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference)."""
     submission_mode: Literal["K8sJobMode", "HTTPMode"] = "K8sJobMode"
     """`K8sJobMode`: a small pod submits the job, and its log is the job's. `HTTPMode`: KubeRay
     submits the job, and only Ray has the log."""
-    entrypoint_num_cpus: Amount | None = None
+    entrypoint_num_cpus: Annotated[Amount | None, Field(examples=[1])] = None
     """Cores that Ray reserves for the command; with a reservation it may run on a worker. Default:
     none."""
-    entrypoint_num_gpus: Amount | None = None
+    entrypoint_num_gpus: Annotated[Amount | None, Field(examples=[1])] = None
     """GPUs that Ray reserves for the command. Default: none."""
-    backoff_limit: Annotated[int, Field(ge=0, le=100, strict=True)] = 0
+    backoff_limit: Annotated[int, Field(examples=[2], ge=0, le=100, strict=True)] = 0
     """Retries after a failure, each on a new RayCluster."""
-    active_deadline: Duration | None = None
+    active_deadline: Annotated[Duration | None, Field(examples=["12h"])] = None
     """Time after which a running job fails. Default: none."""
     shutdown_after_job_finishes: bool = True
     """Delete the job's RayCluster when the job has ended."""
-    ttl_after_finished: Duration | None = None
+    ttl_after_finished: Annotated[Duration | None, Field(examples=["1h"])] = None
     """Delay between the end of the job and the deletion of its RayCluster. Default: none."""
 
 
 class JobShape(JobKeys, RayClusterShape):
     """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
 
-    cluster: Name | None = None
+    cluster: Annotated[Name | None, Field(examples=["train"])] = None
     """Engineer or named cluster of this environment whose RayCluster runs the job. Default: a
     RayCluster of the job's own, with the keys of a cluster, which is deleted when the job has
     ended."""
-    wait: JobWait = JobWait()
+    wait: Annotated[JobWait, Field(examples=[{"until": "submitted"}])] = JobWait()
     """Goal of `pulumi up`."""
 
     @property
@@ -94,14 +94,14 @@ class JobShape(JobKeys, RayClusterShape):
 class ServiceKeys(DefaultedSettings):
     """Keys of a RayService that are not about its RayCluster."""
 
-    serve_config: Document
+    serve_config: Annotated[Document, Field(examples=[{"applications": [{"name": "app", "import_path": "app:app"}]}])]
     """Configuration of Ray Serve: `applications`, and other keys of `serve deploy`
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
-    code: NonEmpty | None = None
+    code: Annotated[NonEmpty | None, Field(examples=["./apps/app"])] = None
     """Python file, or folder of Python files, with the applications' code, relative to the
     project's folder. The pods carry the code, and `import_path` finds it. At most 128 KiB. Default:
     the code is in the image or in a `working_dir`."""
-    clients: list[Name] = []
+    clients: Annotated[list[Name], Field(examples=[["alice"]])] = []
     """Namespaces whose pods may send requests to port 8000, for example a gateway's. Default: only
     the service's own."""
     upgrade_strategy: Literal["NewCluster", "Recreate"] = "NewCluster"
@@ -113,7 +113,7 @@ class ServiceKeys(DefaultedSettings):
 class ServiceShape(ServiceKeys, RayClusterShape):
     """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
 
-    wait: Wait = Wait()
+    wait: Annotated[Wait, Field(examples=[{"timeout": "20m"}])] = Wait()
     """Goal of `pulumi up`; `ready`: the applications run and answer."""
 
     @property

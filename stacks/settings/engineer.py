@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from berth.components.core.types import Name, NonEmpty
 from berth.components.ray import RayShape
 
@@ -9,9 +13,9 @@ from berth.components.ray import RayShape
 class EngineerSettings(RayShape):
     """Berth on an environment, whose `defaults` have the settings that are left out."""
 
-    environment: NonEmpty
+    environment: Annotated[NonEmpty, Field(examples=["lab"])]
     """Stack of the environment: `lab`, or `organization/project/stack` of another project."""
-    name: Name | None = None
+    name: Annotated[Name | None, Field(examples=["alice"])] = None
     """Id of the engineer. Default: the stack's name."""
 
     @property

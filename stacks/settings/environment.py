@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import field_validator
+from typing import Annotated
+
+from pydantic import Field, field_validator
 
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
@@ -15,9 +17,12 @@ from berth.components.ray import JobShape, RayShape, ServiceShape
 class PolicySettings(Settings):
     """Settings of the policies, and the policies that are switched off."""
 
-    required_labels: list[NonEmpty] = ["owner", "cost-center"]
+    required_labels: Annotated[list[NonEmpty], Field(examples=[["owner"]])] = ["owner", "cost-center"]
     """Labels that a production environment must have in `labels`."""
-    waived: dict[NonEmpty, NonEmpty] = {}
+    waived: Annotated[
+        dict[NonEmpty, NonEmpty],
+        Field(examples=[{"ray-auth": "the benchmark client knows no tokens; until the end of March"}]),
+    ] = {}
     """Policies that are switched off here, each with the reason."""
 
 
@@ -30,20 +35,27 @@ class EnvironmentSettings(OperatedSettings):
     production: bool | None = None
     """Whether this is a production environment, for which more policies hold. Default: true if the
     stack's name is `prod` or `production`, or begins with one of them and `-`."""
-    isolation: IsolationSettings = IsolationSettings()
-    keeper: KeeperSettings | None = None
+    isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = IsolationSettings()
+    keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
     `defaults`, has a lifecycle."""
-    policies: PolicySettings = PolicySettings()
-    defaults: RayShape = RayShape()
+    policies: Annotated[PolicySettings, Field(examples=[{"requiredLabels": ["owner"]}])] = PolicySettings()
+    defaults: Annotated[RayShape, Field(examples=[{"worker": {"pool": "dev"}}])] = RayShape()
     """Settings of berths and clusters that do not have their own."""
-    engineers: dict[Name, RayShape] = {}
+    engineers: Annotated[dict[Name, RayShape], Field(examples=[{"alice": {}, "bob": {"workers": 2}}])] = {}
     """Berths by the engineer's id. `alice: {}` takes all defaults."""
-    clusters: dict[Name, RayShape] = {}
+    clusters: Annotated[
+        dict[Name, RayShape], Field(examples=[{"train": {"workers": 2, "worker": {"pool": "train"}}}])
+    ] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
-    jobs: dict[Name, JobShape] = {}
+    jobs: Annotated[
+        dict[Name, JobShape], Field(examples=[{"nightly": {"entrypoint": "python train.py", "cluster": "train"}}])
+    ] = {}
     """RayJobs by name: programs that run once. A job's own RayCluster is sized as a named one."""
-    services: dict[Name, ServiceShape] = {}
+    services: Annotated[
+        dict[Name, ServiceShape],
+        Field(examples=[{"chat": {"serveConfig": {"applications": [{"name": "app", "import_path": "app:app"}]}}}]),
+    ] = {}
     """RayServices by name: applications of Ray Serve, each on a RayCluster sized as a named one."""
 
     @field_validator("engineers", "clusters", mode="before")

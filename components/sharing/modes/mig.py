@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.facts import Machine, mig_memory_gib
@@ -19,7 +21,7 @@ class Mig(Mode):
     """`mig`: hardware instances, isolated."""
     strategy: Literal["single", "mixed"]
     """`single` advertises instances as `nvidia.com/gpu`, `mixed` as `nvidia.com/mig-PROFILE`."""
-    profile: str
+    profile: Annotated[str, Field(examples=["1g.23gb"])]
     """The instance, for example `1g.23gb`; every GPU is cut into as many as it holds."""
 
     label: ClassVar[str] = MIG_LABEL

@@ -15,7 +15,7 @@ from berth.components.sharing.modes.mode import Facts, Mode
 class Shares(Mode):
     """Shares of a GPU (https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus)."""
 
-    replicas: Annotated[int, Field(strict=True, ge=2, le=64)]
+    replicas: Annotated[int, Field(examples=[4], strict=True, ge=2, le=64)]
     """Number of pods that share one GPU."""
     rename_by_default: bool = False
     """Advertise `nvidia.com/gpu.shared` instead of `nvidia.com/gpu`."""

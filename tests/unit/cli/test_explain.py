@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Annotated, Any, get_args
 
 import pytest
+import yaml
+from pydantic import BaseModel, TypeAdapter
 from typer.testing import CliRunner
 
 from berth.cli.check import schema
-from berth.cli.explain import everything, find, roots
+from berth.cli.explain import everything, find, flow, roots
 from berth.cli.main import app
 from berth.components.core.errors import BadInputError
+from berth.stacks.load import KINDS
 
 SCHEMA = schema()
 
@@ -52,3 +57,73 @@ def test_every_setting_has_a_description() -> None:
         if not setting.description and not setting.name.isupper() and not setting.path.endswith("[]")
     ]
     assert missing == []
+
+
+def test_every_property_of_the_schema_has_a_description() -> None:
+    empty = [
+        f"{name}.{key}"
+        for name, definition in SCHEMA["$defs"].items()
+        for key, node in definition.get("properties", {}).items()
+        if not node.get("description", "").strip()
+    ]
+    assert empty == []
+
+
+def test_every_setting_has_an_example() -> None:
+    missing = [
+        setting.path
+        for root in roots(SCHEMA)
+        for setting in everything(root)
+        if setting is not root
+        and not setting.examples
+        and not setting.name.isupper()
+        and not setting.path.endswith("[]")
+    ]
+    assert missing == []
+
+
+def models(model: type[BaseModel], found: set[type[BaseModel]]) -> set[type[BaseModel]]:
+    """A model of settings, and all models inside it."""
+    if model not in found:
+        found.add(model)
+        for field in model.model_fields.values():
+            for inner in models_of(field.annotation):
+                models(inner, found)
+    return found
+
+
+def models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_of(part)
+
+
+MODELS = sorted(set[type[BaseModel]]().union(*(models(kind, set()) for kind in KINDS.values())), key=str)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_examples_of_a_setting_are_valid(model: type[BaseModel]) -> None:
+    for key, node in model.model_json_schema(by_alias=True).get("properties", {}).items():
+        name = next(name for name, field in model.model_fields.items() if key in (name, field.alias))
+        field = model.model_fields[name]
+        metadata = [part for part in field.metadata if part is not None]
+        checked = TypeAdapter(Annotated[field.annotation, *metadata]) if metadata else TypeAdapter(field.annotation)
+        for example in node.get("examples", []):
+            checked.validate_python(example)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"kind": "mps", "replicas": 4}, "{kind: mps, replicas: 4}"),
+        (["08:00", "1.35", "1.6.2", "yes", "500m"], '["08:00", "1.35", 1.6.2, "yes", 500m]'),
+        ("~/.kube/config", "~/.kube/config"),
+        ("a: b", '"a: b"'),
+        ({"users": []}, "{users: []}"),
+        (True, "true"),
+    ],
+)
+def test_a_value_in_flow_style_is_what_yaml_reads_back(value: Any, text: str) -> None:
+    assert flow(value) == text
+    assert yaml.safe_load(text) == value
