@@ -107,8 +107,8 @@ def test_the_examples_of_a_setting_are_valid(model: type[BaseModel]) -> None:
     for key, node in model.model_json_schema(by_alias=True).get("properties", {}).items():
         name = next(name for name, field in model.model_fields.items() if key in (name, field.alias))
         field = model.model_fields[name]
-        metadata = [part for part in field.metadata if part is not None]
-        checked = TypeAdapter(Annotated[field.annotation, *metadata]) if metadata else TypeAdapter(field.annotation)
+        declared: Any = Annotated[field.annotation, None, *field.metadata]
+        checked: TypeAdapter[Any] = TypeAdapter(declared)
         for example in node.get("examples", []):
             checked.validate_python(example)
 
