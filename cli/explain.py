@@ -81,7 +81,7 @@ class Setting:
 
     @property
     def choices(self) -> list[Any]:
-        """All values of a setting that has a few; empty for any other."""
+        """Values of a setting that has only a few; empty for any other."""
         found: list[Any] = []
         for form in _forms(self.node, self.schema):
             if form.get("type") == "boolean":

@@ -127,8 +127,8 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.replace(REGISTRY, "    KubeRay,\n    Driver", "    KubeRay,\n    Fake,\n    Driver")
     tree.replace(
         REGISTRY,
-        "    gib: GibSettings = GibSettings()\n",
-        "    gib: GibSettings = GibSettings()\n    fake: FakeSettings = FakeSettings()\n",
+        'Field(examples=[{"source": "present"}])] = GibSettings()\n',
+        'Field(examples=[{"source": "present"}])] = GibSettings()\n    fake: FakeSettings = FakeSettings()\n',
     )
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
