@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pages site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pictures pages site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -54,6 +54,9 @@ bench: $(INSTALLED) ## measure, as ratios within one run
 
 pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, and pages of docs/ from the code
 	@$(BIN)/python -m docs.pages
+
+pictures: $(INSTALLED) ## draw the pictures of the pages again, from settings and code
+	@$(BIN)/python -m docs.pictures
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture

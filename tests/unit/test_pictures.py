@@ -1,0 +1,58 @@
+"""Pictures of the pages: as berth's settings and code are now, readable, without overlaps."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from docs.pictures import PICTURES, drawn
+from docs.pictures.svg import PLAIN, WIDTH, Area, Picture
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_files_are_as_the_code_draws_them() -> None:
+    stale = [path.name for path, text in drawn().items() if not path.exists() or path.read_text("utf-8") != text]
+    assert stale == [], "draw them again: make pictures"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_texts_are_inside_and_apart(name: str) -> None:
+    picture = PICTURES[name]()
+    whole = Area(0, 0, picture.width, picture.height)
+    assert picture.width == WIDTH
+    assert [text.what for text in picture.texts if not whole.holds(text)] == []
+    assert [(one.what, other.what) for one, other in combinations(picture.texts, 2) if one.meets(other)] == []
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_described_has_two_schemes_and_loads_nothing(name: str) -> None:
+    text = PICTURES[name]().svg()
+    root = ET.fromstring(text)  # noqa: S314 (our own)
+    assert root.get("role") == "img"
+    assert [root.find(f"{SPACE}{tag}") is not None for tag in ("title", "desc")] == [True, True]
+    assert "prefers-color-scheme: dark" in text
+    assert "href" not in text
+    assert "url(" not in text
+    sizes = [float(element.get("font-size", "0")) for element in root.iter(f"{SPACE}text")]
+    assert min(sizes) >= 12, "smaller text cannot be read in a README"
+
+
+def test_a_text_that_does_not_fit_is_noticed() -> None:
+    picture = Picture("title", "description")
+    with pytest.raises(ValueError, match="'a long text' takes"):
+        picture.text(0, 0, "a long text", room=20)
+
+
+def test_a_text_is_wrapped_between_words() -> None:
+    room = PLAIN.width("two words")
+    assert PLAIN.wrapped("two words and more", room) == ["two words", "and more"]
+
+
+def test_markup_in_a_text_is_text() -> None:
+    picture = Picture("a < b", "c & d")
+    picture.text(0, 0, "<script>")
+    root = ET.fromstring(picture.svg())  # noqa: S314 (our own)
+    assert [element.text for element in root.iter(f"{SPACE}text")] == ["<script>"]
