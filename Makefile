@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check bench picture pictures pages site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pictures pages site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -48,6 +48,12 @@ types: $(INSTALLED) ## mypy, strict
 	@$(BIN)/mypy
 
 check: lint types test ## all that a change has to pass
+
+dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in dist/
+	@rm -rf dist
+	@$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
+	@ls dist/*
 
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench

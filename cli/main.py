@@ -50,6 +50,13 @@ class Verbs(TyperGroup):
         except BerthError as error:
             print_error(error)
             code = error.code
+        except ModuleNotFoundError as error:
+            from berth.cli.extras import missing  # noqa: PLC0415
+
+            if (explained := missing(error.name or "")) is None:
+                raise
+            print_error(explained)
+            code = explained.code
         except BrokenPipeError:
             _discard_stdout()  # the reader (`| head`) has enough
             code = 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.wheel import CLONE, build, install
+from tests.wheel import CLONE, build, build_sdist, copy_tree, install, pip, virtual_environment
 
 STACK = """\
 config:
@@ -26,8 +28,13 @@ config:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("wheel"))
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_tree(tmp_path_factory.mktemp("tree") / "source")
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"), source)
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +60,16 @@ def test_a_wheel_has_one_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name.partition("/")[0] for name in archive.namelist()}
     assert {name for name in names if not name.endswith(".dist-info")} == {"berth"}
+
+
+def test_the_source_distribution_builds_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
+    sdist = build_sdist(source, tmp_path)
+    assert content(build(tmp_path, sdist)) == content(wheel)
+
+
+def content(wheel: Path) -> dict[str, int]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {info.filename: info.CRC for info in archive.infolist() if not info.filename.endswith("/RECORD")}
 
 
 def test_a_wheel_has_the_data_that_modules_read(wheel: Path) -> None:
@@ -86,3 +103,57 @@ def test_what_a_check_imports_is_there_without_pulumi(installed: Path, tmp_path:
     names = "import sys, berth.stacks.load; print([name for name in sys.modules if name.startswith('pulumi')])"
     done = python(installed, tmp_path, "-c", names)
     assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+# The kubernetes client brings aiohttp too.
+BIG = {"matplotlib", "numpy", "pillow", "kopf", "psutil", "pytest", "mypy", "ruff"}
+
+
+def run(bin_folder: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "BERTH_LAB")}
+    return subprocess.run(
+        [str(bin_folder / arguments[0]), *arguments[1:]],
+        cwd=folder,
+        env=environment | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def packages(bin_folder: Path) -> set[str]:
+    return {package["name"].lower() for package in json.loads(pip(bin_folder, "list", "--format", "json"))}
+
+
+def test_the_base_is_small_and_works(wheel: Path, tmp_path: Path) -> None:
+    """Without an extra: settings, explanations and new repositories; the rest names its extra."""
+    base = virtual_environment(tmp_path / "venv", wheel)
+    installed = packages(base)
+    assert "berth" in installed
+    assert installed & BIG == set()
+    assert len(installed) < 70
+
+    def berth(*arguments: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        return run(base, folder, "berth", *arguments)
+
+    assert berth("--version").stdout == f"berth {version('berth')}\n"
+    assert "pools.NAME.capacity" in berth("explain", "pools.capacity").stdout
+    assert berth("new", "my-fleet").returncode == 0
+    checked = berth("check", folder=tmp_path / "my-fleet")
+    assert checked.returncode == 0, checked.stderr
+    for arguments, extra in ((("lab", "up"), "lab"), (("verify", "fabric", "-s", "lab"), "report")):
+        refused = berth(*arguments, folder=tmp_path / "my-fleet")
+        assert refused.returncode == 2, refused.stderr
+        assert f'run: pip install "berth[{extra}]"' in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_the_extra_of_the_lab_brings_what_the_lab_imports(wheel: Path, tmp_path: Path) -> None:
+    lab = virtual_environment(tmp_path / "venv", wheel, ["lab"])
+    assert {"aiohttp", "kopf", "matplotlib", "psutil"} <= packages(lab)
+    assert "pytest" not in packages(lab)
+    # The lab's own programs, with what they import.
+    for module in ("berth.lab.lifecycle", "berth.lab.devices.handlers", "berth.lab.google_api.server"):
+        assert run(lab, tmp_path, "python", "-c", f"import {module}").stderr == ""
+    assert run(lab, tmp_path, "berth", "lab", "status").returncode == 3

@@ -1,0 +1,32 @@
+"""Extras of the package: Python packages that only some verbs need."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import requires
+from importlib.util import find_spec
+
+from berth.components.core.errors import BadInputError
+
+
+def need(module: str) -> None:
+    """Check that a module of an extra is installed, before work begins that needs it at its end.
+
+    Raises:
+        BadInputError: it is not.
+    """
+    if find_spec(module) is None and (error := missing(module)):
+        raise error
+
+
+def missing(module: str) -> BadInputError | None:
+    """Return the error for a module that is not installed; None for a module of no extra."""
+    for line in requires("berth") or ():
+        found = re.fullmatch(r"""([\w.-]+).*extra == ["'](\w+)["'].*""", line)
+        if found and found[1] == module:
+            extra = found[2]
+            return BadInputError(
+                f"berth is installed without its extra {extra!r}, and this needs {module} of it; nothing is changed",
+                f'run: pip install "berth[{extra}]"',
+            )
+    return None

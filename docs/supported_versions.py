@@ -1,0 +1,88 @@
+"""Page of supported versions, from those that the code names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+
+from berth.cli.doctor.tools import PULUMI_AT_LEAST
+from berth.components.gke import versions as gke
+from berth.components.hardware import versions
+from berth.components.hardware.machines import MACHINES
+from berth.lab.home import CLONE
+from berth.lab.toolchain.installed import HELM_MINIMUM
+from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI
+
+_HEAD = """\
+# Supported versions
+
+Fixes go into the latest minor version of berth. `make pages` writes this page from the versions
+that the code installs, refuses and tests with; the settings of an environment can name others.
+"""
+
+_FEATURES = """\
+## GKE
+
+berth names no version of GKE: an environment gets the one of its release channel, or of
+`cluster.version`. These features need a version of their own; `berth check` refuses an older one,
+and `berth doctor` asks the release channel.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    return "\n".join(
+        [
+            _HEAD,
+            *_table(("program", "supported", "tests run with"), _programs()),
+            "## What berth installs on a cluster\n",
+            *_table(("software", "version", "setting"), _installed()),
+            _FEATURES,
+            *_table(("feature", "GKE since"), _features()),
+        ]
+    )
+
+
+def _programs() -> Iterator[tuple[str, str, str]]:
+    project = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = (CLONE / "requirements.txt").read_text(encoding="utf-8")
+    yield "Python", project["requires-python"].replace(">=", "") + " and newer", _python()
+    yield "Pulumi's engine", ".".join(map(str, PULUMI_AT_LEAST)) + " and newer", PULUMI.version
+    for name in ("pulumi", "pulumi-gcp", "pulumi-kubernetes"):
+        (wanted_range,) = (text[len(name) :] for text in project["dependencies"] if re.match(rf"{name}[<>=]", text))
+        pin = re.search(rf"^{name}==(\S+)", locked, flags=re.MULTILINE)
+        yield f"Python package `{name}`", wanted_range.replace(",", ", "), pin[1] if pin else ""
+    yield "Kubernetes", "the versions of GKE's release channels", KUBECTL.version
+    yield "Helm (the lab only)", ".".join(map(str, HELM_MINIMUM)) + " and newer", HELM.version
+
+
+def _python() -> str:
+    tests = (CLONE / ".github/workflows/test.yml").read_text(encoding="utf-8")
+    (used,) = re.findall(r'python-version: "(\S+)"', tests)
+    return str(used)
+
+
+def _installed() -> Iterator[tuple[str, str, str]]:
+    bad = ", ".join(versions.GPU_OPERATOR_BAD)
+    oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
+    yield "KubeRay", versions.KUBERAY, "`operators.kuberay.version`"
+    yield "NVIDIA's GPU Operator", f"{versions.GPU_OPERATOR}; {bad} are refused", "`operators.gpuOperator.version`"
+    yield "DraNet", versions.DRANET, "`operators.dranet.version`"
+    yield "NVIDIA's DRA driver for GPUs", versions.GPU_DRA, "`operators.gpuDra.version`"
+    yield "Google's NCCL plugin gIB", versions.GIB_IMAGE.rpartition(":")[2], "`operators.gib.image`"
+    yield "Ray, in berths", f"{versions.RAY}; tokens need {oldest} or newer", "`image`, `rayVersion`"
+
+
+def _features() -> Iterator[tuple[str, str]]:
+    found = {value.name: str(value.since) for value in vars(gke).values() if isinstance(value, gke.Feature)}
+    for series in {machine.series.name: machine.series for machine in MACHINES.values()}.values():
+        for key, text in (("gke_since", "{} machines"), ("gke_rdma_since", "GPUDirect RDMA on {}")):
+            if since := getattr(series, key):
+                found[text.format(series.name)] = since
+    yield from sorted(found.items(), key=lambda item: item[0].lower())
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    marks = ("---",) * len(heads)
+    return [*(f"| {' | '.join(cells)} |" for cells in (heads, marks, *rows)), ""]

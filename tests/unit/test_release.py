@@ -1,0 +1,53 @@
+"""A release: one version, a changelog in order, and the page of supported versions."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+
+import pytest
+
+from berth.cli.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
+from berth.lab.home import CLONE
+
+PROJECT = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+
+
+def test_the_version_stands_in_one_place() -> None:
+    assert version("berth") == PROJECT["version"]
+    sources = [file for folder in ("cli", "components", "stacks", "lab") for file in (CLONE / folder).rglob("*.py")]
+    assert [str(file) for file in sources if f'"{PROJECT["version"]}"' in file.read_text(encoding="utf-8")] == []
+
+
+def test_the_changelog_has_the_version_and_is_in_order() -> None:
+    found = entries(CHANGELOG.read_text(encoding="utf-8"))
+    names = [entry.version for entry in found]
+    released = [name for name in names if name != UNRELEASED]
+    assert names[1 if UNRELEASED in names else 0 :] == released, "Unreleased stands first"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", name) for name in released)
+    assert released == sorted(set(released), key=numbers, reverse=True)
+    assert PROJECT["version"] in released or names[0] == UNRELEASED
+    assert PROJECT["version"] not in released or released[0] == PROJECT["version"], "an older version has this entry"
+    for entry in found:
+        assert entry.text, entry.version
+        assert set(re.findall(r"^### (.+)$", entry.text, flags=re.MULTILINE)) <= set(KINDS), entry.version
+
+
+def test_entries_between_two_versions() -> None:
+    found = entries("# Changelog\n\n## Unreleased\n\nd\n\n## 0.10.0\n\nc\n\n## 0.2.0\n\nb\n\n## 0.1.0\n\na\n")
+    assert [entry.text for entry in between(found, "0.1.0", "0.10.0")] == ["c", "b"]
+    assert [entry.text for entry in between(found, "0.1.0", "0.2.0")] == ["b"]
+    assert [str(entry) for entry in between(found, "0.10.0", "0.11.0")] == ["## 0.11.0\n\nd"]
+    assert between(found, "0.10.0", "0.10.0") == []
+    with pytest.raises(ValueError, match="'new' is not a version"):
+        numbers("new")
+
+
+def test_the_base_is_small_and_the_lab_and_the_report_are_extras() -> None:
+    extras = PROJECT["optional-dependencies"]
+    base = {re.split(r"[^\w-]", text)[0] for text in PROJECT["dependencies"]}
+    assert base.isdisjoint({"matplotlib", "kopf", "aiohttp", "psutil", "pytest"})
+    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {"aiohttp", "berth", "kopf", "psutil"}
+    assert "berth[lab]" in extras["dev"]
