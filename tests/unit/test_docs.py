@@ -87,7 +87,7 @@ def parse(arguments: list[str], *, whole: bool) -> str:
         if not left:
             return "which verb?" if whole else ""
         name = left.pop(0)
-        if name == "--help":
+        if name in ("--help", "--version"):
             return ""
         command = command.get_command(Context(command), name)
         if command is None:

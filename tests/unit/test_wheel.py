@@ -127,7 +127,7 @@ def packages(bin_folder: Path) -> set[str]:
 
 
 def test_the_base_is_small_and_works(wheel: Path, tmp_path: Path) -> None:
-    """Without an extra: settings, explanations and new repositories; the rest names its extra."""
+    """Settings, explanations and new repositories need no extra; the rest names its extra."""
     base = virtual_environment(tmp_path / "venv", wheel)
     installed = packages(base)
     assert "berth" in installed
