@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pictures pages site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -58,11 +58,8 @@ dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in d
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
-pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, and pages of docs/ from the code
+pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, pages and pictures of docs/
 	@$(BIN)/python -m docs.pages
-
-pictures: $(INSTALLED) ## draw the pictures of the pages again, from settings and code
-	@$(BIN)/python -m docs.pictures
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, lab, settings, supported_versions
+from docs import commands, lab, pictures, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -15,6 +15,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/commands.md": commands.page,
     "docs/lab.md": lab.page,
     "docs/supported-versions.md": supported_versions.page,
+    **pictures.GENERATED,
 }
 """Text of a file as it has to be, by its path in the clone."""
 

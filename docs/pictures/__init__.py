@@ -7,19 +7,19 @@ Does not belong here: facts. A picture reads them where berth has them, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from functools import partial
 
-from docs.pictures import architecture
+from docs.pictures import architecture, life
 from docs.pictures.svg import Picture
-
-FOLDER = Path(__file__).parent
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
     "architecture": architecture.draw,
+    "life": life.draw,
 }
 """Pictures by the name of their file."""
 
 
-def drawn() -> dict[Path, str]:
-    """Return the files of all pictures with their content."""
-    return {FOLDER / f"{name}.svg": draw().svg() for name, draw in PICTURES.items()}
+GENERATED: Mapping[str, Callable[[], str]] = {
+    f"docs/pictures/{name}.svg": partial(lambda picture: picture().svg(), picture) for name, picture in PICTURES.items()
+}
+"""Text of each picture's file, by its path in the clone."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 
 WIDTH = 860
 """Width of the pictures: about that of a README on GitHub, so sizes are those on the screen."""
@@ -118,6 +119,7 @@ class Picture:
         description: content of the picture, for them.
         height: height, which grows with what is added.
         texts: rectangles of all texts.
+        lines: rectangles of all parts of lines.
     """
 
     title: str
@@ -125,6 +127,7 @@ class Picture:
     width: float = WIDTH
     height: float = 0
     texts: list[Area] = field(default_factory=list)
+    lines: list[Area] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
 
     def mark(self) -> int:
@@ -183,6 +186,10 @@ class Picture:
 
     def arrow(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
         """Add a line through points, with a head at its end."""
+        for (one_x, one_y), (other_x, other_y) in pairwise(points):
+            area = Area(min(one_x, other_x), min(one_y, other_y), abs(one_x - other_x), abs(one_y - other_y))
+            self.lines.append(area)
+            self._reach(area)
         (x, y), (before_x, before_y) = points[-1], points[-2]
         length = max(((x - before_x) ** 2 + (y - before_y) ** 2) ** 0.5, 1)
         along_x, along_y = (x - before_x) / length, (y - before_y) / length

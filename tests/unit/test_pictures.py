@@ -7,15 +7,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from docs.pictures import PICTURES, drawn
+from berth.components.lifecycle import LifecycleShape
+from docs.pictures import PICTURES
 from docs.pictures.svg import PLAIN, WIDTH, Area, Picture
 
 SPACE = "{http://www.w3.org/2000/svg}"
-
-
-def test_the_files_are_as_the_code_draws_them() -> None:
-    stale = [path.name for path, text in drawn().items() if not path.exists() or path.read_text("utf-8") != text]
-    assert stale == [], "draw them again: make pictures"
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -25,6 +21,7 @@ def test_texts_are_inside_and_apart(name: str) -> None:
     assert picture.width == WIDTH
     assert [text.what for text in picture.texts if not whole.holds(text)] == []
     assert [(one.what, other.what) for one, other in combinations(picture.texts, 2) if one.meets(other)] == []
+    assert [text.what for text in picture.texts for line in picture.lines if text.meets(line)] == []
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -38,6 +35,12 @@ def test_a_picture_is_described_has_two_schemes_and_loads_nothing(name: str) -> 
     assert "url(" not in text
     sizes = [float(element.get("font-size", "0")) for element in root.iter(f"{SPACE}text")]
     assert min(sizes) >= 12, "smaller text cannot be read in a README"
+
+
+def test_the_life_of_a_berth_names_every_setting_of_its_lifecycle() -> None:
+    shown = " ".join(text.what for text in PICTURES["life"]().texts)
+    fields = {field.alias or name for name, field in LifecycleShape.model_fields.items()} - {"zone"}
+    assert {name for name in fields if f"({name})" not in shown} == set()
 
 
 def test_a_text_that_does_not_fit_is_noticed() -> None:
