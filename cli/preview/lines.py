@@ -12,12 +12,12 @@ from berth.components.plan.effect import GpusAway, Level
 from berth.components.plan.fleet import span
 from berth.components.plan.plan import Property
 from berth.stacks.policies.policy import how_to_waive, waivers
-from berth.stacks.preview.cost import GpuHours, Money
+from berth.stacks.preview.cost import Money
 from berth.stacks.preview.report import Drift, Report
 from berth.stacks.preview.words import word_of
 
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
-DONE = {"create": "created", "update": "changed in place", "replace": "replaced", "delete": "deleted"}
+VERBS = {"create": "create", "update": "change", "replace": "replace", "delete": "delete"}
 
 _LONGEST_VALUE = 60
 
@@ -53,24 +53,26 @@ def _several_lines(old: Any, new: Any) -> str:
 
 
 def counts_line(report: Report) -> str:
-    """Return counts: `1 replaced, 2 changed in place, 28 unchanged`."""
+    """Return counts: `1 to replace, 2 to change, 28 unchanged`."""
     parts = [
-        f"{report.counts[key]} {DONE[key]}" for key in ("replace", "delete", "update", "create") if report.counts[key]
+        f"{report.counts[key]} to {VERBS[key]}"
+        for key in ("replace", "delete", "update", "create")
+        if report.counts[key]
     ]
     return ", ".join([*parts, f"{report.counts['same']} unchanged"])
 
 
 def verdict_line(report: Report) -> str:
-    """Return the verdict on a plan as a sentence."""
+    """Return the verdict on a plan: its risk for what runs, whatever it costs."""
     match report.verdict:
         case "nothing":
             return "Nothing to do."
         case "harmless":
-            return "Harmless: nothing that runs notices."
+            return "Risk: none. Running work goes on."
         case "disturbs":
-            return "Disturbs: something is away or restarts for a while, and comes back by itself."
+            return "Risk: disturbs. Something is unavailable or restarts, and comes back automatically."
         case _:
-            return "Destroys: running work ends, or capacity or data goes."
+            return "Risk: destroys. Running work, capacity or data is lost."
 
 
 def gpus_line(gpus: Sequence[GpusAway]) -> str:
@@ -87,23 +89,25 @@ def sitting_line(report: Report, least: Level) -> str:
     return ", ".join(map(str, report.sitting(least)))
 
 
-def hours_line(hours: GpuHours) -> str:
-    """Return GPU-hours: `B200 384 now, 192 after`."""
-    if hours.now == hours.after:
-        return f"{hours.product} {_numbers(hours.now)} as now"
-    return f"{hours.product} {_numbers(hours.now)} now, {_numbers(hours.after)} after"
+def cost_lines(report: Report) -> list[str]:
+    """Return the costs a day after the change: GPU-hours by product, then money."""
+    found = [
+        f"{hours.product}: {_compared(_numbers(hours.after), _numbers(hours.now), ' GPU-hours')}"
+        for hours in report.hours
+    ]
+    return [*found, _money_line(report.cost)] if report.cost else found
 
 
-def money_line(money: Money) -> str:
-    """Return costs: `USD 2,400.00 now, 1,200.00 after; by …`."""
-    amounts = (
-        f"{_amounts(money.after)} as now"
-        if money.now == money.after
-        else f"{_amounts(money.now)} now, {_amounts(money.after)} after"
-    )
-    rates = "both by the hourly rates of the settings as they are now"
-    without = f"; without {', '.join(money.pools_without_rate)}, which have no rate" if money.pools_without_rate else ""
-    return f"{money.currency} {amounts} ({rates}{without})".strip()
+def _compared(after: str, now: str, unit: str = "") -> str:
+    """Return a cost beside the present one: `384 GPU-hours (now 0)`."""
+    return f"{after}{unit} (as now)" if after == now else f"{after}{unit} (now {now})"
+
+
+def _money_line(money: Money) -> str:
+    """Return money: `USD 1,200.00 (now 2,400.00), by …`."""
+    without = f"; no rate for {', '.join(money.pools_without_rate)}" if money.pools_without_rate else ""
+    amounts = _compared(_amounts(money.after), _amounts(money.now))
+    return f"{money.currency} {amounts}, by the hourly rates of the current settings{without}".strip()
 
 
 def _numbers(bounds: tuple[int, int]) -> str:

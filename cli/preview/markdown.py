@@ -23,7 +23,7 @@ def markdown(report: Report) -> str:
     """Return the report, losses first; one that is too long is cut, and says so."""
     head = [marker(report.known.stack), f"## {_sign(report)} berth preview: {_code(report.known.stack)}", ""]
     head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
-    body = [*_policies(report), *_destroyed(report), *_summary(report), *_drift(report)]
+    body = [*_policies(report), *_destroyed(report), *_cost(report), *_notes(report), *_drift(report)]
     for part in report.parts:
         body += _part(part)
     body += _warnings(report)
@@ -56,20 +56,20 @@ def _destroyed(report: Report) -> list[str]:
 
 
 def _cell(change: Change) -> str:
-    text = f"{lines.SIGNS[change.operation]} {change.resource} {_code(change.name)} {lines.DONE[change.operation]}"
+    text = f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {change.resource} {_code(change.name)}"
     if change.forcing:
         text += ", forced by " + ", ".join(_code(lines.property_text(forcing)) for forcing in change.forcing)
     return text.replace("|", "\\|")
 
 
-def _summary(report: Report) -> list[str]:
-    found = [
-        ("GPU-hours a day", "; ".join(map(lines.hours_line, report.hours))),
-        ("Money a day", lines.money_line(report.cost) if report.cost else ""),
-    ]
-    items = [f"- **{title}**: {_escaped(text)}" for title, text in found if text]
+def _cost(report: Report) -> list[str]:
+    costs = lines.cost_lines(report)
+    return ["### Cost a day", "", *(f"- {_escaped(cost)}" for cost in costs), ""] if costs else []
+
+
+def _notes(report: Report) -> list[str]:
     notes = (lines.told_line(report), lines.not_asked_line(report), *lines.stay_lines(report))
-    items += [f"- {_escaped(note)}" for note in notes if note]
+    items = [f"- {_escaped(note)}" for note in notes if note]
     return [*items, ""] if items else []
 
 
@@ -85,15 +85,16 @@ def _drift(report: Report) -> list[str]:
 
 def _part(part: Part) -> list[str]:
     signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
-    worst = f" — {part.level.word}" if part.level else ""
+    worst = f" — {part.level.word}" if part.level > Level.HARMLESS else ""
     found = [f"<details><summary>{signs} {_html(part.title)}{worst}</summary>", ""]
     for change in part.changes:
         detail = f" ({_escaped(change.detail)})" if change.detail else ""
-        sign, done = lines.SIGNS[change.operation], lines.DONE[change.operation]
-        found.append(f"- {sign} {change.resource} {_code(change.name)} {done}{detail}")
+        sign, verb = lines.SIGNS[change.operation], lines.VERBS[change.operation]
+        found.append(f"- {sign} {verb} {change.resource} {_code(change.name)}{detail}")
         for effect in change.effects:
             who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
-            found.append(f"  - **{effect.level.word}**: {_escaped(effect.text + who)}")
+            level = f"**{effect.level.word}**: " if effect.level > Level.HARMLESS else ""
+            found.append(f"  - {level}{_escaped(effect.text + who)}")
         found += [
             f"  - {_code(lines.property_text(changed))}"
             f"{' **forces the replacement**' if changed.forces_replacement else ''}"

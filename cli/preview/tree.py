@@ -20,9 +20,7 @@ _MOST_PROPERTIES = 12
 def tree(report: Report) -> RenderableType:
     """Return the whole report: the changes as a tree, and their sum below it."""
     title = Text(report.known.stack, style="bold")
-    verdict = "nothing to do" if report.verdict == "nothing" else report.verdict
-    title.append(f": {verdict}", style=_VERDICTS[report.verdict])
-    title.append(f" ({lines.counts_line(report)})", style="not bold dim")
+    title.append(f": {lines.counts_line(report)}", style="not bold")
     root = Tree(title, guide_style="dim")
     if report.drift:
         branch = root.add(Text("changed behind Pulumi's back", style="yellow"))
@@ -40,8 +38,7 @@ def tree(report: Report) -> RenderableType:
 def _add(branch: Tree, change: Change) -> None:
     color = _COLORS[change.operation]
     name = change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
-    label = Text(f"{lines.SIGNS[change.operation]} {name}", style=color)
-    label.append(f" {lines.DONE[change.operation]}", style=color)
+    label = Text(f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {name}", style=color)
     if change.detail:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)
@@ -69,11 +66,11 @@ def _add_effect(leaf: Tree, effect: Effect) -> None:
 def _summary(report: Report) -> list[Text]:
     found = [
         ("GPUs that go away", lines.gpus_line(report.gpus)),
-        ("Whose work is lost", lines.sitting_line(report, Level.DESTROYS)),
-        ("GPU-hours a day", "; ".join(map(lines.hours_line, report.hours))),
-        ("Money a day", lines.money_line(report.cost) if report.cost else ""),
+        ("Work that is lost", lines.sitting_line(report, Level.DESTROYS)),
     ]
     texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
+    costs = lines.cost_lines(report)
+    texts += [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
     notes = [lines.told_line(report), lines.not_asked_line(report)]
     texts += [
         Text(note, style="yellow") for note in (*notes, *lines.stay_lines(report), *lines.waiver_lines(report)) if note

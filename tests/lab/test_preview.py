@@ -90,11 +90,11 @@ def test_another_driver_replaces_the_pool_under_the_production_cluster(fleet: Pr
     before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
     done = preview(fleet)
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "± node pool replaced  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert "± replace node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
     assert f"{DRIVER}: DEFAULT → LATEST  forces the replacement" in done.stdout
     assert "GPUs that go away: 16 B200 of pool train, back if there is capacity" in done.stdout
-    assert "Whose work is lost: cluster train (2 pods, 16 GPUs)" in done.stdout
-    assert "Money a day: USD 600.00 as now" in done.stdout
+    assert "Work that is lost: cluster train (2 pods, 16 GPUs)" in done.stdout
+    assert "  USD 600.00 (as now), by the hourly rates" in done.stdout
     assert preview(fleet, "--allow-destroy").returncode == 0
     report = json.loads(preview(fleet, "--json").stdout)
     (change,) = report["changes"]
@@ -127,7 +127,7 @@ def test_a_removed_engineer_loses_the_berth(fleet: Project) -> None:
     done = preview(fleet)
     assert done.returncode == 3
     assert "✗ berth carol goes, with what runs in it" in done.stdout
-    assert "Whose work is lost: berth carol (2 pods, 1 share of a GPU)" in done.stdout
+    assert "Work that is lost: berth carol (2 pods, 1 share of a GPU)" in done.stdout
     assert "bob" not in done.stdout
 
 
@@ -210,8 +210,8 @@ def test_a_stack_that_was_never_up(fleet: Project) -> None:
     done = preview(fleet, stack="new")
     fleet.run("pulumi", "stack", "rm", "new", "--yes", "--preserve-config")
     assert done.returncode == 0, done.stderr
-    assert "+ node pool created  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
-    assert "GPU-hours a day: B200 0 now, 384 after; L4 0 now, 96 after" in done.stdout
+    assert "+ create node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert "Cost a day\n  B200: 384 GPU-hours (now 0)\n  L4: 96 GPU-hours (now 0)\nRisk: none." in done.stdout
 
 
 def test_an_engine_that_fails(fleet: Project) -> None:

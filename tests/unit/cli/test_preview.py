@@ -80,7 +80,7 @@ def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None
 def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> None:
     project.plans("driver")
     done = preview()
-    assert "± node pool replaced" in done.stdout
+    assert "± replace node pool" in done.stdout
     assert "forces the replacement" in done.stdout
     assert "warning" not in done.stdout
     assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
