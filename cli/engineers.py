@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 
 from berth.cli.berths import Berth, find
-from berth.cli.check import check
+from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.bounds import Bounds
@@ -23,8 +23,10 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings, condition_of, gpus_of
+from berth.components.ray.fleet import WHOLE, pool_of
+from berth.components.sharing import offered
 from berth.stacks import stack_file
-from berth.stacks.load import Environment, load_stack
+from berth.stacks.load import EngineerBerth, Environment, Judged, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
@@ -181,25 +183,44 @@ def show(stack: str, *, as_json: bool) -> int:
     loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
-    rows = [_row(berth, stack) for berth in loaded.resolved.berths]
-    rows += [
-        {"name": name, "stack": other, "workers": None, "gpus": None, "pool": None}
-        for name, other in _own_stacks(stack).items()
-    ]
+    rows = [_row(berth, stack, loaded) for berth in loaded.resolved.berths]
+    checker = Checker()
+    rows += [_own_row(name, checker.check(other)) for name, other in _own_stacks(stack).items()]
     if as_json:
         print_json(rows)
         return 0
-    table = Table("engineer", "stack", "workers", "GPUs a worker", "pool", box=box.SIMPLE_HEAD)
+    table = Table("berth", "stack", "workers", "GPUs a worker", "pool", box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*("–" if value is None else str(value) for value in row.values()))
+        table.add_row(*("–" if value is None else str(value) for value in _cells(**row)))
     out.print(table if rows else f"nobody has a berth on {stack}")
     return 0
 
 
-def _row(berth: RayClusterSettings, stack: str) -> dict[str, Any]:
-    workers = berth.workers
+def _row(berth: RayClusterSettings, stack: str, judged: Judged) -> dict[str, Any]:
+    workers, worker = berth.workers, berth.worker
     count = f"{workers.min}..{workers.max}" if isinstance(workers, Bounds) else workers
-    return {"name": berth.name, "stack": stack, "workers": count, "gpus": berth.worker.gpus, "pool": berth.worker.pool}
+    unit = judged.resolved.pools[worker.pool].unit
+    return {
+        "name": berth.name,
+        "stack": stack,
+        "workers": count,
+        "gpus": worker.gpus,
+        "unit": unit,
+        "pool": worker.pool,
+    }
+
+
+def _own_row(name: str, checked: Checked) -> dict[str, Any]:
+    """Return the berth of an own stack; without its shape where `berth check` refuses it."""
+    if checked.lines or not isinstance(checked.loaded, EngineerBerth):
+        return {"name": name, "stack": checked.stack, "workers": None, "gpus": None, "unit": None, "pool": None}
+    return _row(checked.loaded.berth.settings, checked.stack, checked.loaded)
+
+
+def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) -> list[Any]:
+    """Return a row for people: `1 share` instead of a number where GPUs are shared."""
+    count = counted(gpus, unit) if gpus is not None and unit not in {None, WHOLE} else gpus
+    return [*row.values(), count, pool]
 
 
 def _environment(stack: str) -> tuple[stack_file.StackFile, str]:
@@ -284,8 +305,15 @@ def _loss(stack: str, name: str) -> str:
 def _standing(berth: Berth, pods: int) -> str:
     if not pods:
         return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
-    count = f"{counted(pods, 'pod')} and {counted(gpus_of(berth.cluster), 'GPU')}"
+    count = f"{counted(pods, 'pod')} and {counted(gpus_of(berth.cluster), _unit(berth))}"
     return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
+
+
+def _unit(berth: Berth) -> str:
+    """Return the noun for what a berth's workers request: a GPU, a share of one."""
+    contract = berth.environment.contract
+    pool = offered(contract.pools, contract.sharing).get(pool_of(berth.cluster))
+    return pool.unit if pool else WHOLE
 
 
 def _own_stacks(environment: str) -> dict[str, str]:

@@ -16,7 +16,8 @@ from berth.cli.life import age, moment, sentences
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.cluster.devices import NETWORK_PODS
 from berth.components.core.errors import BerthError
-from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service, observe
+from berth.components.core.words import plural
+from berth.components.ray.fleet import WHOLE, Fleet, Job, Pool, Ray, Service, observe
 from berth.components.sharing import offered
 
 
@@ -41,11 +42,11 @@ def table(fleet: Fleet) -> Group:
     parts: list[Table | Text] = [_pools(fleet.pools)]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
-            parts.append(_rays(title, first, rays))
+            parts.append(_rays(fleet, title, first, rays))
     if fleet.jobs:
         parts.append(_jobs(fleet.jobs))
     if fleet.services:
-        parts.append(_services(fleet.services))
+        parts.append(_services(fleet))
     notes = [note for pool in fleet.pools for note in _missing(pool)]
     parts += [Text(note, style="yellow") for note in notes]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
@@ -97,14 +98,20 @@ def _pools(pools: Iterable[Pool]) -> Table:
             pool.name,
             pool.machine_type,
             str(pool.nodes) if pool.nodes_ready == desired else f"{pool.nodes_ready}/{desired} ready",
-            f"{pool.gpus_in_use}/{pool.gpus}" if pool.gpus else "–",
+            _in_use(pool) if pool.gpus else "–",
             *([f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else "–"] if with_nics else []),
             pool.sharing or "–",
         )
     return grid
 
 
-def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
+def _in_use(pool: Pool) -> str:
+    """Return the use of a pool's GPUs: `3/8`, or `3/32 shares` where pods share them."""
+    count = f"{pool.gpus_in_use}/{pool.gpus}"
+    return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
+
+
+def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
     with_nics, expiring = any(ray.nics for ray in rays), any(ray.life.expires for ray in rays)
     columns = [first, "namespace", "RayCluster", "workers ready", "GPUs", *(["NICs"] if with_nics else [])]
     grid = _grid(title, *columns, "pool", "stack", "age", *(["expires"] if expiring else []))
@@ -114,7 +121,7 @@ def _rays(title: str, first: str, rays: Iterable[Ray]) -> Table:
             ray.namespace,
             _color(ray),
             f"{ray.workers_ready}/{ray.workers_desired}",
-            str(ray.gpus),
+            fleet.counted(ray.gpus, ray.pool),
             *([str(ray.nics)] if with_nics else []),
             ray.pool,
             ray.stack,
@@ -134,16 +141,16 @@ def _jobs(jobs: Iterable[Job]) -> Table:
     return grid
 
 
-def _services(services: Iterable[Service]) -> Table:
+def _services(fleet: Fleet) -> Table:
     columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
     grid = _grid("services", *columns)
-    for service in services:
+    for service in fleet.services:
         grid.add_row(
             service.name,
             _color(service),
             f"{service.applications_running}/{service.applications}",
             f"{service.workers_ready}/{service.workers_desired}",
-            str(service.gpus),
+            fleet.counted(service.gpus, service.pool),
             service.pool,
             service.stack,
             age(service.created, datetime.now(tz=UTC)),

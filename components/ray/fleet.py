@@ -23,6 +23,7 @@ from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
 from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.core.words import counted
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
@@ -30,6 +31,9 @@ from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.sharing import Pool as OfferedPool
+
+WHOLE = "GPU"
+"""Noun for a GPU that is not shared."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Pool:
         nics_in_use: RDMA NICs that claims hold.
         nics_of_machines: RDMA NICs that the nodes should publish, by the pool's settings.
         sharing: how GPUs are shared; "" for whole GPUs.
+        unit: noun for what `gpus` and its pods' requests count: `GPU`, `share`.
     """
 
     name: str
@@ -61,6 +66,7 @@ class Pool:
     nics_in_use: int
     nics_of_machines: int
     sharing: str
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Ray:
         ready: head and all workers are ready, or it is suspended.
         workers_ready: number of ready workers.
         workers_desired: number of workers that it should have.
-        gpus: GPUs that its workers request.
+        gpus: GPUs, or shares of them, that its workers request.
         nics: RDMA NICs that its workers hold.
         reasons: why it is not ready.
         life: its lifecycle.
@@ -143,7 +149,7 @@ class Service:
         serving: number of pods that answer requests.
         workers_ready: number of ready workers in its RayClusters.
         workers_desired: number of workers that these should have.
-        gpus: GPUs that these request.
+        gpus: GPUs, or shares of them, that these request.
         address: address for requests from pods.
         created: moment of its creation.
         reasons: why it is not ready.
@@ -187,6 +193,11 @@ class Fleet:
     def ready(self) -> bool:
         """Whether RayClusters and RayServices are ready, and RayJobs run or have succeeded."""
         return all(workload.ready for workload in self.workloads)
+
+    def counted(self, gpus: int, pool: str) -> str:
+        """Return what pods request on a pool: `2` for whole GPUs, else `2 shares`."""
+        unit = next((found.unit for found in self.pools if found.name == pool), WHOLE)
+        return str(gpus) if unit == WHOLE else counted(gpus, unit)
 
     def of_stack(self, stack: str) -> Fleet:
         """Return the pools, and the berth of an engineer's stack."""
@@ -259,7 +270,7 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], in
     names = {node["metadata"]["name"] for node in nodes}
     devices = [device for device in (inventory or NOTHING).devices if device.node in names]
     held = [device for device in devices if device.key in (inventory or NOTHING).holders]
-    counted = [gpus_of_pod(pod) - claimed_gpus_of(pod) for pod in pods if pod["spec"].get("nodeName") in names]
+    by_count = [gpus_of_pod(pod) - claimed_gpus_of(pod) for pod in pods if pod["spec"].get("nodeName") in names]
     return Pool(
         name=pool.name,
         machine_type=pool.settings.machine_type,
@@ -268,11 +279,12 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], in
         nodes_ready=sum(is_ready(node) for node in nodes),
         gpus=sum(gpus_in(node["status"].get("allocatable") or {}) for node in nodes)
         + sum(device.is_gpu for device in devices),
-        gpus_in_use=sum(counted) + sum(device.is_gpu for device in held),
+        gpus_in_use=sum(by_count) + sum(device.is_gpu for device in held),
         nics=sum(device.is_nic for device in devices),
         nics_in_use=sum(device.is_nic for device in held),
         nics_of_machines=len(nodes) * pool.settings.nics if inventory else 0,
         sharing=pool.sharing,
+        unit=pool.unit,
     )
 
 
@@ -280,13 +292,12 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str, inventory: Inventor
     metadata, condition = cluster["metadata"], condition_of(cluster)
     nics = {device.key for device in inventory.devices if device.is_nic}
     held = [key for claim in inventory.claims if claim.namespace == metadata["namespace"] for key in claim.held]
-    group = cluster["spec"]["workerGroupSpecs"][0]
     return Ray(
         name=metadata["labels"][owner_label],
         namespace=metadata["namespace"],
         ray_cluster=metadata["name"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=group["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        pool=pool_of(cluster),
         state=condition.state,
         ready=condition.ready,
         workers_ready=condition.workers_ready,
@@ -296,6 +307,11 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str, inventory: Inventor
         reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
         life=life_of(cluster),
     )
+
+
+def pool_of(cluster: Object) -> str:
+    """Return the node pool of a RayCluster's workers."""
+    return str(cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
 def _job(api: ClusterApi, job: Object) -> Job:

@@ -135,10 +135,23 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     assert twice.exit_code == 2
     assert "by a stack of their own, erin" in twice.stderr
     listed = json.loads(engineer("list", "-s", "env", "--json").stdout)
-    assert [(row["name"], row["stack"], row["workers"]) for row in listed] == [
-        ("bob", "env", 2),
-        ("carol", "env", 1),
-        ("erin", "erin", None),
+    assert [(row["name"], row["stack"], row["workers"], row["gpus"], row["pool"]) for row in listed] == [
+        ("bob", "env", 2, 1, "dev"),
+        ("carol", "env", 1, 1, "dev"),
+        ("erin", "erin", 1, 2, "dev"),
+    ]
+
+
+def test_shares_are_listed_as_shares(project: Path) -> None:
+    path = project / "stacks" / "Pulumi.env.yaml"
+    shared = (
+        "capacity: spot, sharing: quarter} # one node\n    sharing:\n      quarter: {kind: time-slicing, replicas: 4}"
+    )
+    path.write_text(ENVIRONMENT.replace("capacity: spot} # one node", shared))
+    done = engineer("list", "-s", "env")
+    assert [" ".join(line.split()) for line in done.stdout.splitlines() if "env" in line] == [
+        "bob env 2 1 share dev",
+        "carol env 1 1 share dev",
     ]
 
 

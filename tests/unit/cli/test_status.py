@@ -51,6 +51,30 @@ def test_a_node_without_labels_is_in_no_pool() -> None:
     assert (pool.nodes, pool.nodes_ready) == (1, 1)
 
 
+def test_shares_are_not_called_gpus() -> None:
+    """A pod's requests count shares where the pool's GPUs are shared."""
+    pools = {
+        "dev": PoolSettings.model_validate({"machineType": "g2-standard-24", "nodes": 1, "sharing": "quarter"}),
+        "whole": PoolSettings.model_validate({"machineType": "g2-standard-24", "nodes": 1}),
+    }
+    sharing = {"quarter": {"kind": "time-slicing", "replicas": 4}}
+    contract = EnvironmentContract.model_validate(
+        {"name": "env", "pools": pools, "sharing": sharing, "defaults": {}, "demands": [], "namespaces": {}}
+    )
+    nodes = [node(name, {"cloud.google.com/gke-nodepool": name}) for name in pools]
+    for found, count in zip(nodes, ("8", "2"), strict=True):
+        found["status"]["allocatable"]["nvidia.com/gpu"] = count
+    fleet = observed(cast("ClusterApi", Recorded(*nodes)), "env", Environment("env", contract, ""))
+    rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
+    assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
+    assert "whole g2-standard-24 1 0/2 –" in rows
+    assert [fleet.counted(count, pool) for count, pool in ((1, "dev"), (2, "dev"), (1, "whole"))] == [
+        "1 share",
+        "2 shares",
+        "1",
+    ]
+
+
 def fabric(api: Recorded) -> Fleet:
     pools = {
         "cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1}),
