@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from docs.pictures import architecture, life
+from docs.pictures import architecture, isolation, life
 from docs.pictures.svg import Picture
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
     "architecture": architecture.draw,
+    "isolation": isolation.draw,
     "life": life.draw,
 }
 """Pictures by the name of their file."""

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from berth.components.lifecycle import LifecycleShape
-from docs.pictures import PICTURES
+from docs.pictures import PICTURES, isolation
 from docs.pictures.svg import PLAIN, WIDTH, Area, Picture
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -59,3 +59,9 @@ def test_markup_in_a_text_is_text() -> None:
     picture.text(0, 0, "<script>")
     root = ET.fromstring(picture.svg())  # noqa: S314 (our own)
     assert [element.text for element in root.iter(f"{SPACE}text")] == ["<script>"]
+
+
+def test_the_boundaries_list_all_kinds_that_a_berth_has() -> None:
+    shown = {text.what for text in PICTURES["isolation"]().texts}
+    kinds = {manifest["kind"] for manifest in isolation.sample()}
+    assert kinds - {"Namespace"} <= shown
