@@ -1,5 +1,29 @@
-"""`python -m berth.cli`: the `berth` command."""
+"""Start of the `berth` command: streams and signals, before the first import that takes time."""
 
-from berth.cli.main import main
+from __future__ import annotations
 
-main()
+import os
+import signal
+import sys
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command. Until it runs, Ctrl-C ends the process at once: nothing has begun."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # `nohup` and `&` ignore it for good
+        signal.signal(signal.SIGINT, _interrupted)
+    from berth.cli import main as command  # noqa: PLC0415 - takes a quarter of a second
+
+    command.main()
+
+
+def _interrupted(_signal: int, _frame: object) -> None:
+    """End at once; an exception inside of an import would be printed or lost."""
+    if sys.stderr is not None:
+        os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,66 +6,92 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pkgutil import iter_modules
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from berth.cli import verbs
+from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
-from berth.components.core.errors import FAILED, BerthError
+from berth.cli.help import Command, Group, Section
+from berth.cli.usage import NoArgsIsHelpError, UsageError, refused
+from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
 
-INTERRUPTED, TERMINATED = 130, 143
+TERMINATED = 143
 
 
-class Verbs(TyperGroup):
+class Verbs(Group):
     """The modules of the package `verbs`, each imported when it is needed."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Return the names of all verbs."""
         return sorted(module.name for module in iter_modules(verbs.__path__))
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Return a verb's command; None for an unknown verb."""
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in self.list_commands(_ctx):
             return None
-        module = import_module(f"{verbs.__name__}.{cmd_name}")
+        module = _module(cmd_name)
         group = getattr(module, "app", None)
         if group is None:
             group = typer.Typer(add_completion=False)
-            group.command(cmd_name)(module.run)
+            group.command(cmd_name, cls=Command)(module.run)
         command = typer.main.get_command(group)
         command.name = cmd_name
         return command
 
-    def invoke(self, ctx: Any) -> NoReturn:
+    def sections(self, ctx: Any) -> Iterable[tuple[str, Sequence[str]]]:
+        """Return the sections of the help page, each with its verbs' names."""
+        section_of = {name: _module(name).SECTION for name in self.list_commands(ctx)}
+        return [(section.value, [name for name, own in section_of.items() if own is section]) for section in Section]
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - typer's signature
+        windows_expand_args: bool = True,  # noqa: ARG002, FBT001, FBT002 - the same
+        **extra: Any,
+    ) -> int:
         """Run a verb; end with its exit code, or that of the error that ended it."""
         signal.signal(signal.SIGTERM, _terminate)
-        try:
-            code = super().invoke(ctx)
-            sys.stdout.flush()
-        except BerthError as error:
-            print_error(error)
-            code = error.code
-        except ModuleNotFoundError as error:
-            from berth.cli.extras import missing  # noqa: PLC0415
+        name, words = prog_name or "berth", list(sys.argv[1:] if args is None else args)
+        self._main_shell_completion(extra, name, complete_var)
+        code = self._code(name, words)
+        if standalone_mode:
+            sys.exit(code)
+        return code
 
-            if (explained := missing(error.name or "")) is None:
-                raise
-            print_error(explained)
-            code = explained.code
+    def _code(self, name: str, words: list[str]) -> int:
+        """Return the exit code of a call."""
+        try:
+            with self.make_context(name, words) as ctx:
+                code = self.invoke(ctx)
+            sys.stdout.flush()
+        except typer.Exit as end:
+            code = end.exit_code
+        except NoArgsIsHelpError as error:
+            typer.echo(error.format_message(), err=True)
+            code = BAD_INPUT
+        except UsageError as error:
+            code = _failed(refused(error))
+        except BerthError as error:
+            code = _failed(error)
         except BrokenPipeError:
             _discard_stdout()  # the reader (`| head`) has enough
             code = 0
         except OSError as error:  # a full disk, a folder without write permission, a path through a file
-            code = _failed(error)
-        except KeyboardInterrupt:
+            _discard_stdout()
+            code = _failed(_of_system(error))
+        except (KeyboardInterrupt, typer.Abort):
             err.print("interrupted")
             code = INTERRUPTED
-        raise typer.Exit(code or 0)
+        return int(code or 0)
 
 
 def _discard_stdout() -> None:
@@ -74,11 +100,19 @@ def _discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _failed(error: OSError) -> int:
-    """Print an error of the operating system; return the exit code."""
-    _discard_stdout()
-    print_error(BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
-    return FAILED
+def _failed(error: BerthError) -> int:
+    """Print an error; return the exit code."""
+    print_error(error)
+    return error.code
+
+
+def _of_system(error: OSError) -> BerthError:
+    """Return an error of the operating system as one of berth's."""
+    return BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _module(verb: str) -> Any:
+    return import_module(f"{verbs.__name__}.{verb}")
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:
@@ -113,14 +147,24 @@ def _berth(
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command, and end the process."""
+    code = FAILED
     try:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             app(prog_name="berth")
-        finally:
-            sys.stdout.flush()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else FAILED
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()
-        raise SystemExit(0) from None
-    except OSError as error:  # `--help` and `--version` print before there is a verb
-        raise SystemExit(_failed(error)) from None
+        code = 0
+    except OSError as error:  # what Python still had to write, to a full disk
+        _discard_stdout()
+        code = _failed(_of_system(error))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own end prints no traceback then
+    sys.exit(code)

@@ -8,7 +8,10 @@ import typer
 
 from berth.cli.arguments import Json
 from berth.cli.console import err, out, print_json, print_problems
+from berth.cli.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
+
+SECTION = Section.SETTINGS
 
 
 def run(

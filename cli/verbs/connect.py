@@ -7,16 +7,25 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json, Name, OnStack
+from berth.cli.help import Section
+
+SECTION = Section.USE
 
 
 def run(
     name: Name = None,
     stack: OnStack = None,
     dashboard: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port for the dashboard.", show_default="8265, or a free one")
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Port for the dashboard.", metavar="PORT", show_default="8265, or a free one"
+        ),
     ] = None,
     client: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port for Ray Client.", show_default="10001, or a free one")
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Port for Ray Client.", metavar="PORT", show_default="10001, or a free one"
+        ),
     ] = None,
     *,
     print_only: Annotated[

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
+from berth.cli.help import Section
+
+SECTION = Section.DEPLOY
 
 
 def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:

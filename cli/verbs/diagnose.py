@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json, Name, OnStack
+from berth.cli.help import Section
+
+SECTION = Section.DEBUG
 
 
 def run(

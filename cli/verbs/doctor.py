@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from berth.cli.arguments import Json, Stack
 from berth.cli.console import out, print_json
+from berth.cli.help import Section
 from berth.components.core.errors import FAILED
+
+SECTION = Section.DEPLOY
 
 
 def run(stack: Stack, *, as_json: Json = False) -> int:

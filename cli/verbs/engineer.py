@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json, Stack, complete_names, complete_stacks
+from berth.cli.help import Section, VerbGroup
 
-app = typer.Typer(
-    help="Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+SECTION = Section.SETTINGS
+
+app = VerbGroup("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
 
 Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=complete_names)]
 NewId = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.")]

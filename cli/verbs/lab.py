@@ -12,6 +12,7 @@ import typer
 
 from berth.cli.arguments import Json
 from berth.cli.console import print_json
+from berth.cli.help import Section, VerbGroup
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
@@ -21,16 +22,10 @@ if TYPE_CHECKING:
     from berth.lab.home import Home
     from berth.lab.lifecycle import Running
 
-app = typer.Typer(
-    help="A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.",
-    no_args_is_help=True,
-    add_completion=False,
-)
-real = typer.Typer(
-    help="Make one node of the lab real: its containers run on this machine. Needs root on Linux.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+SECTION = Section.LAB
+
+app = VerbGroup("A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.")
+real = VerbGroup("Make one node of the lab real: its containers run on this machine. Needs root on Linux.")
 app.add_typer(real, name="real")
 
 HomeOption = Annotated[

@@ -9,6 +9,9 @@ import typer
 
 from berth.cli.arguments import Json
 from berth.cli.console import out, print_json
+from berth.cli.help import Section
+
+SECTION = Section.SETTINGS
 
 
 def run(

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json, Stack
+from berth.cli.help import Section
 from berth.components.core.errors import BadInputError
+
+SECTION = Section.DEPLOY
 
 
 def run(

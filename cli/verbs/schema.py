@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from berth.cli.help import Section
+
+SECTION = Section.SETTINGS
+
 
 def run() -> None:
     """Print the JSON Schema of a stack's config file, for editors.

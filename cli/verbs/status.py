@@ -8,12 +8,17 @@ import typer
 
 from berth.cli.arguments import Json, Stack
 from berth.cli.console import out, print_json
+from berth.cli.help import Section
 from berth.components.core.errors import FAILED
+
+SECTION = Section.USE
 
 
 def run(
     stack: Stack,
-    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --watch.")] = 2.0,
+    interval: Annotated[
+        float, typer.Option(min=0.5, metavar="SECONDS", help="Seconds between two looks of --watch.")
+    ] = 2.0,
     *,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what.")

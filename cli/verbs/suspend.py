@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json, Name, OnStack, Timeout
+from berth.cli.help import Section
+
+SECTION = Section.USE
 
 
 def run(

@@ -9,16 +9,15 @@ import typer
 
 from berth.cli.arguments import Json, Stack
 from berth.cli.console import err, out, print_json
+from berth.cli.help import Section, VerbGroup
 from berth.components.core.errors import FAILED
 
 if TYPE_CHECKING:
     from berth.cli import fabric_proof, gpu_proof
 
-app = typer.Typer(
-    help="Prove on the running cluster that what was provisioned really works.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+SECTION = Section.DEBUG
+
+app = VerbGroup("Prove on the running cluster that what was provisioned really works.")
 
 Keep = Annotated[bool, typer.Option("--keep", help="Leave what the proof created.")]
 

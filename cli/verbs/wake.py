@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from berth.cli.arguments import Json, Name, OnStack, Timeout
+from berth.cli.help import Section
+
+SECTION = Section.USE
 
 
 def run(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, as_json: Json = False) -> int:
