@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from docs.pictures import architecture, isolation, life
+from docs.pictures import architecture, isolation, life, plan
 from docs.pictures.svg import Picture
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
     "architecture": architecture.draw,
     "isolation": isolation.draw,
     "life": life.draw,
+    "plan": plan.draw,
 }
 """Pictures by the name of their file."""
 

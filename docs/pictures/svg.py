@@ -184,6 +184,11 @@ class Picture:
             y = self.text(x, y, line, style, anchor=anchor, room=room)
         return y
 
+    def badge(self, x: float, y: float, text: str, tone: str) -> None:
+        """Add a short text in a circle, whose middle is the point."""
+        self._parts.append(f'<circle class="box {tone}" cx="{x:g}" cy="{y:g}" r="9.5"/>')
+        self.text(x, y - 7, text, Style(SMALL, tone, bold=True), anchor="middle")
+
     def arrow(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
         """Add a line through points, with a head at its end."""
         for (one_x, one_y), (other_x, other_y) in pairwise(points):
@@ -231,7 +236,7 @@ def _style() -> str:
     rules = [
         f".text {{ font-family: {_FONT} }}",
         ".bold { font-weight: 600 }",
-        f".mono {{ font-family: {_MONO} }}",
+        f".mono {{ font-family: {_MONO}; white-space: pre }}",
         ".line { fill: none; stroke-width: 1.5 }",
         *_rules(0),
         "@media (prefers-color-scheme: dark) {",
