@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages site recording requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -63,6 +63,9 @@ pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, page
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
+
+recording: $(INSTALLED) ## record docs/recording.svg again, in the running lab
+	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.recording
 
 site: $(INSTALLED) ## build the docs site into build/site, without a network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
