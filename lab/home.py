@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from berth.stacks.stack_file import project
-
 ENVIRONMENT_VARIABLE = "BERTH_LAB"
 
 SIGN = "berth-lab"
@@ -65,6 +63,9 @@ class Home:
     @classmethod
     def current(cls) -> Home:
         """Return the lab that `BERTH_LAB` names, else that of the Pulumi project."""
+        # The tools are built while the packages that this import needs are still being installed.
+        from berth.stacks.stack_file import project  # noqa: PLC0415
+
         return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or project() / ".lab"))
 
     @property

@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from rich.console import Console
 
 
 def duration(seconds: float) -> str:
@@ -19,6 +19,13 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _console() -> Console:
+    # The tools are built while the packages, this one too, are still being installed.
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass
@@ -32,11 +39,38 @@ class Progress:
     """Lines about work, written to stderr so that stdout stays usable by other programs."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self.console = console or _console()
 
     def say(self, text: str) -> None:
         """Print one plain line."""
         self.console.print(text, markup=False)
+
+    def begun(self, doing: str) -> None:
+        """Report the begin of a part of the work; a terminal's changing line has it already."""
+        if not self.console.is_terminal:
+            self.say(f"  … {doing}")
+
+    def done(self, what: str, note: str) -> None:
+        """Report a part of the work that is done, with a note in parentheses."""
+        self.console.print(f"  [green]✓[/green] {what} [dim]({note})[/dim]")
+
+    @contextlib.contextmanager
+    def line(self, text: Callable[[], str]) -> Iterator[None]:
+        """Show a line that changes, below the others, on a terminal; nothing elsewhere."""
+        if not self.console.is_terminal:
+            yield
+            return
+        from rich.live import Live  # noqa: PLC0415 - only on terminals; it takes a while to load
+        from rich.text import Text  # noqa: PLC0415
+
+        begin = time.monotonic()
+
+        def shown() -> Text:
+            elapsed = duration(round(time.monotonic() - begin))
+            return Text(f"  … {text()} ({elapsed})", no_wrap=True, overflow="ellipsis")
+
+        with Live(get_renderable=shown, console=self.console, refresh_per_second=2, transient=True):
+            yield
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:
@@ -61,4 +95,4 @@ class Progress:
         else:
             self.say(f"  … {doing}")
             yield step
-        self.console.print(f"  [green]✓[/green] {step.done} [dim]({duration(time.monotonic() - begin)})[/dim]")
+        self.done(step.done, duration(time.monotonic() - begin))

@@ -1,4 +1,8 @@
-"""Table of the lab's tools. Versions are read from `lab/tools/*/go.mod`."""
+"""Table of the lab's tools. Versions are read from `lab/tools/*/go.mod`.
+
+KubeRay's operator and DraNet are released as container images only, and cyclonus' judge, the pause
+program and the kubelet are berth's own around a module: those are always built from source.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from berth.lab.home import CLONE
+from berth.lab.toolchain.releases import ReleasedFile, filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +29,15 @@ class Tool:
         purpose: reason why the lab needs it, in a few words.
         module: Go module whose version is the tool's version.
         packages: program name to Go package in the module; `.` begins one in the tool's own folder.
-        seconds: rough time of a cold build on two cores, downloads included.
+        seconds: rough time of a cold build on two cores, after the tools before it in the order.
         folder: folder under `lab/tools` with go.mod and go.sum; by default the tool's name.
         variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are
             filled in.
         copied: files and folders of the module that come along uncompiled, to their names beside
             the programs.
         tags: Go build tags, separated by commas.
+        files: files of the project's releases that have the programs; none where it publishes none.
+        released_with: tool whose releases these are, where it is another one.
     """
 
     name: str
@@ -42,6 +49,8 @@ class Tool:
     variables: Mapping[str, str] = field(default_factory=dict)
     copied: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
+    files: tuple[ReleasedFile, ...] = ()
+    released_with: Tool | None = None
 
     @property
     def directory(self) -> Path:
@@ -71,6 +80,11 @@ class Tool:
         return found[1]
 
     @property
+    def release(self) -> tuple[ReleasedFile, ...]:
+        """Released files of the pinned version for this machine, empty if there are none."""
+        return filled(self.files, (self.released_with or self).version)
+
+    @property
     def linker_flags(self) -> str:
         """Flags that strip debug tables (a third of the size) and write the version in."""
         major, minor, *_ = self.version.split(".")
@@ -89,6 +103,23 @@ _KUBERNETES = {
 }
 _PULUMI = {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": "v{version}"}
 
+
+def _on_github(repository: str, file: str, checksums: str, members: Mapping[str, str]) -> ReleasedFile:
+    folder = f"https://github.com/{repository}/releases/download/v{{version}}/"
+    return ReleasedFile(folder + file, checksums if "://" in checksums else folder + checksums, members)
+
+
+def _kubernetes(*programs: str) -> tuple[ReleasedFile, ...]:
+    folder = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}"
+    return tuple(ReleasedFile(f"{folder}/{name}", f"{folder}/{name}.sha256", {name: ""}) for name in programs)
+
+
+def _pulumi(*programs: str) -> tuple[ReleasedFile, ...]:
+    members = {name: f"pulumi/{name}" for name in programs}
+    archive = "pulumi-v{version}-linux-{x64}.tar.gz"
+    return (_on_github("pulumi/pulumi", archive, "pulumi-{version}-checksums.txt", members),)
+
+
 PULUMI = Tool(
     "pulumi",
     "the engine that runs `pulumi up`",
@@ -96,6 +127,7 @@ PULUMI = Tool(
     {"pulumi": "cmd/pulumi"},
     seconds=190,
     variables=_PULUMI,
+    files=_pulumi("pulumi"),
 )
 PULUMI_PYTHON = Tool(
     "pulumi-python",
@@ -105,14 +137,29 @@ PULUMI_PYTHON = Tool(
     seconds=40,
     variables=_PULUMI,
     copied={"python/cmd/pulumi-language-python-exec": "pulumi-language-python-exec"},
+    files=_pulumi("pulumi-language-python", "pulumi-language-python-exec"),
+    released_with=PULUMI,
 )
-ETCD = Tool("etcd", "the cluster's database", "go.etcd.io/etcd/server/v3", {"etcd": ""}, seconds=25)
+_ETCD = "etcd-v{version}-linux-{arch}"
+ETCD = Tool(
+    "etcd",
+    "the cluster's database",
+    "go.etcd.io/etcd/server/v3",
+    {"etcd": ""},
+    seconds=25,
+    files=(_on_github("etcd-io/etcd", f"{_ETCD}.tar.gz", "SHA256SUMS", {"etcd": f"{_ETCD}/etcd"}),),
+)
+_KWOK = "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}"
 KWOK = Tool(
     "kwok",
     "plays the kubelet of every simulated node",
     "sigs.k8s.io/kwok",
     {"kwok": "cmd/kwok", "kwokctl": "cmd/kwokctl"},
     seconds=85,
+    # KWOK publishes no checksums of its own, but GitHub those of its files.
+    files=tuple(
+        _on_github("kubernetes-sigs/kwok", f"{name}-linux-{{arch}}", _KWOK, {name: ""}) for name in ("kwok", "kwokctl")
+    ),
 )
 KUBERNETES = Tool(
     "kubernetes",
@@ -121,6 +168,7 @@ KUBERNETES = Tool(
     {name: f"cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
     seconds=240,
     variables=_KUBERNETES,
+    files=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
 )
 KUBECTL = Tool(
     "kubectl",
@@ -130,6 +178,7 @@ KUBECTL = Tool(
     seconds=25,
     folder="kubernetes",
     variables=_KUBERNETES,
+    files=_kubernetes("kubectl"),
 )
 KUBERAY = Tool(
     "kuberay-operator",
@@ -147,11 +196,23 @@ HELM = Tool(
     {"helm": "cmd/helm"},
     seconds=60,
     variables={"helm.sh/helm/v3/internal/version.version": "v{version}"},
+    files=(
+        ReleasedFile(
+            "https://get.helm.sh/helm-v{version}-linux-{arch}.tar.gz",
+            "https://get.helm.sh/helm-v{version}-linux-{arch}.tar.gz.sha256sum",
+            {"helm": "linux-{arch}/helm"},
+        ),
+    ),
 )
 
-TOOLS = (PULUMI_PYTHON, PULUMI, ETCD, KUBERNETES, KUBECTL, KWOK, KUBERAY, HELM)
-"""Tools of every lab, in the order in which they are built."""
+TOOLS = (ETCD, KUBERNETES, PULUMI, KWOK, KUBERAY, HELM, KUBECTL, PULUMI_PYTHON)
+"""Tools of every lab, in the order in which they are built.
 
+The first is small and compiles the standard library; two lanes then take the others, the longest
+first, so that none compiles what another one is compiling.
+"""
+
+_CONTAINERD = "containerd-static-{version}-linux-{arch}"
 CONTAINERD = Tool(
     "containerd",
     "runs the real node's containers",
@@ -160,6 +221,14 @@ CONTAINERD = Tool(
     seconds=75,
     tags="no_btrfs,no_devmapper,no_zfs",
     variables={"github.com/containerd/containerd/v2/version.Version": "v{version}"},
+    files=(
+        _on_github(
+            "containerd/containerd",
+            f"{_CONTAINERD}.tar.gz",
+            f"{_CONTAINERD}.tar.gz.sha256sum",
+            {name: f"bin/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
+        ),
+    ),
 )
 KUBERNETES_NODE = Tool(
     "kubernetes-node",
@@ -169,12 +238,14 @@ KUBERNETES_NODE = Tool(
     seconds=180,
     variables=_KUBERNETES,
 )
+_COREDNS = "coredns_{version}_linux_{arch}.tgz"
 COREDNS = Tool(
     "coredns",
     "answers the real pods' questions for names",
     "github.com/coredns/coredns",
     {"coredns": ""},
     seconds=120,
+    files=(_on_github("coredns/coredns", _COREDNS, f"{_COREDNS}.sha256", {"coredns": "coredns"}),),
 )
 DRANET = Tool(
     "dranet",
