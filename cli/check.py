@@ -24,6 +24,7 @@ from berth.stacks.load import (
     load_stack,
     load_text,
     located,
+    rest_of,
 )
 from berth.stacks.policies.policy import Waiver
 from berth.stacks.policies.registry import POLICIES
@@ -104,9 +105,26 @@ class Checker:
             judged = self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded
             return Checked(stack, loaded.kind, loaded=judged)
         except SettingsError as error:
-            return Checked(stack, error.kind, error.lines)
+            return Checked(stack, error.kind, self._with_rest(error).lines)
         except BadInputError as error:
             return Checked(stack, None, [str(error)])
+
+    def _with_rest(self, error: SettingsError) -> SettingsError:
+        """Return all problems of a stack, with those of its valid settings on its environment."""
+        rest = rest_of(error)
+        if rest is None:
+            return error
+        try:
+            self._berth(rest)
+        except SettingsError as found:
+            reported = {problem.path for problem in error.problems}
+            more = [
+                problem
+                for problem in found.problems
+                if problem.path not in reported and not problem.rests_on_any(reported)
+            ]
+            return SettingsError(error.stack, [*error.problems, *more], error.file)
+        return error
 
     def _load(self, stack: str) -> Environment | EngineerStack:
         if stack not in self._loads:

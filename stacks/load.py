@@ -23,6 +23,7 @@ from berth.stacks.policies.settings import Judgment, judge_engineer, judge_envir
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import (
+    KEYS,
     EnvironmentContract,
     Resolved,
     contract_of,
@@ -43,6 +44,8 @@ class SettingsError(BadInputError):
 
     def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
         line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
+        self.stack = stack
+        self.file = file
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
         self.kind = next((kind for kind in KINDS if file and kind in file.settings), None)
         self.lines = [located(problem, file) for problem in self.problems]
@@ -265,33 +268,63 @@ def _environment(
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
     """Return problems across the valid settings of an environment that has invalid ones too."""
-    if not isinstance(value, dict) or not isinstance(value.get("pools"), dict):
+    value = {} if value is None else value
+    if not isinstance(value, dict):
         return []
+    pools = value["pools"] if isinstance(value.get("pools"), dict) else {}
     known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
     rest = copy.deepcopy({key: part for key, part in value.items() if key in known})
     broken = [problem.path[1:] for problem in found]
     for _ in range(_ROUNDS):
         for path in sorted(broken, key=len, reverse=True):
             _remove(rest, path)
+        if not rest.get("pools"):
+            # Place, network and operators do not depend on the pools; everything on a pool does.
+            rest = {key: part for key, part in rest.items() if key not in KEYS.values()} | {"pools": _STAND_IN}
         try:
             settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
             # Without its broken part an entry may lack a required one: then the entry goes.
             broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
-        lost = frozenset(value["pools"]) - frozenset(settings.pools)
+        lost = frozenset(pools) - frozenset(settings.pools)
         # A removed, invalid part is not reported as missing too; its absence means nothing.
         reported = {problem.path for problem in found}
         _, across = _environment(stack, settings, None, lost)
         return [
             problem
             for problem in (*_name_problems(stack, settings), *across)
-            if problem.path not in reported and not problem.rests_on_any(reported)
+            if problem.path not in reported and not problem.rests_on_any(reported) and not _of_stand_in(problem)
         ]
     return []
 
 
 _ROUNDS = 3
+_STAND_IN_NAME = "berth-stand-in"
+_STAND_IN = {_STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
+"""Pools of an environment without a valid one, so that its other settings can be checked."""
+
+
+def _of_stand_in(problem: Problem) -> bool:
+    return _STAND_IN_NAME in problem.path or _STAND_IN_NAME in problem.message
+
+
+def rest_of(error: SettingsError) -> EngineerStack | None:
+    """Return an engineer's stack without its invalid settings, or None.
+
+    What is left is checked on the environment, so that all problems come at once.
+    """
+    value = error.file.settings.get("engineer") if error.file else None
+    if not isinstance(value, dict):
+        return None
+    rest = copy.deepcopy(value)
+    for path in sorted((problem.path[1:] for problem in error.problems), key=len, reverse=True):
+        _remove(rest, path)
+    try:
+        settings = EngineerSettings.model_validate(rest, by_alias=True, by_name=False)
+    except ValidationError:
+        return None
+    return EngineerStack(error.stack, settings, error.file)
 
 
 def _remove(value: Any, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from berth.components.core.nearest import did_you_mean
+from berth.components.core.hints import hint_of, members
 
 Path = tuple[str | int, ...]
 """Keys and list positions from the top of a stack's settings down to a value."""
@@ -59,9 +59,10 @@ def from_validation(error: ValidationError, model: type[BaseModel], root: Path) 
         if detail["type"].startswith("union_tag_"):
             location += (detail["ctx"]["discriminator"].strip("'"),)
         if unknown:
-            known = _known_keys(model, location)
+            key, above = str(detail["loc"][-1]), str(location[-1]) if location else ""
+            hint = hint_of(key, detail.get("input"), _types(model, location), above, _types(model, location[:-1]))
             location += (detail["loc"][-1],)
-            message = f"unknown key {location[-1]!r}{did_you_mean(str(location[-1]), known)}"
+            message = f"unknown key {key!r}{hint}"
         else:
             message = _message(dict(detail))
         problems.append(Problem(root + location, message, of_key=unknown or "[key]" in detail["loc"]))
@@ -111,34 +112,20 @@ def _has(outer: Any, part: str | int) -> bool:
     return get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]")
 
 
-def _known_keys(model: type[BaseModel], path: Path) -> list[str]:
+def _types(model: type[BaseModel], path: Path) -> list[Any]:
+    """Return the types of the value at a path of a model."""
     types: list[Any] = [model]
     for part in path:
         types = [inner for outer in types for inner in _step(outer, part)]
-    return sorted({key for found in types for key in _keys(found)})
+    return types
 
 
 def _step(outer: Any, part: str | int) -> Iterator[Any]:
     if isinstance(outer, type) and issubclass(outer, BaseModel):
         for name, field in outer.model_fields.items():
             if part in (field.alias, name):
-                yield from _members(field.annotation)
+                yield from members(field.annotation)
     elif get_origin(outer) is dict:
-        yield from _members(get_args(outer)[1])
+        yield from members(get_args(outer)[1])
     elif get_origin(outer) is list:
-        yield from _members(get_args(outer)[0])
-
-
-def _members(annotation: Any) -> Iterator[Any]:
-    """The models and containers inside unions and Annotated."""
-    if isinstance(annotation, type) or get_origin(annotation) in (dict, list):
-        yield annotation
-        return
-    for member in get_args(annotation):
-        yield from _members(member)
-
-
-def _keys(found: Any) -> Iterator[str]:
-    if isinstance(found, type) and issubclass(found, BaseModel):
-        for name, field in found.model_fields.items():
-            yield field.alias or name
+        yield from members(get_args(outer)[0])

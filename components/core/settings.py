@@ -20,6 +20,16 @@ class Settings(BaseModel):
         use_attribute_docstrings=True,
     )
 
+    @classmethod
+    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models that know other tools' words
+        """Return what to write instead of an unknown key; "" without an idea.
+
+        Args:
+            key: the key, such as another tool has.
+            value: its value.
+        """
+        return ""
+
 
 class DefaultedSettings(Settings):
     """Settings with a default for every key that is missing or null."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -77,8 +78,54 @@ class Upgrade(Settings):
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
 
+_AUTOSCALED = "write the bounds under `nodes`: nodes: {min: 0, max: 4}"
+_OTHER_WORDS = {
+    "spot": "write `capacity: spot`",
+    "preemptible": "write `capacity: spot`",
+    "gpus": "the machine type says how many GPUs a node has",
+    "gpu": "the machine type says how many GPUs a node has",
+    "instanceType": "write `machineType`",
+    "replicas": "write `nodes`",
+    "size": "write `nodes`",
+    "count": "write `nodes`",
+    "nodeCount": "write `nodes`",
+    "numNodes": "write `nodes`",
+    "minNodes": _AUTOSCALED,
+    "maxNodes": _AUTOSCALED,
+    "autoscaling": _AUTOSCALED,
+}
+"""Words of other tools for the settings of a pool, and what berth has."""
+
+
+def _machine_types_with(accelerator: object) -> str:
+    """Return the hint for `accelerator: h100:8`: the machine types that have these GPUs."""
+    name, _, count = str(accelerator).partition(":")
+    product = re.sub(r"[^a-z0-9]", "", name.lower().removeprefix("nvidia").removeprefix("-"))
+    found = [
+        machine.name
+        for machine in MACHINES.values()
+        if machine.gpus
+        and product in re.sub(r"[^a-z0-9]", "", f"{machine.gpu.product}{machine.gpu.accelerator}".lower())
+        if not count.strip().isdecimal() or machine.gpus == int(count)
+    ]
+    if not product or not found:
+        return "the machine type says which GPUs a node has, and how many"
+    options = " or ".join(f"`machineType: {machine}`" for machine in found[:_MOST_OPTIONS])
+    return f"the machine type says which GPUs a node has; write {options}"
+
+
+_MOST_OPTIONS = 3
+
+
 class PoolSettings(Settings):
     """A node pool: nodes of one machine type."""
+
+    @classmethod
+    def hint(cls, key: str, value: object) -> str:
+        """Return what a pool has in place of another tool's key."""
+        if key in {"accelerator", "accelerators", "gpuType"}:
+            return _machine_types_with(value)
+        return _OTHER_WORDS.get(key, "")
 
     machine_type: Annotated[
         str,

@@ -74,8 +74,28 @@ class Wait(DefaultedSettings):
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
 
+_BOUNDS = "write the bounds under `workers`: workers: {min: 0, max: 4}"
+_OTHER_WORDS = {
+    "replicas": "write `workers`, the number of worker pods",
+    "numWorkers": "write `workers`, the number of worker pods",
+    "minWorkers": _BOUNDS,
+    "maxWorkers": _BOUNDS,
+    "minReplicas": _BOUNDS,
+    "maxReplicas": _BOUNDS,
+    "autoscaling": _BOUNDS,
+    "pool": "write `worker.pool`",
+    "gpu": "write `worker.gpus`",
+}
+"""Words of other tools for the settings of a RayCluster, and what berth has."""
+
+
 class RayClusterShape(DefaultedSettings):
     """Pods of a RayCluster as written in YAML, whatever the RayCluster is for."""
+
+    @classmethod
+    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
+        """Return what a RayCluster has in place of another tool's key."""
+        return _OTHER_WORDS.get(key, "")
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at

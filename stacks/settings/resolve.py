@@ -288,7 +288,7 @@ def _choose_pool(given: str | None, role: str, path: Path, into: Resolved, *, gp
     pools = into.pools
     if given is not None:
         if given not in pools and given not in into.unknown_pools:
-            into.refuse(where, f"there is no pool {given!r}{did_you_mean(given, pools)}")
+            into.refuse(where, f"there is no pool {given!r}{did_you_mean(given, {*pools, *into.unknown_pools})}")
         return pools.get(given)
     if into.unknown_pools:
         return None
