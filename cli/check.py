@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
+from berth.cli.grid import Grid
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
@@ -177,9 +175,9 @@ def policies() -> list[dict[str, Any]]:
     return [policy.as_json() for policy in POLICIES.values()]
 
 
-def policies_table() -> Table:
+def policies_table() -> Grid:
     """Return every policy that settings are held to, for people."""
-    table = Table("policy", "asks", "without it", box=box.SIMPLE_HEAD)
+    table = Grid("policy", "asks", "without it")
     for policy in POLICIES.values():
         table.add_row(policy.name, policy.asks, policy.why)
     return table

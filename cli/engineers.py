@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from berth.cli.berths import Berth, find
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
+from berth.cli.grid import Grid
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
@@ -189,7 +187,7 @@ def show(stack: str, *, as_json: bool) -> int:
     if as_json:
         print_json(rows)
         return 0
-    table = Table("berth", "stack", "workers", "GPUs a worker", "pool", box=box.SIMPLE_HEAD)
+    table = Grid("berth", "stack", "workers", "GPUs a worker", "pool")
     for row in rows:
         table.add_row(*("–" if value is None else str(value) for value in _cells(**row)))
     out.print(table if rows else f"nobody has a berth on {stack}")

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, brought_up
+from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
@@ -157,13 +156,10 @@ def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
 
 def table(proof: Proof) -> Group:
     """Return a proof for people."""
-    grid = Table(
-        "check", "verdict", box=box.SIMPLE_HEAD, title=f"{proof.cluster} ({proof.namespace})", title_justify="left"
-    )
-    grid.add_column("evidence", overflow="fold")
+    grid = Grid("check", "verdict", "evidence", title=f"{proof.cluster} ({proof.namespace})")
     for check in proof.found.checks:
-        grid.add_row(check.name, verdict_text(check.verdict), Text(check.evidence))
-    parts: list[Table | Text] = [grid]
+        grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
+    parts: list[Grid | Text] = [grid]
     if proof.found.causes:
         parts.append(Text("likely causes, the likeliest first", style="bold"))
     for number, cause in enumerate(proof.found.causes, start=1):

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, brought_up
+from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
@@ -81,12 +79,10 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
 
 def table(proof: Proof) -> Group:
     """Return a proof for people."""
-    grid = Table("pool", "check", "verdict", box=box.SIMPLE_HEAD)
-    grid.add_column("evidence", overflow="fold")
+    grid = Grid("pool", "check", "verdict", "evidence", grouped=True)
     for pool in proof.pools:
-        for number, check in enumerate(pool.checks, start=1):
-            row = (pool.pool if number == 1 else "", check.name, verdict_text(check.verdict), Text(check.evidence))
-            grid.add_row(*row, end_section=number == len(pool.checks))
+        for check in pool.checks:
+            grid.add_row(pool.pool, check.name, verdict_text(check.verdict), check.evidence)
     return Group(grid, counts_text(proof.counts))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from rich import box
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from berth.cli.console import err, out
 from berth.cli.environment import Environment, brought_up
+from berth.cli.grid import Grid
 from berth.cli.life import age, moment, sentences
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.cluster.devices import NETWORK_PODS
@@ -39,7 +38,7 @@ def observed(api: ClusterApi, stack: str, up: Environment) -> Fleet:
 
 def table(fleet: Fleet) -> Group:
     """Return the fleet for people."""
-    parts: list[Table | Text] = [_pools(fleet.pools)]
+    parts: list[Grid | Text] = [_pools(fleet.pools)]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
             parts.append(_rays(fleet, title, first, rays))
@@ -57,10 +56,6 @@ def table(fleet: Fleet) -> Group:
         if not workload.ready
     ]
     return Group(*parts)
-
-
-def _grid(title: str, *columns: str) -> Table:
-    return Table(*columns, box=box.SIMPLE_HEAD, title=title, title_justify="left")
 
 
 def _color(workload: Ray | Job | Service) -> Text:
@@ -88,10 +83,10 @@ def _missing(pool: Pool) -> Iterable[str]:
         )
 
 
-def _pools(pools: Iterable[Pool]) -> Table:
+def _pools(pools: Iterable[Pool]) -> Grid:
     with_nics = any(pool.nics_of_machines for pool in pools)
     nics_column = ["NICs in use"] if with_nics else []
-    grid = _grid("pools", "pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by")
+    grid = Grid("pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by", title="pools")
     for pool in pools:
         desired = max(pool.nodes, pool.nodes_at_least)
         grid.add_row(
@@ -111,10 +106,10 @@ def _in_use(pool: Pool) -> str:
     return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
 
 
-def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
+def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Grid:
     with_nics, expiring = any(ray.nics for ray in rays), any(ray.life.expires for ray in rays)
     columns = [first, "namespace", "RayCluster", "workers ready", "GPUs", *(["NICs"] if with_nics else [])]
-    grid = _grid(title, *columns, "pool", "stack", "age", *(["expires"] if expiring else []))
+    grid = Grid(*columns, "pool", "stack", "age", *(["expires"] if expiring else []), title=title)
     for ray in rays:
         grid.add_row(
             ray.name,
@@ -131,9 +126,9 @@ def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
     return grid
 
 
-def _jobs(jobs: Iterable[Job]) -> Table:
+def _jobs(jobs: Iterable[Job]) -> Grid:
     now = datetime.now(tz=UTC)
-    grid = _grid("jobs", "job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended")
+    grid = Grid("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended", title="jobs")
     for job in jobs:
         ended = f"{age(job.ended, now)} ago" if job.ended else "–"
         row = (job.name, job.namespace, job.ray_job, _color(job), job.ray_cluster or "–", job.stack)
@@ -141,9 +136,9 @@ def _jobs(jobs: Iterable[Job]) -> Table:
     return grid
 
 
-def _services(fleet: Fleet) -> Table:
+def _services(fleet: Fleet) -> Grid:
     columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
-    grid = _grid("services", *columns)
+    grid = Grid(*columns, title="services")
     for service in fleet.services:
         grid.add_row(
             service.name,

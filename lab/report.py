@@ -8,20 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psutil
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from berth.components.core.words import counted
 from berth.lab import controlplane, lifecycle
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.processes import Supervisor
 
 if TYPE_CHECKING:
     from berth.lab.home import Home
-    from berth.lab.kubernetes_plugin import Plugin
-
-MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -86,25 +79,3 @@ def _memory(process: psutil.Process) -> int:
 def resources(home: Home) -> dict[str, int]:
     """Return the number of resources of each simulated project that has any."""
     return dict(Counter(record.project for record in Store(home.cloud).all()))
-
-
-def show(found: list[State], cloud: dict[str, int], plugin: Plugin) -> None:
-    """Print processes as a table, the kubernetes plugin, and the size of the simulated cloud."""
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in ("process", "what", "state", "pid", "MiB", "ports"):
-        table.add_column(heading, justify="right" if heading in {"pid", "MiB"} else "left")
-    for state in found:
-        table.add_row(
-            state.name,
-            state.purpose,
-            f"[red]{state.problem}[/red]" if state.problem else "[green]works[/green]",
-            str(state.pid or ""),
-            str(state.memory // MIB),
-            ", ".join(map(str, state.ports)),
-        )
-    console = Console()
-    console.print(table)
-    console.print(f"{sum(state.memory for state in found) // MIB} MiB resident in all")
-    console.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False, highlight=False, soft_wrap=True)
-    projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
-    console.print(f"simulated cloud: {counted(sum(cloud.values()), 'resource')}{f' ({projects})' if projects else ''}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.console import Group
 from rich.text import Text
 
 from berth.cli.doctor.examine import Examination
 from berth.cli.doctor.findings import Finding, State
+from berth.cli.grid import Entry
 from berth.components.core.words import are, counted
 
 _MARKS: dict[State, tuple[str, str]] = {
@@ -22,15 +21,14 @@ def lines(examination: Examination) -> Group:
     """Return the findings of a stack, and a last line that sums them up."""
     head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
     width = max(len(finding.topic) for finding in examination.findings)
-    rows = [row for finding in examination.findings for row in _rows(finding, width)]
+    rows = [_entry(finding, width + 4) for finding in examination.findings]
     return Group(*head, *rows, _sum(examination))
 
 
-def _rows(finding: Finding, width: int) -> Iterable[Text]:
+def _entry(finding: Finding, column: int) -> Entry:
     mark, style = _MARKS[finding.state]
-    yield Text.assemble((mark, style), " ", (finding.topic.ljust(width), "bold"), "  ", finding.text)
-    for line in finding.mend.splitlines():
-        yield Text(f"{' ' * (width + 4)}{line}", "cyan")
+    label = Text.assemble((mark, style), " ", (finding.topic, "bold"))
+    return Entry(label, finding.text, column, Text(finding.mend, "cyan"))
 
 
 def _sum(examination: Examination) -> Text:

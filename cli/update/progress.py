@@ -57,6 +57,8 @@ class Progress:
 
     def _rows(self) -> Iterator[Table | Text]:
         grid = Table.grid(padding=(0, 1))
+        for _ in range(4):
+            grid.add_column(overflow="fold")
         for component in self._tracker.components.values():
             if component.complete or component.failed or component.began is None:
                 grid.add_row(_sign(component), *_cells(component))

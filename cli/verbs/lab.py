@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from berth.cli.arguments import Json
-from berth.cli.console import print_json
+from berth.cli.console import out, print_json
 from berth.cli.help import Section, VerbGroup
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from berth.lab.home import Home
+    from berth.lab.kubernetes_plugin import Plugin
     from berth.lab.lifecycle import Running
+    from berth.lab.report import State
 
 SECTION = Section.LAB
 
@@ -35,6 +37,7 @@ HomeOption = Annotated[
 
 INTERRUPTED = 130
 NOT_RUNNING = 3
+MIB = 1 << 20
 
 
 def _home(path: Path | None) -> Home:
@@ -61,6 +64,25 @@ def _print_what_is_real(running: Running) -> None:
         f"simulated: Google Cloud, {simulated}nodes, GPUs, and the containers in the pods\n"
         f"Pulumi's kubernetes plugin is {running.plugin}"
     )
+
+
+def _print_lab(states: Sequence[State], cloud: Mapping[str, int], plugin: Plugin) -> None:
+    """Print the processes as a table, the kubernetes plugin, and the simulated cloud's size."""
+    from rich.text import Text
+
+    from berth.cli.grid import Grid
+
+    grid = Grid("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
+    for state in states:
+        condition = Text(state.problem, style="red") if state.problem else Text("works", style="green")
+        ports = ", ".join(map(str, state.ports))
+        grid.add_row(state.name, state.purpose, condition, str(state.pid or ""), str(state.memory // MIB), ports)
+    out.print(grid)
+    out.print(f"{sum(state.memory for state in states) // MIB} MiB resident in all")
+    out.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False)
+    projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
+    total = counted(sum(cloud.values()), "resource")
+    out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}", markup=False)
 
 
 def _print_fleet(home: Home) -> None:
@@ -191,7 +213,7 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
     if as_json:
         print_json([asdict(state) for state in states])
     else:
-        report.show(states, report.resources(lab), placed(lab))
+        _print_lab(states, report.resources(lab), placed(lab))
     if states and not any(state.problem for state in states):
         return 0
     typer.echo("the lab is not up: `make lab` brings it up or repairs it", err=True)
