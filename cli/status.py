@@ -46,12 +46,11 @@ def table(fleet: Fleet) -> Group:
         parts.append(_jobs(fleet.jobs))
     if fleet.services:
         parts.append(_services(fleet))
-    notes = [note for pool in fleet.pools for note in _missing(pool)]
-    parts += [Text(note, style="yellow") for note in notes]
+    parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
     parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]
     parts += [
-        Text(f"{workload.name} {_state(workload)}: {'; '.join(workload.reasons)}", style="yellow")
+        Text(f"{workload.name} {reason_of(workload)}", style="yellow")
         for workload in fleet.workloads
         if not workload.ready
     ]
@@ -62,25 +61,28 @@ def _color(workload: Ray | Job | Service) -> Text:
     return Text(workload.state, style="green" if workload.ready else "yellow")
 
 
-def _state(workload: Ray | Job | Service) -> str:
-    if not isinstance(workload, Job):
-        return "is not ready"
-    return "failed" if workload.ended else "does not run"
+def reason_of(workload: Ray | Job | Service) -> str:
+    """Return why a workload is not ready: `is not ready: …`."""
+    state = "is not ready"
+    if isinstance(workload, Job):
+        state = "failed" if workload.ended else "does not run"
+    return f"{state}: {'; '.join(workload.reasons)}"
 
 
-def _missing(pool: Pool) -> Iterable[str]:
+def notes_on(fleet: Fleet) -> Iterable[str]:
     """Yield notes on missing nodes and NICs, which nothing else in the cluster explains."""
-    if pool.nodes < pool.nodes_at_least:
-        yield (
-            f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is creating them, or cannot get"
-            f" machines and tries again (gcloud container node-pools describe {pool.name} shows why)"
-        )
-    if pool.nics < pool.nics_of_machines:
-        yield (
-            f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims:"
-            " DraNet does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices;"
-            f" kubectl get pods -A -l {NETWORK_PODS} -o wide)"
-        )
+    for pool in fleet.pools:
+        if pool.nodes < pool.nodes_at_least:
+            yield (
+                f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is creating them, or cannot get"
+                f" machines and tries again (gcloud container node-pools describe {pool.name} shows why)"
+            )
+        if pool.nics < pool.nics_of_machines:
+            yield (
+                f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims:"
+                " DraNet does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices;"
+                f" kubectl get pods -A -l {NETWORK_PODS} -o wide)"
+            )
 
 
 def _pools(pools: Iterable[Pool]) -> Grid:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from berth.cli.arguments import Json, Stack
-from berth.cli.console import out, print_json
+from berth.cli.console import err, out, print_json
 from berth.cli.help import Section
-from berth.components.core.errors import FAILED
+from berth.components.core.errors import FAILED, BadInputError
 
 SECTION = Section.USE
 
@@ -23,6 +25,10 @@ def run(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write one page to share, in place of the tables; - for stdout."),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Show node pools, berths, clusters, jobs and services with their state.
@@ -32,6 +38,8 @@ def run(
 
     Example: `berth status -s lab --watch`
     """
+    if html and (watch or as_json):
+        raise BadInputError(f"--html writes one page, so it does not go with {'--watch' if watch else '--json'}")
     if watch:
         from berth.cli import watch as watching
 
@@ -39,5 +47,12 @@ def run(
     from berth.cli import status
 
     fleet = status.fleet_of(stack)
+    if html:
+        from berth.cli import files, status_page
+
+        files.write(status_page.page(fleet, datetime.now(UTC)), html, "--html")
+        if str(html) != "-":
+            err.print(f"written: {html}", markup=False)
+        return 0 if fleet.ready else FAILED
     print_json(fleet.as_json()) if as_json else out.print(status.table(fleet))
     return 0 if fleet.ready else FAILED

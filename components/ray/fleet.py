@@ -28,6 +28,7 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
 from berth.components.ray.condition import condition_of, gpus_of
+from berth.components.ray.nodes import Node, nodes_of
 from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.sharing import Pool as OfferedPool
@@ -183,6 +184,7 @@ class Fleet:
     clusters: list[Ray]
     jobs: list[Job] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
 
     @property
     def workloads(self) -> list[Ray | Job | Service]:
@@ -251,6 +253,7 @@ def observe(
         clusters=rays["cluster"],
         jobs=[_job(api, job) for job in jobs],
         services=[_service(api, service) for service in services],
+        nodes=nodes_of([pool.name for pool in pools], nodes, pods, inventory),
     )
 
 

@@ -13,6 +13,7 @@ from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
 from berth.components.gke import PoolSettings
 from berth.components.ray.fleet import Fleet
+from berth.components.ray.nodes import Holder, Node, nodes_of
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
 
@@ -72,6 +73,35 @@ def test_shares_are_not_called_gpus() -> None:
         "1 share",
         "2 shares",
         "1",
+    ]
+
+
+def a_pod(name: str, on: str, gpus: int, **labels: str) -> dict[str, Any]:
+    containers = [{"name": "ray", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]
+    metadata = {
+        "name": name,
+        "namespace": f"of-{name}",
+        "labels": {f"berth/{key}": value for key, value in labels.items()},
+    }
+    return {"metadata": metadata, "spec": {"nodeName": on, "containers": containers}, "status": {"phase": "Running"}}
+
+
+def test_nodes_say_who_holds_their_gpus() -> None:
+    nodes = [
+        node(name, {"cloud.google.com/gke-nodepool": pool}) for name, pool in (("b", "gpu"), ("a", "gpu"), ("c", "x"))
+    ]
+    for found in nodes:
+        found["status"]["allocatable"]["nvidia.com/gpu"] = "8"
+    pods = [
+        a_pod("one", "a", 2, engineer="alice"),
+        a_pod("two", "a", 1, engineer="alice"),
+        a_pod("three", "b", 4, cluster="train"),
+        a_pod("stray", "b", 1),
+        a_pod("none", "b", 0, engineer="alice"),
+    ]
+    assert nodes_of(["gpu"], nodes, pods, None) == [
+        Node("a", "gpu", ready=True, gpus=8, holders=[Holder("alice", 3)]),
+        Node("b", "gpu", ready=True, gpus=8, holders=[Holder("of-stray", 1), Holder("train", 4)]),
     ]
 
 

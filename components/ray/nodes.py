@@ -1,0 +1,86 @@
+"""Nodes of an environment's pools, with their GPUs and who holds them. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.cluster.gpus import gpus_in, gpus_of_pod
+from berth.components.cluster.inventory import NOTHING, Inventory
+from berth.components.cluster.pods import is_ready
+from berth.components.core.owner import OWNER_LABELS
+from berth.components.hardware.names import POOL_LABEL
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Holder of GPUs on a node.
+
+    Attributes:
+        name: engineer's id, name of the cluster, job or service; the namespace of other pods.
+        gpus: GPUs, or shares of them, that its pods on the node hold.
+    """
+
+    name: str
+    gpus: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node.
+
+    Attributes:
+        name: its name.
+        pool: its node pool.
+        ready: it takes pods.
+        gpus: GPUs, or shares of them, that it offers to pods.
+        holders: holders of its GPUs, by name.
+    """
+
+    name: str
+    pool: str
+    ready: bool
+    gpus: int
+    holders: list[Holder]
+
+
+def nodes_of(
+    pools: Iterable[str], nodes: Iterable[Object], pods: Iterable[Object], inventory: Inventory | None
+) -> list[Node]:
+    """Return the nodes of pools, in the order of the pools.
+
+    Args:
+        pools: names of the pools.
+        nodes: nodes of the cluster.
+        pods: pods of the cluster that have not ended.
+        inventory: devices that nodes publish for claims; None without the right to see them.
+    """
+    held: dict[str, Counter[str]] = {}
+    for pod in pods:
+        if gpus := gpus_of_pod(pod):
+            held.setdefault(str(pod["spec"].get("nodeName")), Counter())[_holder(pod)] += gpus
+    claimable = Counter(device.node for device in (inventory or NOTHING).devices if device.is_gpu)
+    order = {pool: number for number, pool in enumerate(pools)}
+    found = [
+        Node(
+            name=name,
+            pool=pool,
+            ready=is_ready(node),
+            gpus=gpus_in(node["status"].get("allocatable") or {}) + claimable[name],
+            holders=[Holder(holder, gpus) for holder, gpus in sorted(held.get(name, Counter()).items())],
+        )
+        for node in nodes
+        if (pool := (node["metadata"].get("labels") or {}).get(POOL_LABEL)) in order
+        for name in [str(node["metadata"]["name"])]
+    ]
+    return sorted(found, key=lambda node: (order[node.pool], node.name))
+
+
+def _holder(pod: Object) -> str:
+    labels = pod["metadata"].get("labels") or {}
+    owners = [str(labels[label]) for label in OWNER_LABELS.values() if label in labels]
+    return owners[0] if owners else str(pod["metadata"]["namespace"])

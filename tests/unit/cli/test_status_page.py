@@ -1,0 +1,179 @@
+"""`berth status --html`: one page with the whole fleet, which loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from berth.cli import files, status
+from berth.cli.main import app
+from berth.cli.status_page import page
+from berth.components.core.errors import BadInputError
+from berth.components.lifecycle import Life
+from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service
+from berth.components.ray.nodes import Holder, Node
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CREATED = "2026-01-29T12:00:00Z"
+
+
+def a_pool(name: str, machine: str, nodes: int, gpus: int, used: int, unit: str = "GPU") -> Pool:
+    sharing = "time-slicing × 4, memory not isolated" if unit != "GPU" else ""
+    return Pool(name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit)
+
+
+def a_ray(name: str, state: str = "ready", life: Life | None = None, reasons: tuple[str, ...] = ()) -> Ray:
+    return Ray(
+        name=name,
+        namespace=f"berth-{name}",
+        ray_cluster=name,
+        stack="lab",
+        pool="dev",
+        state=state,
+        ready=not reasons,
+        workers_ready=0 if reasons else 2,
+        workers_desired=2,
+        gpus=2,
+        nics=0,
+        reasons=list(reasons),
+        life=life or Life(CREATED),
+    )
+
+
+def a_fleet() -> Fleet:
+    waiting = "worker pod cannot be scheduled: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu"
+    suspended = Life(CREATED, expires="2026-02-12T12:00:00Z", suspended_by="idle", idle="2h")
+    return Fleet(
+        stack="lab",
+        environment="lab",
+        pools=[a_pool("cpu", "n2-standard-16", 2, 0, 0), a_pool("dev", "a4-highgpu-8g", 1, 32, 5, "share")],
+        berths=[
+            a_ray("alice"),
+            a_ray("bob", "unready", reasons=(waiting,)),
+            a_ray("carol", "suspended", suspended),
+        ],
+        clusters=[replace(a_ray("train"), pool="train", gpus=16)],
+        jobs=[Job("eval", "berth-eval", "eval-1", "", "lab", "FAILED", False, CREATED, CREATED, ["it ended with 1"])],  # noqa: FBT003
+        services=[
+            Service(
+                name="chat",
+                namespace="berth-chat",
+                stack="lab",
+                pool="dev",
+                state="ready",
+                ready=True,
+                applications_running=1,
+                applications=1,
+                serving=1,
+                workers_ready=1,
+                workers_desired=1,
+                gpus=1,
+                address="http://chat:8000",
+                created=CREATED,
+                reasons=[],
+            )
+        ],
+        nodes=[
+            Node("gke-lab-dev-0", "dev", ready=True, gpus=32, holders=[Holder("alice", 2), Holder("bob", 3)]),
+            Node("gke-lab-train-0", "train", ready=False, gpus=8, holders=[Holder("train", 8)]),
+        ],
+    )
+
+
+class Tags(HTMLParser):
+    """Elements of a page, and the texts of its cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, "elements are closed in the order in which they were opened"
+
+    def classes(self, name: str) -> Iterator[str]:
+        return (value for _, attributes in self.found if name in (value := attributes.get("class") or "").split())
+
+
+def test_the_page_has_everything_of_the_fleet() -> None:
+    text = page(a_fleet(), NOW)
+    for word in ("Fleet of lab", "2026-01-31 12:00 UTC", "a4-highgpu-8g", "5 of 32 shares", "gke-lab-dev-0", "eval"):
+        assert word in text
+    assert "bob is not ready: worker pod cannot be scheduled" in text
+    assert "eval failed: it ended with 1" in text
+    assert "carol is suspended, as nothing ran on it for 2h" in text
+    assert "27 of 32 shares free" in text
+
+
+def test_each_gpu_is_a_box_of_its_holder() -> None:
+    tags = Tags(page(replace(a_fleet(), nodes=[a_fleet().nodes[0]]), NOW))
+    assert tags.open == []
+    boxes = list(tags.classes("slot"))
+    assert len(boxes) == 32 + 2, "a box for each share, and one for each name"
+    assert [boxes.count(f"slot of{number}") for number in range(2)] == [2 + 1, 3 + 1]
+
+
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
+    evil = '<script>alert(1)</script>" onload="x'
+    fleet = replace(a_fleet(), environment=evil, berths=[a_ray(evil, evil, reasons=(evil,))])
+    fleet = replace(fleet, nodes=[Node(evil, evil, ready=True, gpus=1, holders=[Holder(evil, 1)])])
+    tags = Tags(page(fleet, NOW))
+    assert {tag for tag, _ in tags.found} <= set(
+        "html head meta title style body h1 h2 p ul li span div strong table thead tbody tr th td".split()
+    )
+    assert {name for _, attributes in tags.found for name in attributes} <= {"lang", "charset", "name", "content"} | {
+        "class",
+        "data-head",
+    }
+
+
+def test_a_fleet_of_nothing_is_a_page_too() -> None:
+    text = page(Fleet("lab", "lab", [], [], []), NOW)
+    assert "everything is ready" in text
+    assert Tags(text).open == []
+
+
+def test_both_color_schemes_and_phones_are_served() -> None:
+    text = page(a_fleet(), NOW)
+    for rule in ("prefers-color-scheme: dark", "max-width: 40rem", "width=device-width"):
+        assert rule in text
+
+
+def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "fleet_of", lambda _: a_fleet())
+    target = tmp_path / "fleet.html"
+    target.write_text("older")
+    result = CliRunner().invoke(app, ["status", "-s", "lab", "--html", str(target)])
+    assert (result.exit_code, result.stdout) == (1, ""), "bob is not ready"
+    assert target.read_text().startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["fleet.html"]
+    assert CliRunner().invoke(app, ["status", "-s", "lab", "--html", "-"]).stdout.startswith("<!doctype html>")
+
+
+def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"):
+        files.write("page", tmp_path / "no" / "fleet.html", "--html")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(BadInputError, match="Is a directory; nothing is written"):
+        files.write("page", folder, "--html")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("other", ["--json", "--watch"])
+def test_the_page_is_instead_of_the_other_forms(other: str) -> None:
+    result = CliRunner().invoke(app, ["status", "-s", "lab", "--html", "x.html", other])
+    assert result.exit_code == 2
+    assert f"does not go with {other}" in result.stderr
