@@ -9,7 +9,7 @@ TEST_WORKERS ?= 2
 UV := uv==0.13.8
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages site recording requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages effects site recording requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -59,6 +59,10 @@ bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
 pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, pages and pictures of docs/
+	@$(BIN)/python -m docs.pages
+
+effects: $(INSTALLED) ## find out what an edit of each setting does, for the reference (takes minutes)
+	@$(BIN)/python -m docs.edits
 	@$(BIN)/python -m docs.pages
 
 picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab

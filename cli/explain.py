@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from textwrap import wrap
 from typing import Any
+
+from rich.markup import escape
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
+
+EFFECTS = Path(__file__).with_name("effects.json")
+"""Effect of an edit, by the setting's path: `make effects` writes it."""
+
+_ENGINEER = "environment.engineers.ENGINEER."
+SAME_AS_ENGINEERS = ("environment.defaults.", "environment.clusters.NAME.", "engineer.")
+"""Paths whose settings have the same effect as those of an engineer on an environment."""
 
 Node = Mapping[str, Any]
 """A schema, or a part of one."""
@@ -89,6 +100,19 @@ class Setting:
             found += form.get("enum", [form["const"]] if "const" in form else [])
         return found
 
+    @property
+    def effect(self) -> str:
+        """Effect of an edit in a phrase; empty for a setting that only holds others."""
+        known = effects()["settings"]
+        prefix = next((prefix for prefix in SAME_AS_ENGINEERS if self.path.startswith(prefix)), None)
+        path = self.path if prefix is None else f"{_ENGINEER}{self.path.removeprefix(prefix)}"
+        return str(known.get(self.path) or known.get(path) or "")
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the effect's most severe phrase."""
+        return str(effects()["effects"].get(self.effect.rpartition(" or ")[2], ""))
+
     @cached_property
     def resolved(self) -> Node:
         """The setting's part of the schema, without references."""
@@ -97,12 +121,14 @@ class Setting:
     def children(self) -> Iterator[Setting]:
         """Yield the settings inside this one, those of every form that it can take, each once."""
         seen = set()
-        for form in _forms(self.node, self.schema):
+        forms = list(_forms(self.node, self.schema))
+        for form in forms:
             required = form.get("required", [])
             for name, node in form.get("properties", {}).items():
                 if name not in seen:
                     seen.add(name)
-                    yield Setting(f"{self.path}.{name}" if self.path else name, self.schema, node, name in required)
+                    path = f"{self.path}.{name}" if self.path else name
+                    yield Setting(path, self.schema, _chosen_by(node, name, forms), name in required)
             value = form.get("additionalProperties")
             if isinstance(value, dict) and "" not in seen and any(_mappings(value, self.schema)):
                 seen.add("")
@@ -110,17 +136,73 @@ class Setting:
             if "items" in form and any(_mappings(form["items"], self.schema)):
                 yield Setting(f"{self.path}[]", self.schema, form["items"])
 
-    def document(self) -> dict[str, Any]:
-        """Return the setting as JSON shows it."""
+    def document(self, *, recursive: bool = False) -> dict[str, Any]:
+        """Return the setting as JSON shows it, with the paths or the documents of those inside."""
         return {
             "path": self.path,
             "type": self.type,
             "required": self.required,
             "default": self.node.get("default"),
             "description": self.description,
-            "examples": self.examples,
-            "fields": [child.path for child in self.children()],
+            "examples": self.example_values,
+            "effect": self.effect,
+            "fields": [child.document(recursive=True) if recursive else child.path for child in self.children()],
         }
+
+
+def sheet(setting: Setting, width: int) -> list[str]:
+    """Return a setting and those directly inside it for a terminal, as marked-up lines."""
+    lines = [f"[bold]{setting.path}[/]  {escape(setting.type)}"]
+    lines += [f"  {label}: {escape(text)}" for label, text in _facts(setting) if text]
+    if setting.meaning:
+        lines += _filled(setting.meaning, width, 4)
+    lines += ["", *_filled(setting.description, width, 2)] if setting.description else []
+    children = list(setting.children())
+    lines += ["", "[bold]Settings inside:[/]"] if children else []
+    for child in children:
+        required = " [bold]required[/]" if child.required else ""
+        lines += ["", f"  [bold]{_inside(child, setting)}[/]  {escape(child.type)}{required}"]
+        lines += _filled(child.description, width, 6) if child.description else []
+        facts = "; ".join(f"{label}: {text}" for label, text in _facts(child) if text)
+        lines += [f"[dim]{line}[/]" for line in _filled(facts, width, 6)] if facts else []
+    return lines
+
+
+def outline(setting: Setting) -> list[str]:
+    """Return a setting and all settings inside it, one a line, as marked-up lines."""
+    lines = [f"[bold]{setting.path}[/]  {escape(setting.type)}"]
+    for child in everything(setting):
+        if child is not setting:
+            name = _inside(child, setting)
+            marks = " [bold]required[/]" if child.required else f", default {child.default}" if child.default else ""
+            gap = "  " * (name.count(".") + 1)
+            lines.append(f"{gap}[bold]{name.rpartition('.')[2]}[/]  {escape(child.type)}{marks}")
+    return lines
+
+
+def _facts(setting: Setting) -> list[tuple[str, str]]:
+    return [
+        ("default", setting.default),
+        ("for example", " or ".join(setting.examples)),
+        ("an edit", setting.effect),
+    ]
+
+
+def _inside(child: Setting, setting: Setting) -> str:
+    return child.path[len(setting.path) :].lstrip(".")
+
+
+def _filled(text: str, width: int, indent: int) -> list[str]:
+    """Return text in lines, with rich's markup escaped."""
+    gap = " " * indent
+    return [escape(line) for line in wrap(text, width, initial_indent=gap, subsequent_indent=gap)]
+
+
+@cache
+def effects() -> dict[str, dict[str, str]]:
+    """Return the phrases with their meanings, and the phrase of each setting."""
+    known: dict[str, dict[str, str]] = json.loads(EFFECTS.read_text(encoding="utf-8"))
+    return known
 
 
 def flow(value: Any) -> str:
@@ -183,6 +265,14 @@ def everything(setting: Setting) -> Iterator[Setting]:
     yield setting
     for child in setting.children():
         yield from everything(child)
+
+
+def _chosen_by(node: Node, name: str, forms: Sequence[Node]) -> Node:
+    """Return a property's node; one that chooses among forms, such as `kind`, has all values."""
+    values = [
+        form["properties"][name]["const"] for form in forms if "const" in form.get("properties", {}).get(name, {})
+    ]
+    return {**{key: part for key, part in node.items() if key != "const"}, "enum": values} if len(values) > 1 else node
 
 
 def _resolve(node: Node, schema: Node) -> Node:

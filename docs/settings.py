@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from berth.cli.check import schema
-from berth.cli.explain import Setting, everything, roots
+from berth.cli.explain import Setting, effects, everything, roots
 
+_COLUMNS = "| setting | type | default | example | an edit | description |"
 _HEAD = """\
 # Settings
 
@@ -12,12 +13,21 @@ All settings of a stack's file, by path. `NAME`, `ENGINEER` and `PROFILE` stand 
 choose; `[]` stands for the entries of a list. `berth explain pools.capacity` shows the same in a
 terminal, `berth schema` prints the JSON Schema, and `berth check` checks a file against it.
 `make pages` writes this page.
+
+The column *an edit* says what an update does for another value of the setting, in these phrases.
+Two phrases mean that it depends on the value. `berth preview -s STACK` says it for your edit, and
+whose work it reaches. `make effects` finds the phrases out: it edits each setting in a sample
+environment (`docs/edits.yaml`) and judges the difference as the preview does.
+
+| an edit | means |
+|---|---|
 """
 
 
 def page() -> str:
     """Return the page's text."""
-    return "\n".join([_HEAD, *(section for root in roots(schema()) for section in _sections(root))])
+    phrases = "".join(f"| {phrase} | {meaning} |\n" for phrase, meaning in effects()["effects"].items())
+    return "\n".join([_HEAD + phrases, *(section for root in roots(schema()) for section in _sections(root))])
 
 
 def _sections(root: Setting) -> list[str]:
@@ -51,7 +61,7 @@ def _sections(root: Setting) -> list[str]:
 def _row(setting: Setting) -> str:
     default = "required" if setting.required else f"`{setting.default}`" if setting.default else ""
     examples = ", ".join(f"`{example}`" for example in setting.examples)
-    cells = (f"`{setting.name}`", setting.type, default, examples, setting.description)
+    cells = (f"`{setting.name}`", setting.type, default, examples, setting.effect, setting.description)
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 

@@ -24,7 +24,7 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Describe a setting: type, default, and the settings inside it.
+    """Describe a setting: type, default, example, effect of an edit, and the settings inside it.
 
     Paths begin at an environment; `engineer` is an engineer's stack.
 
@@ -34,29 +34,13 @@ def run(
 
     Example: `berth explain engineers.worker --recursive`
     """
-    from textwrap import fill
-
     from berth.cli.check import schema_text
-    from berth.cli.explain import everything, find
+    from berth.cli.explain import find, outline, sheet
 
-    width, indent = min(out.width, 100), " " * 6
     setting = find(json.loads(schema_text()), path)
     if as_json:
-        print_json(setting.document())
+        print_json(setting.document(recursive=recursive))
         return 0
-    out.print(f"[bold]{setting.path}[/]  {setting.type}", highlight=False)
-    for label, text in (("default", setting.default), ("for example", ", ".join(setting.examples))):
-        if text:
-            out.print(f"  {label}: {text}", markup=False)
-    if setting.description:
-        out.print(f"\n{fill(setting.description, width, initial_indent='  ', subsequent_indent='  ')}\n", markup=False)
-    children = [child for child in everything(setting) if child is not setting] if recursive else setting.children()
-    for child in children:
-        marks = ", required" if child.required else f", default {child.default}" if child.default else ""
-        name = child.path[len(setting.path) :].lstrip(".")
-        out.print(f"  [bold]{name}[/]  {child.type}{marks}", highlight=False)
-        if not recursive:
-            out.print(
-                fill(child.description or "–", width, initial_indent=indent, subsequent_indent=indent), markup=False
-            )
+    lines = outline(setting) if recursive else sheet(setting, min(out.width, 100))
+    out.print("\n".join(lines), highlight=False)
     return 0

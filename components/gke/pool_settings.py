@@ -61,7 +61,7 @@ class Taint(Settings):
 class LocalSsds(Settings):
     """Local SSDs of a node, 375 GB each."""
 
-    count: Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Field(examples=[2])] = None
+    count: Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Field(examples=[4])] = None
     """Number of them. Default: those that the machine type always has."""
     use: Literal["ephemeral", "block"] = "ephemeral"
     """`ephemeral`: emptyDir volumes and images are on them. `block`: pods get them as raw block
@@ -133,7 +133,7 @@ class PoolSettings(Settings):
         Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
     ]
     """Compute Engine machine type."""
-    nodes: Annotated[CountOrBounds, Field(examples=[4, {"min": 0, "max": 4}])]
+    nodes: Annotated[CountOrBounds, Field(examples=[1, 4, {"min": 0, "max": 4}])]
     """Number of nodes in all zones together, or `{min, max}` for GKE's cluster autoscaler."""
     zones: Annotated[list[Zone] | None, Field(examples=[["us-central1-b"]])] = None
     """Zones of its nodes, in the environment's region. Default: the environment's zone, or its
@@ -179,7 +179,7 @@ class PoolSettings(Settings):
     disk_type: Annotated[NonEmpty | None, Field(examples=["pd-ssd"])] = None
     """Type of the boot disk. Default: the machine type's first, such as hyperdisk-balanced for
     A4."""
-    local_ssds: Annotated[LocalSsds | None, Field(examples=[{"count": 2}])] = None
+    local_ssds: Annotated[LocalSsds | None, Field(examples=[{"count": 4}])] = None
     """Local SSDs. Default: those that the machine type always has, as ephemeral storage."""
     max_pods_per_node: Annotated[Annotated[int, Field(ge=8, le=256, strict=True)] | None, Field(examples=[64])] = None
     """Most pods on a node. Default: GKE's, 110."""

@@ -123,7 +123,7 @@ ZoneName = Annotated[NonEmpty, AfterValidator(_check_zone)]
 class WorkingHours(Settings):
     """Working hours of a berth."""
 
-    days: Annotated[str, AfterValidator(_check_days), Field(examples=["mon-fri"])] = "mon-fri"
+    days: Annotated[str, AfterValidator(_check_days), Field(examples=["mon,wed,fri"])] = "mon-fri"
     """Days on which the hours begin: mon-fri, or mon,wed,fri."""
     begin: Annotated[TimeOfDay, Field(examples=["08:00"], alias="from")]
     """Begin of the hours: "08:00"."""

@@ -38,12 +38,12 @@ class WorkerShape(DefaultedSettings):
     gpus: Annotated[int, Field(examples=[2], ge=0, le=512, strict=True)] = 1
     """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named
     cluster all GPUs of a node."""
-    gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/gpu"])] = None
+    gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/mig-2g.45gb"])] = None
     """Resource name of the GPUs. Default: the name that the pool advertises."""
     gpu_memory: Annotated[Quantity | None, Field(examples=["40Gi"])] = None
     """GPU memory that the worker needs on each of its GPUs; berth warns if the pool's share has
     less."""
-    nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[8])] = None
+    nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[2])] = None
     """RDMA NICs of one worker. Default on a pool with `rdma`: one for each GPU if GPUs are claimed
     (`gpuAllocation: dra`), all NICs of a node for a worker with all its GPUs, else none."""
     cpu: Annotated[Quantity, Field(examples=["8"])] = "4"
@@ -130,7 +130,7 @@ class RayClusterShape(DefaultedSettings):
     `ray-auth`."""
     access: Annotated[Access, Field(examples=[{"users": ["alice@example.com"]}])] = Access()
     """Users of the berth, through kubectl and Ray."""
-    priority: Annotated[PriorityClass | None, Field(examples=["berth-production"])] = None
+    priority: Annotated[PriorityClass | None, Field(examples=["berth-production", "berth-development"])] = None
     """PriorityClass of the pods. Default: berth-development for an engineer's berth, else
     berth-production, which preempts it."""
 

@@ -48,6 +48,22 @@ def test_the_verb_shows_type_default_and_description() -> None:
     assert json.loads(CliRunner().invoke(app, ["explain", "pools.diskSizeGb", "--json"]).stdout)["default"] == 200
 
 
+def test_the_verb_shows_what_an_edit_does() -> None:
+    shown = CliRunner().invoke(app, ["explain", "pools.diskSizeGb"]).stdout
+    assert "an edit: recreates the nodes of the pool" in shown
+    assert "for example: 500" in shown
+    document = json.loads(CliRunner().invoke(app, ["explain", "engineers.worker", "--json", "--recursive"]).stdout)
+    inside = {field["path"].rpartition(".")[2]: field for field in document["fields"]}
+    assert inside["memory"]["effect"] == "restarts the RayCluster"
+    assert inside["memory"]["examples"] == ["32Gi"]
+
+
+def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engineers() -> None:
+    paths = ("engineers.worker.cpu", "defaults.worker.cpu", "clusters.worker.cpu", "engineer.worker.cpu")
+    assert {find(SCHEMA, path).effect for path in paths} == {"restarts the RayCluster"}
+    assert find(SCHEMA, "jobs.worker.cpu").effect == "runs the job again"
+
+
 def test_every_setting_has_a_description() -> None:
     missing = [
         setting.path
