@@ -115,10 +115,7 @@ def find(name: str | None, stack: str | None) -> Berth:
         if (own and settings["engineer"].get("environment") == environment.stack) or (
             owner == environment.stack and named.name in _names_in(settings)
         ):
-            raise NotUpError(
-                f"{named.name} is in the settings of stack {owner}, but not up on environment {environment.stack};"
-                f" run: berth up -s {owner}"
-            )
+            raise NotUpError.of_berth(named.name, owner, environment.stack)
     known: list[str] = []
     with contextlib.suppress(ClusterError):
         known = names_of(api.list(RAY_CLUSTERS, labelSelector=selector)[0])

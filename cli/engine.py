@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -41,6 +42,9 @@ _END_SECONDS = 10
 _LONGEST_ERROR = 2000
 SUMS_UP = {"preview failed", "update failed", "destroy failed"}
 """Errors that only say that there were others."""
+
+# Words of Go's network library in errors of the backend.
+_NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
@@ -298,5 +302,10 @@ def _failure(stack: str, events: Sequence[EngineEvent], stderr: str, error: Comm
         # The program's words: stacks/load.py.
         if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
             return ProblemsError(stack, rest)
+    if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
+        return BerthError(
+            f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+            "check the network; pulumi whoami --verbose names the backend",
+        )
     text = "\n".join(errors) or stderr.strip().removeprefix("error: ") or "pulumi failed without a reason"
     return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")

@@ -16,6 +16,14 @@ from berth.stacks.settings.resolve import EnvironmentContract
 class NotUpError(BadInputError):
     """The environment's stack, or a berth on it, has not been brought up."""
 
+    @classmethod
+    def of_berth(cls, name: str, stack: str, environment: str) -> NotUpError:
+        """Return the error for a berth that is in the settings of a stack, and not up."""
+        return cls(
+            f"{name} is in the settings of stack {stack}, but not up on environment {environment};"
+            f" run: pulumi up -s {stack}"
+        )
+
 
 @dataclass(frozen=True)
 class Environment:

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from berth.cli.arguments import seconds_of
 from berth.cli.console import err
-from berth.cli.environment import Environment, brought_up
+from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
-from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
@@ -109,8 +109,13 @@ def verify_fabric(request: Request) -> Proof:
     expected = expected_of(settings, resolved.pools[settings.worker.pool])
     given = settings.nccl.min_bus_bandwidth
     machine = resolved.pools[settings.worker.pool].settings.machine
+    api = ClusterApi(environment.kubeconfig)
+    clusters, _ = api.list(within(namespace_of(settings.name), RAY_CLUSTERS))
+    if not clusters:
+        own = request.stack if environment.stack != request.stack else environment.stack
+        raise NotUpError.of_berth(settings.name, own, environment.stack)
     run = FabricRun(
-        api=ClusterApi(environment.kubeconfig),
+        api=api,
         namespace=namespace_of(settings.name),
         expected=expected,
         threshold=threshold_of(machine, expected.nics, None if given is None else float(given)),

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from berth.cli.console import err, out
-from berth.cli.environment import Environment, brought_up
+from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.grid import Grid
 from berth.cli.life import age, moment, sentences
 from berth.components.cluster.api import ClusterApi, ClusterError
@@ -24,9 +24,21 @@ def fleet_of(stack: str) -> Fleet:
     """Return the fleet of an environment; of an engineer's stack the pools and that berth."""
     up = brought_up(stack)
     try:
-        return observed(ClusterApi(up.kubeconfig), stack, up)
+        fleet = observed(ClusterApi(up.kubeconfig), stack, up)
     except ClusterError as error:
         raise BerthError(f"stack {up.stack}: {error}") from None
+    require_up(fleet, stack, up)
+    return fleet
+
+
+def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
+    """Refuse an engineer's stack without a berth on its environment.
+
+    Raises:
+        NotUpError: the stack has not been brought up.
+    """
+    if up.stack != stack and not fleet.berths:
+        raise NotUpError(f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}")
 
 
 def observed(api: ClusterApi, stack: str, up: Environment) -> Fleet:

@@ -20,7 +20,7 @@ from berth.cli.console import err, out
 from berth.cli.environment import Environment, brought_up
 from berth.cli.grid import Grid
 from berth.cli.life import age
-from berth.cli.status import observed, table
+from berth.cli.status import observed, require_up, table
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
@@ -61,6 +61,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     up = brought_up(stack)
     api = ClusterApi(up.kubeconfig)
     fleet, queue = look(api, stack, up)
+    require_up(fleet, stack, up)
     live = None
     if out.is_terminal and not as_json:
         live = Live(_picture(fleet, queue, interval), console=out, auto_refresh=False, vertical_overflow="visible")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from berth.cli.diagnose.gather import Part, gathered, of_berth, plan_of, setting
 from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.cli.environment import NotUpError
 from berth.cli.kubectl import write_private
-from berth.components.core.errors import FAILED, BadInputError, BerthError
+from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks import stack_file
 
 _SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a secret was removed."
@@ -28,11 +29,11 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
     named = which(name, stack)
     now = datetime.now(tz=UTC)
     path = output or Path(f"berth-{named.name}-{now:%Y%m%d-%H%M%S}.md")
-    parts, known, up = gather(named, plan=plan)
+    parts, known, code = gather(named, plan=plan)
     text = scrubbed(rendered(named, parts, now), known)
     if str(path) == "-":
         sys.stdout.write(text)
-        return 0 if up else FAILED
+        return code
     path.unlink(missing_ok=True)
     write_private(path, text)
     missing = [part for part in parts if part.missing]
@@ -44,11 +45,11 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
         out.print(f"{path} has {len(parts)} parts, {size} KiB; look through it before you send it on")
     for part in missing:
         err.print(f"could not be gathered: {part.title}: {part.text}", markup=False, style="yellow")
-    return 0 if up else FAILED
+    return code
 
 
-def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
-    """Return the parts, known secrets, and whether the berth could be asked at all."""
+def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], int]:
+    """Return the parts, known secrets, and the exit code: 0 if the berth could be asked."""
     known = secrets_of_environment(os.environ)
     parts = [_settings(named.stack)]
     try:
@@ -58,14 +59,15 @@ def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], bool]:
             raise
         parts.append(Part("The berth", str(error), missing=True))
         if plan:
-            parts.append(gathered(f"Plan of stack {named.stack}", lambda: plan_of(named.stack)))
-        return [*parts, gathered("Versions", lambda: versions(None))], known, False
+            part = gathered(f"Plan of stack {named.stack}", lambda: plan_of(named.stack))
+            parts.append(replace(part, text="not made, for the same reason") if part.text == str(error) else part)
+        return [*parts, gathered("Versions", lambda: versions(None))], known, error.code
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))
     with suppress(BerthError):
         known += filter(None, [read_token(berth)])
     others = {berth.stack, berth.environment.stack} - {named.stack}
     parts += [_settings(stack) for stack in sorted(others) if stack_file.stack_path(stack).exists()]
-    return [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))], known, True
+    return [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))], known, 0
 
 
 def _settings(stack: str) -> Part:

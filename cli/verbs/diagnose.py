@@ -28,7 +28,7 @@ def run(
 
     The file has settings, plan, RayCluster, pods, events, claims, nodes, logs, status and
     versions; it names what could not be gathered. Exit code 0 if the file is written, 1 if the
-    cluster could not be asked, 2 for a wrong name.
+    cluster could not be asked, 2 if the berth is not up or nobody has that name.
 
     Example: `berth diagnose alice --output alice.md`
     """

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from berth.cli import berths
+from berth.cli import berths, fabric_proof, status, watch
 from berth.cli.environment import Environment
 from berth.cli.main import app
 from berth.stacks.load import load
@@ -174,8 +174,9 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ).settings
     assert isinstance(settings, EnvironmentSettings)
     contract = contract_of(settings, "env", resolve_environment(settings))
-    monkeypatch.setattr(berths, "brought_up", lambda _stack: Environment("env", contract, ""))
-    monkeypatch.setattr(berths, "ClusterApi", Empty)
+    for module in (berths, status, watch, fabric_proof):
+        monkeypatch.setattr(module, "brought_up", lambda _stack: Environment("env", contract, ""))
+        monkeypatch.setattr(module, "ClusterApi", Empty)
     return project
 
 
@@ -186,8 +187,39 @@ def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> 
     name, *options = berth_of.split()
     output = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
     assert (
-        f"{name} is in the settings of stack {stack}, but not up on environment env; run: berth up -s {stack}" in output
+        f"{name} is in the settings of stack {stack}, but not up on environment env; run: pulumi up -s {stack}"
+        in output
     )
+
+
+@pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize("command", ["status -s", "status --json -s", "status --watch -s"])
+def test_the_status_of_a_stack_that_is_not_up(command: str) -> None:
+    output = error_of(berth(command, "alice"), BAD_INPUT)
+    assert output == "error: stack alice is not up on environment env; run: pulumi up -s alice"
+
+
+@pytest.mark.usefixtures("nobody")
+def test_the_fabric_of_a_berth_that_is_not_up() -> None:
+    output = error_of(berth("verify fabric -s", "alice"), BAD_INPUT)
+    assert "alice is in the settings of stack alice, but not up on environment env; run: pulumi up -s alice" in output
+
+
+@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
+def test_a_backend_that_cannot_be_reached(project: Path, command: str) -> None:
+    pulumi(project, "dial tcp: lookup api.pulumi.com: no such host")
+    output = error_of(berth(command, "env"), NOT_ASKED)
+    assert "Pulumi cannot reach its state backend: dial tcp: lookup api.pulumi.com: no such host" in output
+    assert "check the network" in output
+
+
+def test_a_diagnosis_without_a_network_says_so_once(project: Path) -> None:
+    pulumi(project, "dial tcp: lookup api.pulumi.com: no such host")
+    done = berth("diagnose -o report.md", "bob")
+    assert done.exit_code == NOT_ASKED
+    report = (project / "report.md").read_text()
+    assert report.count("cannot reach its state backend") == 1
+    assert "- Plan of stack env: not made, for the same reason" in report
 
 
 @pytest.mark.usefixtures("nobody")
@@ -200,7 +232,7 @@ def test_a_name_that_nobody_has(command: str) -> None:
 
 def test_a_berth_that_is_not_up_is_diagnosed_all_the_same(nobody: Path) -> None:
     done = berth("diagnose --no-plan -o report.md", "bob")
-    assert done.exit_code == NOT_ASKED
+    assert done.exit_code == BAD_INPUT
     report = (nobody / "report.md").read_text()
     assert "- The berth: bob is in the settings of stack env, but not up" in report
     assert "## Settings of stack env" in report
