@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import dropwhile, groupby
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -165,6 +165,8 @@ def main() -> int:
     finally:
         for command in AFTER:
             subprocess.run(shlex.split(command), check=False, stdout=subprocess.DEVNULL)
+    # The first thing to see is a result, not an empty terminal.
+    frames = list(dropwhile(lambda frame: len(frame.rows) <= 2, frames))  # noqa: PLR2004
     given.to.write_text(svg(frames, "Terminal: " + ", then ".join(SHOWN)), encoding="utf-8")
     return 0
 
