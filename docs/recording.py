@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, groupby
+from itertools import dropwhile, groupby, islice
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -34,6 +35,10 @@ AFTER = (f"pulumi destroy -s {NAME} --yes --skip-preview", f"pulumi stack rm {NA
 
 READ, TYPED, STEP, LONGEST = 2.6, 0.8, 0.6, 0.6
 """Seconds: of a command's result, of its typed line, between two frames at least and at most."""
+
+WAITING = 3
+"""Frames of a wait, at most."""
+_CLOCK = re.compile(r"\d+:\d\d:\d\d|[\u2800-\u28ff]")
 
 CELL, LINE, LEFT, TOP = 8.4, 19.0, 18.0, 46.0
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -67,7 +72,7 @@ def record(commands: Sequence[str]) -> list[Frame]:
         screen.write("\x1b[1;32m$\x1b[0m ")
         screen.write(f"\x1b[1m{command}\x1b[0m\r\n")
         frames.append(Frame(screen.rows(), TYPED))
-        frames += during(screen, output(shlex.split(command), environment, WIDTH, HEIGHT))
+        frames += shortened(during(screen, output(shlex.split(command), environment, WIDTH, HEIGHT)))
         frames.append(Frame(screen.rows(), READ))
         screen.write("\r\n")
     return frames
@@ -82,6 +87,15 @@ def during(screen: Screen, written: Iterator[tuple[float, str]]) -> list[Frame]:
             shown = at
         screen.write(text)
     return frames
+
+
+def shortened(frames: Iterable[Frame]) -> list[Frame]:
+    """Frames of which those that differ only in a clock or a spinner are a few."""
+
+    def lasting(frame: Frame) -> str:
+        return _CLOCK.sub("", " ".join(run.text for row in frame.rows for run in row))
+
+    return [frame for _, same in groupby(frames, lasting) for frame in islice(same, WAITING)]
 
 
 def svg(frames: Sequence[Frame], title: str) -> str:

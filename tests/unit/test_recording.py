@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from berth.lab.home import CLONE
-from docs.recording import LONGEST, SHOWN, TO, Frame, during, record, svg
+from docs.recording import LONGEST, SHOWN, TO, WAITING, Frame, during, record, shortened, svg
 from docs.terminal import Row, Run, Screen, Style, UnfinishedError, output
 
 
@@ -22,7 +22,7 @@ def text(rows: tuple[Row, ...]) -> list[str]:
     return lines
 
 
-def screen(*written: str, width: int = 20, height: int = 5) -> Screen:
+def screen(*written: str, width: int = 40, height: int = 5) -> Screen:
     shown = Screen(width, height)
     for part in written:
         shown.write(part)
@@ -57,6 +57,15 @@ def test_waits_are_shortened_and_short_steps_joined() -> None:
     written = [(0.1, "a"), (0.2, "b"), (9.0, "c")]
     frames = during(Screen(9, 3), iter(written))
     assert [(text(frame.rows), frame.seconds) for frame in frames] == [(["ab"], LONGEST)]
+
+
+def test_of_a_wait_a_few_frames_are_left() -> None:
+    waits = [screen(f"⠋ previewing 0:00:{second:02}") for second in range(30)]
+    frames = [Frame(one.rows(), 0.6) for one in [*waits, screen("done")]]
+    assert [text(frame.rows) for frame in shortened(frames)] == [
+        *([f"⠋ previewing 0:00:0{second}"] for second in range(WAITING)),
+        ["done"],
+    ]
 
 
 def test_a_program_runs_in_a_terminal_of_that_size() -> None:
