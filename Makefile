@@ -7,6 +7,8 @@ INSTALLED := $(VENV)/installed
 # on those before it (tests/scheduling.py).
 TEST_WORKERS ?= 2
 UV := uv==0.13.8
+# Targets that need the lab's tools: their build begins while pip installs the packages.
+EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
 .PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages effects site recording requirements
@@ -96,7 +98,10 @@ $(INSTALLED): requirements.txt pyproject.toml
 		echo 'on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
 	@test -x $(BIN)/pip || { echo 'Making the virtual environment'; $(PYTHON) -m venv --clear $(VENV); }
 	@echo 'Installing the Python packages that requirements.txt pins'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt || { \
+	@early=; [ -z '$(EARLY)' ] || { $(BIN)/python -m berth.lab.toolchain.early & early=$$!; } 2>/dev/null; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt; code=$$?; \
+	[ -z "$$early" ] || { kill $$early; wait $$early; } 2>/dev/null; \
+	[ $$code = 0 ] || { \
 		echo 'error: the Python packages could not be installed (see above)' >&2; \
 		echo 'check the network connection and the disk space, then run it again' >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

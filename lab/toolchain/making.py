@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -172,7 +173,7 @@ class _Making:
             doing = ", ".join(tool.name for tool in estimate.building) or "modules"
             return f"{doing}; {estimate}" if built else doing
 
-        with self.progress.line(line):
+        with builder.go.in_use() if builder else contextlib.nullcontext(), self.progress.line(line):
             crew.run(lanes, builder.stop if builder else lambda: None, report)
 
     def _builders(self, builder: build.Builder, tools: list[Tool]) -> list[crew.Lane]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
 
-from berth.lab.toolchain import crew
+from berth.lab.errors import LabError
+from berth.lab.home import CLONE
+from berth.lab.toolchain import compiler, crew
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.estimate import Estimate, roughly
 from berth.lab.toolchain.releases import CHOICE
@@ -128,3 +134,66 @@ def test_a_second_run_goes_on_where_the_first_stopped(
     programs_of([ETCD], progress)
     programs_of([ETCD, HELM], progress)
     assert (machine / "built").read_text().split() == ["server", "helm"]
+
+
+def test_caches_of_a_fetched_go_go_with_the_last_build_that_ends_well(tmp_path: Path) -> None:
+    go = compiler.Go(tmp_path / "go", "1.99.0", "made for this test", tmp_path / "caches")
+    compiled = tmp_path / "caches" / "build" / "package.a"
+    environment = go.environment()
+    assert environment["GOCACHE"] == str(compiled.parent)
+    assert environment["GOMODCACHE"] == str(tmp_path / "caches" / "modules")
+    with contextlib.suppress(LabError), go.in_use():
+        compiled.parent.mkdir()
+        compiled.touch()
+        raise LabError("a build that failed")
+    assert compiled.exists(), "the next run goes on with it"
+    with go.in_use():
+        with go.in_use():
+            pass
+        assert compiled.exists(), "another build uses it"
+    assert not compiled.exists()
+
+
+def test_caches_that_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "theirs"))
+    (tmp_path / "theirs").mkdir()
+    go = compiler.Go(tmp_path / "go", "1.99.0", "made for this test", tmp_path / "caches")
+    assert go.environment()["GOCACHE"] == str(tmp_path / "theirs")
+    with go.in_use():
+        pass
+    assert (tmp_path / "theirs").is_dir()
+
+
+def test_the_early_begin_needs_no_package_and_ends_with_its_parent(machine: Path) -> None:
+    (machine / "stuck").touch()
+    script = (
+        "import os, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-S', '-m', 'berth.lab.toolchain.early'], cwd=sys.argv[1])\n"
+        "print(child.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(CLONE)],
+        env=os.environ | {"BERTH_LAB": str(machine / "lab"), CHOICE: "source"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert parent.stdin is not None
+    while not (machine / "built").exists() and parent.poll() is None:
+        os.sched_yield()
+    parent.kill()
+    parent.communicate(timeout=60)
+    while _group_exists(parent.pid):
+        os.sched_yield()
+    entries = [path for path in (machine / "cache" / "berth" / "tools").iterdir() if path.is_dir()]
+    assert entries == []
+
+
+def _group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
