@@ -24,8 +24,8 @@ from berth.stacks.load import (
     located,
     rest_of,
 )
+from berth.stacks.policies import registry
 from berth.stacks.policies.policy import Waiver
-from berth.stacks.policies.registry import POLICIES
 from berth.stacks.stack_file import NAMESPACE
 
 
@@ -172,13 +172,13 @@ def check_all(stacks: Iterable[str]) -> list[Checked]:
 
 def policies() -> list[dict[str, Any]]:
     """Return every policy that settings are held to, for programs."""
-    return [policy.as_json() for policy in POLICIES.values()]
+    return [policy.as_json() for policy in registry.policies().values()]
 
 
 def policies_table() -> Grid:
     """Return every policy that settings are held to, for people."""
     table = Grid("policy", "asks", "without it")
-    for policy in POLICIES.values():
+    for policy in registry.policies().values():
         table.add_row(policy.name, policy.asks, policy.why)
     return table
 

@@ -70,13 +70,13 @@ def install(wheel: Path) -> Path:
     return folder
 
 
-def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = ()) -> Path:
+def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (), *, with_pip: bool = False) -> Path:
     """Make a virtual environment with a wheel and what it requires, and return its `bin`.
 
     What it requires are links to the packages that the tests run with; pip checks that nothing is
     missing.
     """
-    venv.create(folder, symlinks=True)
+    venv.create(folder, symlinks=True, with_pip=with_pip)
     (site,) = folder.glob("lib/python*/site-packages")
     for package in required("berth", extras).values():
         for file in package.files or ():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.arguments import Json
-from berth.cli.console import out, print_json
+from berth.cli.console import err, out, print_json
 from berth.cli.help import Section
 
 SECTION = Section.SETTINGS
@@ -26,17 +26,23 @@ def run(
     """Create a repository for environments of your own: Pulumi project, stacks, CI, Makefile.
 
     The repository runs on the installed package; `make lab` works in it. Exit code 0 if it is
-    written, 2 for a folder that has content or a name that Pulumi does not take.
+    written, 2 for a folder that has content or lies in none, and for a malformed name or value.
 
     Example: `berth new my-fleet --project your-dev-project --zone us-central1-b`
     """
-    from berth.cli.new import write
+    from berth.cli.repository import new, wheels
 
-    written = write(folder, project, zone)
+    written = new.write(folder, project, zone)
     if as_json:
-        print_json({"folder": str(folder), "files": [str(file.relative_to(folder)) for file in written]})
-        return 0
-    for file in written:
-        out.print(f"  {file}", markup=False)
-    out.print(f"\ncd {folder} && make check", markup=False)
+        print_json({"folder": str(folder), "files": written})
+    else:
+        for file in written:
+            out.print(f"  {folder / file}", markup=False)
+        out.print(f"\nnext: cd {folder} && make check && make lab", markup=False)
+    if wheels.is_clone():
+        err.print(
+            "note: berth runs from a clone, so that requirements.txt names a version that `make lab` there looks up on"
+            " a package index; run `make dist` in the clone, install the wheel, and the repository carries it",
+            markup=False,
+        )
     return 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
@@ -19,6 +20,9 @@ class Settings(BaseModel):
         validate_by_name=True,
         use_attribute_docstrings=True,
     )
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys of older versions of berth, with the keys that they have now."""
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models that know other tools' words

@@ -1,19 +1,64 @@
-"""Registry of the policies: the `POLICY` of every module in rules/, by the policy's name."""
+"""Registry of the policies: every `POLICY` of rules/ and of the project's folder `policies`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from pkgutil import iter_modules
 
+from berth.components.core.errors import BadInputError
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
+from berth.stacks.stack_file import project, shown
 
 _MODULES = (import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}."))
 
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in (module.POLICY for module in _MODULES)}
-"""Every policy by name, in the order in which they are shown."""
+"""berth's own policies by name, in the order in which they are shown."""
+
+
+def policies() -> Mapping[str, Policy]:
+    """Return every policy by name: berth's own, then those of the project.
+
+    Raises:
+        BadInputError: a module of the project has no policy, or one of a known name.
+    """
+    return _with_those_of(project() / "policies")
+
+
+@cache
+def _with_those_of(folder: Path) -> Mapping[str, Policy]:
+    found = dict(POLICIES)
+    for file in sorted(folder.glob("[!_]*.py")):
+        policy = _policy_of(file)
+        if policy.name in found:
+            raise BadInputError(f"there is a policy {policy.name!r} already; give it another name", place=shown(file))
+        found[policy.name] = policy
+    return found
+
+
+def _policy_of(file: Path) -> Policy:
+    spec = spec_from_file_location(f"berth_policies_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise BadInputError("cannot be loaded as a module", place=shown(file))
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - the module is the user's
+        problem = f"cannot be loaded, so that no stack is checked: {type(error).__name__}: {error}"
+        raise BadInputError(problem, place=shown(file)) from None
+    policy = getattr(module, "POLICY", None)
+    if not isinstance(policy, Policy):
+        raise BadInputError(
+            "has no POLICY of the class berth.stacks.policies.policy.Policy, so that no stack is checked",
+            "add one; a file whose name begins with '_' is left out",
+            place=shown(file),
+        )
+    return policy
 
 
 def violations(planned: Iterable[Planned], context: PolicyContext) -> list[Violation]:
@@ -29,7 +74,7 @@ def violations(planned: Iterable[Planned], context: PolicyContext) -> list[Viola
             context.waived.get(policy.name, ""),
         )
         for resource in resources
-        for policy in POLICIES.values()
+        for policy in policies().values()
         if policy.holds(context)
         for finding in policy.judge(resource, context)
     ]

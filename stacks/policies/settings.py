@@ -18,7 +18,7 @@ from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
-from berth.stacks.policies.registry import POLICIES, violations
+from berth.stacks.policies.registry import policies, violations
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import KEYS, EnvironmentContract
 
@@ -60,10 +60,10 @@ def judge_environment(
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
     found = violations(planned, context)
-    judgment = Judgment(context, waivers=waivers(found), held=_held(context, POLICIES.values()))
+    judgment = Judgment(context, waivers=waivers(found), held=_held(context, policies().values()))
     reported = set()
     for violation in found:
-        policy = POLICIES[violation.policy]
+        policy = policies()[violation.policy]
         path = _where(policy, violation, path_of, settings.defaults)
         # A setting of `defaults` is wrong once, whatever number of RayClusters takes it.
         if not violation.waived and (policy.name, path) not in reported:
@@ -81,13 +81,13 @@ def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInpu
     asked = f"or have environment {contract.name!r} waive it"
     problems = [
         Problem(
-            ("engineer", *POLICIES[violation.policy].setting),
+            ("engineer", *policies()[violation.policy].setting),
             f"{violation}, {asked} ({how_to_waive(violation.policy)})",
         )
         for violation in found
         if not violation.waived
     ]
-    of_berths = (policy for policy in POLICIES.values() if policy.applies_to == "raycluster")
+    of_berths = (policy for policy in policies().values() if policy.applies_to == "raycluster")
     return Judgment(context, problems, waivers=waivers(found), held=_held(context, of_berths))
 
 
@@ -134,10 +134,10 @@ def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
     needed = {waiver.policy for waiver in judgment.waivers}
     for name in waived:
         path: Path = ("environment", "policies", "waived", name)
-        if name not in POLICIES:
-            message = f"there is no policy {name!r}{did_you_mean(name, POLICIES)}"
+        if name not in policies():
+            message = f"there is no policy {name!r}{did_you_mean(name, policies())}"
             judgment.problems.append(Problem(path, message, of_key=True))
-        elif name not in needed and POLICIES[name].applies_to == "environment":
+        elif name not in needed and policies()[name].applies_to == "environment":
             # The berth of an engineer's own stack may need the waiver of any other policy.
             judgment.warnings.append(Problem(path, f"nothing here breaks policy {name}; take the waiver out"))
 

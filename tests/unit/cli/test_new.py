@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 import yaml
 
 CLONE = Path(__file__).resolve().parents[3]
@@ -59,11 +60,53 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "taken").iterdir()] == ["notes.txt"]
 
 
-def test_a_name_that_pulumi_does_not_take_is_refused(tmp_path: Path) -> None:
-    done = berth(tmp_path, "new", "my fleet")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["my fleet"], "'my fleet' cannot be the name of a Pulumi project"),
+        (["missing/my-fleet"], "missing is not a folder, so my-fleet cannot be created in it"),
+        (["file/my-fleet"], "file is not a folder, so my-fleet cannot be created in it"),
+        (["file"], "file exists and is not an empty folder"),
+        (["fleet", "--zone", "europe"], "--zone: 'europe' is not a zone"),
+        (["fleet", "--project", "Acme Dev"], "--project: 'Acme Dev' is not a Google Cloud project id"),
+    ],
+)
+def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, arguments: list[str], problem: str) -> None:
+    (tmp_path / "file").write_text("")
+    done = berth(tmp_path, "new", *arguments)
     assert done.returncode == 2
-    assert "'my fleet' cannot be the name of a Pulumi project" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert done.stderr.count("error:") == 1
+    assert problem in done.stderr
+    assert "nothing is written" in done.stderr
+    assert done.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
+    assert berth(tmp_path, "new", "fleet", "--project", "acme-dev").returncode == 0
+    record = yaml.safe_load((tmp_path / "fleet/.berth.yaml").read_text())
+    assert record["version"] == version("berth")
+    assert record["values"] == {"name": "fleet", "project": "acme-dev", "zone": "us-central1-b"}
+    assert {"Makefile", "stacks/schema.json", "policies/image_registry.py"} <= set(record["files"])
+    assert not any(path.startswith("stacks/Pulumi.") for path in record["files"])
+    done = berth(tmp_path / "fleet", "upgrade")
+    assert (done.returncode, done.stdout) == (0, f"fleet is up to date with berth {version('berth')}\n")
+
+
+def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
+    assert berth(tmp_path, "new", "fleet").returncode == 0
+    fleet = tmp_path / "fleet"
+    assert "image-registry" in berth(fleet, "check", "--policies").stdout
+    stack = fleet / "stacks/Pulumi.dev.yaml"
+    stack.write_text(stack.read_text().replace("defaults:", "defaults:\n      image: example.com/ray:2.60.0"))
+    done = berth(fleet, "check", "dev")
+    assert done.returncode == 2
+    assert "policy image-registry: Ray of bob runs the image example.com/ray:2.60.0" in done.stderr
+    (fleet / "policies/broken.py").write_text("import nonsense_of_nobody\n")
+    done = berth(fleet, "check", "dev")
+    assert done.returncode == 2
+    assert "policies/broken.py: cannot be loaded" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_berth_prints_its_version(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""New repository of a user's own: `berth new`."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from berth.cli.repository import template, wheels
+from berth.cli.repository.record import FILE, Record, fingerprint
+from berth.components.core.errors import BadInputError
+from berth.components.core.types import ProjectId, Zone
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+"""Name of a Pulumi project (pulumi, sdk/go/common/tokens/project.go)."""
+
+
+def write(folder: Path, project: str, zone: str) -> list[str]:
+    """Write a repository, and return the paths of its files in it.
+
+    Args:
+        folder: where; it is created, or is empty.
+        project: Google Cloud project of the environment `dev`.
+        zone: zone of that environment.
+
+    Raises:
+        BadInputError: there cannot be a repository in the folder, or a value is malformed.
+    """
+    name = folder.absolute().name
+    _check_folder(folder, name)
+    for option, kind, value in (("--project", ProjectId, project), ("--zone", Zone, zone)):
+        try:
+            TypeAdapter(kind).validate_python(value)
+        except ValidationError as error:
+            raise BadInputError(f"{option}: {error.errors()[0]['ctx']['error']}; nothing is written") from None
+    values = {"name": name, "project": project, "zone": zone}
+    try:
+        folder.mkdir(exist_ok=True)
+        texts = template.files({**values, "requirement": wheels.requirement(folder)})
+        for path, text in texts.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{error.filename or folder} cannot be written: {error.strerror}") from None
+    written = {path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)}
+    Record(version("berth"), values, written).write(folder)
+    carried = [path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")]
+    return sorted([FILE, *texts, *carried])
+
+
+def _check_folder(folder: Path, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadInputError(
+            f"{name!r} cannot be the name of a Pulumi project; nothing is written",
+            "use letters, digits, '-', '_' and '.', and begin with a letter or digit, for example my-fleet",
+        )
+    if not folder.absolute().parent.is_dir():
+        raise BadInputError(
+            f"{folder.parent} is not a folder, so {name} cannot be created in it; nothing is written",
+            f"create it first: mkdir -p {folder.parent}",
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInputError(
+            f"{folder} exists and is not an empty folder; nothing is written", "name a folder that does not exist yet"
+        )

@@ -1,0 +1,74 @@
+"""Record of a repository: the version and the files that berth wrote, in `.berth.yaml`."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from berth.cli.changelog import numbers
+from berth.cli.repository import wheels
+from berth.components.core.errors import BadInputError
+
+FILE = ".berth.yaml"
+
+_HEAD = """\
+# `berth new` and `berth upgrade` write this file; commit it. It has the version that wrote the
+# files below, and their hashes, by which an upgrade knows the ones that you edited.
+"""
+_WIDTH = 1000
+"""Columns of the file: every hash stands beside its path."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Files that berth wrote, and its version then.
+
+    Attributes:
+        version: version of berth that wrote the files.
+        values: values that were filled in.
+        files: fingerprints of the texts as they were written, by path.
+    """
+
+    version: str
+    values: dict[str, str]
+    files: dict[str, str]
+
+    def write(self, folder: Path) -> None:
+        """Write the record into a repository."""
+        yaml = YAML(typ="rt", pure=True)
+        yaml.width = _WIDTH
+        with (folder / FILE).open("w", encoding="utf-8") as file:
+            file.write(_HEAD)
+            yaml.dump({"version": self.version, "values": self.values, "files": self.files}, file)
+
+
+def read(folder: Path) -> Record:
+    """Read the record of a repository.
+
+    Raises:
+        BadInputError: there is none, or it cannot be read.
+    """
+    try:
+        found = YAML(typ="safe", pure=True).load((folder / FILE).read_text(encoding="utf-8"))
+        record = Record(str(found["version"]), dict(found["values"]), dict(found["files"]))
+        numbers(record.version)
+    except FileNotFoundError:
+        raise BadInputError(
+            f"{folder} has no {FILE}, so `berth new` did not write it; nothing is changed",
+            "run it in a repository that `berth new` wrote",
+        ) from None
+    except (OSError, YAMLError, KeyError, TypeError, ValueError) as error:
+        raise BadInputError(
+            f"{FILE} cannot be read ({str(error) or type(error).__name__}); nothing is changed",
+            f"take the committed one back: git checkout {FILE}",
+        ) from None
+    return record
+
+
+def fingerprint(text: str) -> str:
+    """Return a hash of a file's text, whatever version of berth it requires."""
+    return hashlib.sha256(wheels.unpinned(text).encode()).hexdigest()

@@ -1,0 +1,67 @@
+"""Requirement by which a repository gets its berth: a wheel that it carries, or a version.
+
+The name `berth` on PyPI belongs to another project, so that a wheel is never looked up by its name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from importlib.metadata import distribution, version
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+FOLDER = "wheels"
+
+_PINNED = re.compile(
+    rf"^(?:berth|\./{FOLDER}/berth-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)", flags=re.MULTILINE
+)
+
+
+def requirement(folder: Path, *, carry: bool = True) -> str:
+    """Return the requirement of the installed berth, for a repository in a folder.
+
+    Args:
+        folder: folder of the repository.
+        carry: copy the wheel that berth was installed from into the repository.
+    """
+    source, target = _installed_from(), folder / FOLDER / f"berth-{version('berth')}-py3-none-any.whl"
+    has_wheel = target.exists() or (source is not None and source.name == target.name)
+    if source and has_wheel and carry and not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    return f"./{FOLDER}/{target.name}[lab]" if has_wheel else f"berth[lab]=={version('berth')}"
+
+
+def pinned(text: str, line: str) -> str:
+    """Return a text whose requirement of berth is another one, with the extras that it had."""
+    return _PINNED.sub(lambda found: line.replace("[lab]", found[1] or ""), text)
+
+
+def is_pinned(text: str, line: str) -> bool:
+    """Return whether a text has a requirement of berth, and it is this one."""
+    return _PINNED.search(text) is not None and pinned(text, line) == text
+
+
+def unpinned(text: str) -> str:
+    """Return a text without the version of its requirement of berth."""
+    return _PINNED.sub(lambda found: f"berth{found[1] or ''}", text)
+
+
+def is_clone() -> bool:
+    """Return whether berth runs from a clone, of which no other machine can install it."""
+    return bool(_direct().get("dir_info"))
+
+
+def _installed_from() -> Path | None:
+    """Return the wheel that berth was installed from, as pip recorded it; None if there is none."""
+    url = urlparse(_direct().get("url", ""))
+    path = Path(unquote(url.path))
+    return path if url.scheme == "file" and path.suffix == ".whl" and path.is_file() else None
+
+
+def _direct() -> dict[str, str]:
+    # https://packaging.python.org/en/latest/specifications/direct-url/
+    found = json.loads(distribution("berth").read_text("direct_url.json") or "{}")
+    return dict(found)
