@@ -6,21 +6,8 @@ from typing import Annotated
 
 import typer
 
+from berth.cli import completion
 from berth.components.core.errors import BadInputError
-
-
-def complete_names(incomplete: str) -> list[str]:
-    """Return engineers and clusters, for a shell's completion."""
-    from berth.cli.berths import names  # noqa: PLC0415 - the kubernetes client takes a while to import
-
-    return names(incomplete)
-
-
-def complete_stacks(incomplete: str) -> list[str]:
-    """Return stacks, for a shell's completion."""
-    from berth.stacks.stack_file import stack_names  # noqa: PLC0415
-
-    return [stack for stack in stack_names() if stack.startswith(incomplete)]
 
 
 def seconds_of(timeout: str) -> int:
@@ -39,7 +26,7 @@ def seconds_of(timeout: str) -> int:
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=complete_names),
+    typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names),
 ]
 OnStack = Annotated[
     str | None,
@@ -48,12 +35,12 @@ OnStack = Annotated[
         "-s",
         help="Stack of the environment, or the engineer's own.",
         show_default="the one that has NAME",
-        autocompletion=complete_stacks,
+        autocompletion=completion.stacks,
     ),
 ]
 Stack = Annotated[
     str,
-    typer.Option("--stack", "-s", help="Stack of an environment, or an engineer's.", autocompletion=complete_stacks),
+    typer.Option("--stack", "-s", help="Stack of an environment, or an engineer's.", autocompletion=completion.stacks),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from berth.cli.environment import Environment, NotUpError, brought_up, settings_of
+from berth.cli.names import names_in, names_of_stack, own_name
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
@@ -111,9 +111,9 @@ def find(name: str | None, stack: str | None) -> Berth:
         if named.name in names_of([cluster]):
             return Berth(named.name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
-        own = _own_name(owner, settings) == named.name
+        own = own_name(owner, settings) == named.name
         if (own and settings["engineer"].get("environment") == environment.stack) or (
-            owner == environment.stack and named.name in _names_in(settings)
+            owner == environment.stack and named.name in names_in(settings)
         ):
             raise NotUpError.of_berth(named.name, owner, environment.stack)
     known: list[str] = []
@@ -140,47 +140,25 @@ def which(name: str | None, stack: str | None) -> Named:
     """
     if stack is not None:
         settings = settings_of(stack)
-        own = _own_name(stack, settings)
+        own = own_name(stack, settings)
         if name is None and own is None:
-            known = _names_in(settings)
+            known = names_in(settings)
             choose = f": {', '.join(known)}" if known else ""
             raise BadInputError(f"stack {stack} is an environment; name a berth on it{choose}")
         return Named(name or str(own), stack)
     if name is None:
         raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
     stacks = stack_file.all_settings()
-    owners = [owner for owner, settings in stacks.items() if _own_name(owner, settings) == name]
-    owners += [owner for owner, settings in stacks.items() if name in _names_in(settings)]
+    owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
+    owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
     if len(owners) == 1:
         return Named(name, owners[0])
     if owners:
         options = " or ".join(f"--stack {owner}" for owner in owners)
         raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")
+    there = {other for owner, settings in stacks.items() for other in names_of_stack(owner, settings)}
     folder = stack_file.shown(stack_file.stack_path("NAME").parent)
     raise BadInputError(
-        f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, names(''))};"
+        f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, there)};"
         " for a berth of a stack that is not there, name its environment: --stack ENVIRONMENT"
     )
-
-
-def names(prefix: str) -> list[str]:
-    """Return engineers' ids and clusters' names of all stacks that begin with a prefix."""
-    stacks = stack_file.all_settings()
-    known = {name for settings in stacks.values() for name in _names_in(settings)}
-    known |= {own for stack, settings in stacks.items() if (own := _own_name(stack, settings))}
-    return sorted(name for name in known if name.startswith(prefix))
-
-
-def _own_name(stack: str, settings: dict[str, Any]) -> str | None:
-    """Return the engineer of an engineer's own stack."""
-    engineer = settings.get("engineer")
-    return str(engineer.get("name") or stack) if isinstance(engineer, dict) else None
-
-
-def _names_in(settings: dict[str, Any]) -> list[str]:
-    """Return the engineers, clusters, jobs and services of an environment's settings."""
-    environment = settings.get("environment")
-    if not isinstance(environment, dict):
-        return []
-    parts = [environment.get(kind) for kind in ("engineers", "clusters", "jobs", "services")]
-    return [str(name) for part in parts if isinstance(part, dict) for name in part]

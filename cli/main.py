@@ -6,15 +6,15 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pkgutil import iter_modules
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer._completion_classes import completion_init
 
-from berth.cli import verbs
+from berth.cli import completion, verbs
 from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
 from berth.cli.help import Command, Group, Section
@@ -61,7 +61,9 @@ class Verbs(Group):
         """Run a verb; end with its exit code, or that of the error that ended it."""
         signal.signal(signal.SIGTERM, _terminate)
         name, words = prog_name or "berth", list(sys.argv[1:] if args is None else args)
-        self._main_shell_completion(extra, name, complete_var)
+        if os.environ.get("_BERTH_COMPLETE"):
+            completion_init()
+            self._main_shell_completion(extra, name, complete_var)
         code = self._code(name, words)
         if standalone_mode:
             sys.exit(code)
@@ -125,6 +127,7 @@ app = typer.Typer(
     cls=Verbs,
     help="Every engineer gets a berth on shared GPUs. `pulumi up -s STACK` makes them; berth checks and shows them.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -132,15 +135,38 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's signature
     if value:
+        from importlib.metadata import version  # noqa: PLC0415 - takes a tenth of a second
+
         typer.echo(f"berth {version('berth')}")
         raise typer.Exit
+
+
+def _install_completion(value: bool) -> None:  # noqa: FBT001 - typer's signature
+    if value:
+        typer.echo(completion.install())
+        raise typer.Exit
+
+
+def _show_completion(value: bool) -> None:  # noqa: FBT001 - typer's signature
+    if value:
+        typer.echo(completion.script())
+        raise typer.Exit
+
+
+def _early(name: str, help_text: str, callback: Callable[[bool], None]) -> Any:
+    """Return an option that does its work before there is a verb."""
+    return typer.Option(name, help=help_text, callback=callback, is_eager=True)
 
 
 @app.callback()
 def _berth(
     *,
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print berth's version.", callback=_print_version, is_eager=True)
+    _version: Annotated[bool, _early("--version", "Print berth's version.", _print_version)] = False,
+    _install: Annotated[
+        bool, _early("--install-completion", "Install completion for the current shell.", _install_completion)
+    ] = False,
+    _show: Annotated[
+        bool, _early("--show-completion", "Print the completion script for the current shell.", _show_completion)
     ] = False,
 ) -> None:
     """Stand for `berth` without a verb."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pydantic import ValidationError
 from typer._click.exceptions import (
     BadOptionUsage,
     BadParameter,
@@ -15,10 +14,10 @@ from typer._click.exceptions import (
     UsageError,
 )
 
+from berth.cli import completion
 from berth.cli.help import Group, is_argument, placeholder
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.stacks.stack_file import stack_names
 
 __all__ = ["NoArgsIsHelpError", "UsageError", "refused"]
 
@@ -39,7 +38,7 @@ def _problem(error: UsageError, ctx: Any, path: str) -> str:
     parameter: Any = getattr(error, "param", None)
     match error:
         case MissingParameter() if parameter is not None:
-            stacks = f"; stacks are {', '.join(stack_names())}" if placeholder(parameter) == "STACK" else ""
+            stacks = f"; stacks are {', '.join(completion.stacks(''))}" if placeholder(parameter) == "STACK" else ""
             return f"{path} needs {_shown(parameter)}: {_lowered(parameter.help or '')}{stacks}"
         case BadParameter():
             return f"{_shown(parameter) if parameter is not None else path}: {_value_problem(error)}"
@@ -76,8 +75,8 @@ def _shown(parameter: Any) -> str:
 
 def _value_problem(error: BadParameter) -> str:
     """Return what is wrong with a value, as berth says it of a setting."""
-    cause = error.__cause__
-    if not isinstance(cause, ValidationError):
+    cause: Any = error.__cause__
+    if not hasattr(cause, "errors"):  # pydantic's error has them, and takes a while to import
         return _lowered(error.message)
     details = cause.errors()[0]
     given, limits = details["input"], details.get("ctx", {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
@@ -13,7 +13,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path as SettingsPath
+
+if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell's completion need not wait for
+    from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from berth.cli import completion
 from berth.cli.arguments import Json
 from berth.cli.console import err, out, print_json, print_problems
 from berth.cli.help import Section
@@ -15,7 +16,10 @@ SECTION = Section.SETTINGS
 
 
 def run(
-    stacks: Annotated[list[str] | None, typer.Argument(help="Stacks to check.", show_default="all with a file")] = None,
+    stacks: Annotated[
+        list[str] | None,
+        typer.Argument(help="Stacks to check.", show_default="all with a file", autocompletion=completion.other_stacks),
+    ] = None,
     *,
     policies: Annotated[
         bool, typer.Option("--policies", help="Show the policies that settings are held to, and check nothing.")

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Json, Stack, complete_names, complete_stacks
+from berth.cli import completion
+from berth.cli.arguments import Json, Stack
 from berth.cli.help import Section, VerbGroup
 
 SECTION = Section.SETTINGS
 
 app = VerbGroup("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
 
-Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=complete_names)]
+Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=completion.engineers)]
 NewId = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference and write nothing.")]
 Workers = Annotated[
@@ -24,7 +25,7 @@ Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one wor
 Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
 HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]
 HeadMemory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of the head.")]
-Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.")]
+Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.", autocompletion=completion.pools)]
 Image = Annotated[str | None, typer.Option(help="Container image; its Ray version must be the settings' rayVersion.")]
 
 
@@ -89,7 +90,7 @@ def init(  # noqa: PLR0913 - each is an option
     name: NewId,
     environment: Annotated[
         str,
-        typer.Option("--environment", "-e", help="Stack of the environment.", autocompletion=complete_stacks),
+        typer.Option("--environment", "-e", help="Stack of the environment.", autocompletion=completion.environments),
     ],
     *,
     workers: Workers = None,

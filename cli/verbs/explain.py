@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from berth.cli import completion
 from berth.cli.arguments import Json
 from berth.cli.console import out, print_json
 from berth.cli.help import Section
@@ -16,7 +17,12 @@ SECTION = Section.SETTINGS
 
 def run(
     path: Annotated[
-        str, typer.Argument(help="Dotted path of a setting, such as pools.capacity.", metavar="SETTING")
+        str,
+        typer.Argument(
+            help="Dotted path of a setting, such as pools.capacity.",
+            metavar="SETTING",
+            autocompletion=completion.settings,
+        ),
     ] = "",
     *,
     recursive: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from berth.cli import completion
 from berth.cli.arguments import Json, Stack
 from berth.cli.console import err, out, print_json
 from berth.cli.help import Section, VerbGroup
@@ -32,7 +33,11 @@ def gpu(
     stack: Stack,
     pool: Annotated[
         list[str] | None,
-        typer.Option(help="Verify this pool; may be repeated.", show_default="all with GPUs; the engineer's own"),
+        typer.Option(
+            help="Verify this pool; may be repeated.",
+            show_default="all with GPUs; the engineer's own",
+            autocompletion=completion.pools,
+        ),
     ] = None,
     timeout: Annotated[
         str, typer.Option(help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION")
@@ -61,6 +66,7 @@ def fabric(
         typer.Option(
             help="RayCluster to verify: a named cluster or an engineer's berth.",
             metavar="NAME",
+            autocompletion=completion.clusters,
             show_default="the engineer's own; an environment's only one",
         ),
     ] = None,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 import yaml
 
+from berth.cli import verbs
 from berth.cli.check import check
+from berth.cli.help import Section
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
 from berth.stacks import stack_file
@@ -61,3 +65,8 @@ def test_the_settings_that_the_readme_shows_are_valid() -> None:
     for block in blocks:
         config = yaml.safe_load(block)["config"]
         load("readme", {key.removeprefix("berth:"): value for key, value in config.items()}, None)
+
+
+@pytest.mark.parametrize("verb", sorted(module.name for module in iter_modules(verbs.__path__)))
+def test_every_verb_has_its_section_of_the_help(verb: str) -> None:
+    assert isinstance(import_module(f"{verbs.__name__}.{verb}").SECTION, Section)

@@ -1,0 +1,158 @@
+"""Completion in a shell: its script, and the words, from the settings' files alone.
+
+This module imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+Settings = dict[str, Any]
+
+SHELLS = ("bash", "zsh", "fish")
+_VARIABLE = "_BERTH_COMPLETE"
+
+
+def install() -> str:
+    """Install completion for the user's shell; return what was done.
+
+    Raises:
+        BadInputError: there is no completion for the shell.
+    """
+    from typer._completion_shared import install as write  # noqa: PLC0415
+
+    shell, path = write(_shell(), "berth", _VARIABLE)
+    return f"completion for {shell} is in {path}; it works in the next terminal"
+
+
+def script() -> str:
+    """Return the completion script for the user's shell.
+
+    Raises:
+        BadInputError: there is no completion for the shell.
+    """
+    from typer._completion_shared import get_completion_script  # noqa: PLC0415
+
+    return get_completion_script(prog_name="berth", complete_var=_VARIABLE, shell=_shell())
+
+
+def _shell() -> str:
+    """Return the name of the shell that runs berth, else of the user's login shell."""
+    from typer._completion_shared import _get_shell_name  # noqa: PLC0415
+
+    from berth.components.core.errors import BadInputError  # noqa: PLC0415
+
+    name = _get_shell_name() or Path(os.environ.get("SHELL", "")).name
+    if name not in SHELLS:
+        unknown = f"berth has no completion for the shell {name!r}" if name else "cannot tell which shell runs berth"
+        raise BadInputError(unknown, f"run it in one of {', '.join(SHELLS)}")
+    return name
+
+
+def stacks(incomplete: str) -> list[str]:
+    """Return stacks."""
+    from berth.stacks.stack_file import stack_names  # noqa: PLC0415 - reading YAML takes a while to import
+
+    return _beginning(stack_names(), incomplete)
+
+
+def other_stacks(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return stacks that the call does not name yet."""
+    named = ctx.params.get("stacks") or []
+    return [stack for stack in stacks(incomplete) if stack not in named]
+
+
+def environments(incomplete: str) -> list[str]:
+    """Return stacks of environments."""
+    return _beginning((stack for stack, settings in _all() if "environment" in settings), incomplete)
+
+
+def names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return berths and clusters: of the stack that the call names, or of all."""
+    from berth.cli.names import names_of_stack  # noqa: PLC0415
+
+    return _beginning(
+        (name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings)), incomplete
+    )
+
+
+def engineers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the engineers in the files of environments."""
+    return _keys(ctx, incomplete, "engineers")
+
+
+def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return named clusters and engineers' berths."""
+    return _keys(ctx, incomplete, "clusters", "engineers")
+
+
+def pools(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the node pools of the environment that the call names, or of all."""
+    return _keys(ctx, incomplete, "pools")
+
+
+def settings(incomplete: str) -> list[tuple[str, str]]:
+    """Return paths of settings one level below what is typed, with their descriptions."""
+    from berth.cli.explain import find  # noqa: PLC0415
+    from berth.components.core.errors import BadInputError  # noqa: PLC0415
+
+    above, dot, _ = incomplete.rpartition(".")
+    try:
+        schema = json.loads((Path(__file__).parent / "template/stacks/schema.json").read_text(encoding="utf-8"))
+        setting = find(schema, above)
+    except (BadInputError, OSError):
+        return []
+    found = []
+    for child in setting.children():
+        chosen = child.name.isupper() or child.path.endswith("[]")
+        found += [(one.name, one.description) for one in (child.children() if chosen else [child])]
+    if not above:
+        found += [("environment", "Settings of an environment."), ("engineer", "Settings of an engineer's own stack.")]
+    return [(f"{above}{dot}{name}", text) for name, text in found if f"{above}{dot}{name}".startswith(incomplete)]
+
+
+def _keys(ctx: typer.Context, incomplete: str, *parts: str) -> list[str]:
+    from berth.cli.names import keys_in  # noqa: PLC0415
+
+    return _beginning((key for _, settings in _chosen(ctx) for key in keys_in(settings, *parts)), incomplete)
+
+
+def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
+    return sorted({word for word in words if word.startswith(incomplete)})
+
+
+def _chosen(ctx: typer.Context) -> Iterator[tuple[str, Settings]]:
+    """Yield the stack that a call names with its environment; all stacks if it names none."""
+    stack = ctx.params.get("stack") or ctx.params.get("environment")
+    found = dict(_all())
+    if stack not in found:
+        yield from found.items()
+        return
+    yield stack, found[stack]
+    engineer = found[stack].get("engineer")
+    environment = engineer.get("environment") if isinstance(engineer, dict) else None
+    if environment in found:
+        yield environment, found[environment]
+
+
+def _all() -> Iterator[tuple[str, Settings]]:
+    """Yield every stack with its settings, without files that cannot be read."""
+    import yaml  # noqa: PLC0415
+
+    from berth.stacks.stack_file import stack_names, stack_path  # noqa: PLC0415
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for stack in stack_names():
+        try:
+            document = yaml.load(stack_path(stack).read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe
+        except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            continue
+        config = document.get("config") if isinstance(document, dict) else None
+        if isinstance(config, dict):
+            yield stack, {str(key).removeprefix("berth:"): value for key, value in config.items()}

@@ -1,0 +1,35 @@
+"""Names of berths in the settings of stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+KINDS = ("engineers", "clusters", "jobs", "services")
+"""Settings of an environment whose keys are names of berths, clusters, jobs and services."""
+
+
+def own_name(stack: str, settings: Mapping[str, Any]) -> str | None:
+    """Return the engineer of an engineer's own stack; None for any other stack."""
+    engineer = settings.get("engineer")
+    return str(engineer.get("name") or stack) if isinstance(engineer, dict) else None
+
+
+def keys_in(settings: Mapping[str, Any], *parts: str) -> list[str]:
+    """Return the keys of parts of an environment's settings: `engineers`, `pools`."""
+    environment = settings.get("environment")
+    if not isinstance(environment, dict):
+        return []
+    found = [environment.get(part) for part in parts]
+    return [str(name) for part in found if isinstance(part, dict) for name in part]
+
+
+def names_in(settings: Mapping[str, Any]) -> list[str]:
+    """Return the engineers, clusters, jobs and services of an environment's settings."""
+    return keys_in(settings, *KINDS)
+
+
+def names_of_stack(stack: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the names that a stack's settings have, an environment's or an engineer's."""
+    own = own_name(stack, settings)
+    return [*names_in(settings), *([own] if own else [])]

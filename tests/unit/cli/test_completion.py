@@ -1,0 +1,210 @@
+"""Completion through the shells' own protocol, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from berth.lab.home import CLONE
+
+PROBE = """
+import atexit, json, sys
+from pathlib import Path
+atexit.register(lambda: Path({file!r}).write_text(json.dumps(sorted(sys.modules))))
+sys.argv = ["berth"]
+from berth.cli.__main__ import main
+main()
+"""
+
+HEAVY = {"pulumi", "pulumi_gcp", "pulumi_kubernetes", "kubernetes", "grpc", "google", "urllib3"}
+
+ENVIRONMENT = """
+config:
+  berth:environment:
+    pools: {small: {}, large: {}}
+    engineers: {alice: {}, bob: {}}
+    clusters: {train: {}}
+    jobs: {nightly: {}}
+    services: {chat: {}}
+"""
+OTHER = "config: {berth:environment: {pools: {tiny: {}}, engineers: {zoe: }}}\n"
+OWN = "config: {berth:engineer: {environment: team}}\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with two environments, an engineer's stack, and files that cannot be read."""
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\nstackConfigDir: stacks\n")
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    for stack, text in {"team": ENVIRONMENT, "test": OTHER, "erin": OWN, "torn": "config: {", "text": "x"}.items():
+        (stacks / f"Pulumi.{stack}.yaml").write_text(text)
+    (stacks / "Pulumi.bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    (stacks / "Pulumi.folder.yaml").mkdir()
+    return tmp_path
+
+
+def run(project: Path, **variables: str) -> tuple[list[str], set[str]]:
+    """Ask for words; return them and the packages that were imported."""
+    file = project / "modules.json"
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(file=str(file))],
+        cwd=project,
+        env=os.environ | {"PYTHONPATH": str(CLONE)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1], {module.partition(".")[0] for module in json.loads(file.read_text())}
+
+
+def completed(project: Path, line: str) -> list[str]:
+    """The words for the end of a line, as bash asks for them."""
+    words = line.split(" ")
+    found, imported = run(
+        project, _BERTH_COMPLETE="complete_bash", COMP_WORDS=line.strip(), COMP_CWORD=str(len(words) - 1)
+    )
+    assert imported & HEAVY == set()
+    return [word for word in found if word]
+
+
+STACKS = ["bytes", "erin", "folder", "team", "test", "text", "torn"]
+NAMES = ["alice", "bob", "chat", "erin", "nightly", "train", "zoe"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("berth sta", ["status"]),
+        ("berth lab re", ["real"]),
+        ("berth engineer ", ["add", "remove", "list", "init"]),
+        ("berth status --wa", ["--watch"]),
+        ("berth status -s te", ["team", "test", "text"]),
+        ("berth status --stack t", ["team", "test", "text", "torn"]),
+        ("berth preview -s ", STACKS),
+        ("berth up -s ", STACKS),
+        ("berth destroy -s ", STACKS),
+        ("berth doctor -s ", STACKS),
+        ("berth verify gpu -s ", STACKS),
+        ("berth verify gpu -s team --pool ", ["large", "small"]),
+        ("berth verify gpu -s erin --pool s", ["small"]),
+        ("berth verify fabric -s team --cluster t", ["train"]),
+        ("berth check te", ["team", "test", "text"]),
+        ("berth check team te", ["test", "text"]),
+        ("berth connect ", NAMES),
+        ("berth logs ", NAMES),
+        ("berth suspend ", NAMES),
+        ("berth wake ", NAMES),
+        ("berth diagnose ", NAMES),
+        ("berth connect b", ["bob"]),
+        ("berth connect -s test ", ["zoe"]),
+        ("berth logs -s e", ["erin"]),
+        ("berth engineer remove ", ["alice", "bob", "zoe"]),
+        ("berth engineer remove -s test ", ["zoe"]),
+        ("berth engineer init new -e te", ["team", "test"]),
+        ("berth engineer init new -e test --pool ", ["tiny"]),
+        ("berth engineer add new -s team --pool s", ["small"]),
+        ("berth explain pools.cap", ["pools.capacity"]),
+        ("berth explain pools.capacity.ki", ["pools.capacity.kind"]),
+        ("berth explain engineers.NAME.wor", ["engineers.NAME.workers", "engineers.NAME.worker"]),
+        ("berth explain eng", ["engineers", "engineer"]),
+        ("berth explain no.such.thing", []),
+    ],
+)
+def test_words(project: Path, line: str, words: list[str]) -> None:
+    assert completed(project, line) == words
+
+
+def test_zsh_and_fish_ask_in_their_ways(project: Path) -> None:
+    zsh, _ = run(project, _BERTH_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="berth status -s tea")
+    assert zsh == ["_arguments '*: :((\"team\"))'"]
+    fish, _ = run(
+        project,
+        _BERTH_COMPLETE="complete_fish",
+        _TYPER_COMPLETE_ARGS="berth connect -s test ",
+        _TYPER_COMPLETE_FISH_ACTION="get-args",
+    )
+    assert fish == ["zoe"]
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    """A folder of commands: `berth`, and shells by name, which are bash."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    berth = folder / "berth"
+    berth.write_text(f'#!/bin/sh\nexec {sys.executable} -m berth.cli "$@"\n')
+    berth.chmod(0o755)
+    bash = shutil.which("bash")
+    assert bash
+    for shell in ("bash", "zsh", "fish"):
+        shutil.copy(bash, folder / shell)
+    return folder
+
+
+def in_shell(shell: str, script: str, commands: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{commands}:{os.environ['PATH']}"
+    environment = os.environ | {"PYTHONPATH": str(CLONE), "HOME": str(folder), "PATH": path}
+    return subprocess.run(
+        [str(commands / shell), "-c", f"{script}; :"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "file"),
+    [
+        ("bash", "complete -o default -F _berth_completion berth", ".bash_completions/berth.sh"),
+        ("zsh", "compdef _berth_completion berth", ".zfunc/_berth"),
+        ("fish", "complete --command berth", ".config/fish/completions/berth.fish"),
+    ],
+)
+def test_each_shell_gets_its_script(shell: str, script: str, file: str, commands: Path, tmp_path: Path) -> None:
+    shown = in_shell(shell, "berth --show-completion", commands, tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert script in shown.stdout
+    installed = in_shell(shell, "berth --install-completion", commands, tmp_path)
+    assert (installed.returncode, installed.stderr) == (0, "")
+    path = tmp_path / file
+    assert installed.stdout == f"completion for {shell} is in {path}; it works in the next terminal\n"
+    assert path.read_text().strip() == shown.stdout.strip()
+
+
+def test_bash_completes_with_the_script_that_it_gets(commands: Path, project: Path) -> None:
+    script = (
+        "source <(berth --show-completion); COMP_WORDS=(berth status -s te) COMP_CWORD=3; _berth_completion berth;"
+        ' printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = in_shell("bash", script, commands, project)
+    assert (done.stdout.split(), done.stderr) == (["team", "test", "text"], "")
+
+
+def test_a_shell_without_completion_is_an_error_like_any_other(tmp_path: Path) -> None:
+    script = (
+        "from typer import _completion_shared as shared; shared._get_shell_name = lambda: 'tcsh';"
+        " from berth.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--install-completion"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(CLONE), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: berth has no completion for the shell 'tcsh'\nrun it in one of bash, zsh, fish\n"
