@@ -67,8 +67,10 @@ effects: $(INSTALLED) ## find out what an edit of each setting does, for the ref
 	@$(BIN)/python -m docs.edits
 	@$(BIN)/python -m docs.pages
 
-picture: $(INSTALLED) ## draw docs/fleet.svg again, from the running lab
-	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.picture
+picture: $(INSTALLED) ## record the fleet of the running lab, and draw docs/pictures/fleet.svg from it
+	@eval "$$($(BIN)/berth lab env)" && $(BIN)/berth status -s lab --json > docs/pictures/fleet.json.new
+	@mv docs/pictures/fleet.json.new docs/pictures/fleet.json
+	@$(BIN)/python -m docs.pages
 
 recording: $(INSTALLED) ## record docs/recording.svg again, in the running lab
 	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.recording

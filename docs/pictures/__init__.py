@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from docs.pictures import architecture, isolation, life, plan
+from docs.pictures import architecture, fleet, isolation, life, plan
 from docs.pictures.svg import Picture
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
     "architecture": architecture.draw,
+    "fleet": fleet.draw,
     "isolation": isolation.draw,
     "life": life.draw,
     "plan": plan.draw,

@@ -135,15 +135,20 @@ class Picture:
         return len(self._parts)
 
     def box(
-        self, area: Area, tone: str = "plain", *, dashed: bool = False, radius: float = 8, below: int | None = None
+        self,
+        area: Area,
+        tone: str = "plain",
+        *,
+        dashed: bool = False,
+        solid: bool = False,
+        radius: float = 8,
+        below: int | None = None,
     ) -> None:
-        """Add a rectangle, by default on top of what is there."""
+        """Add a rectangle, by default on top of what is there; a solid one is all in one color."""
         self._reach(area)
         dashes = ' stroke-dasharray="5 4"' if dashed else ""
-        shape = (
-            f'<rect class="box {tone}" x="{area.x:g}" y="{area.y:g}" width="{area.width:g}" height="{area.height:g}"'
-            f' rx="{radius:g}"{dashes}/>'
-        )
+        place = f'x="{area.x:g}" y="{area.y:g}" width="{area.width:g}" height="{area.height:g}"'
+        shape = f'<rect class="{"solid" if solid else "box"} {tone}" {place} rx="{radius:g}"{dashes}/>'
         self._parts.insert(len(self._parts) if below is None else below, shape)
 
     def text(
@@ -251,5 +256,5 @@ def _rules(scheme: int) -> Iterable[str]:
         fill, line, ink = colors[scheme]
         yield (
             f".box.{name} {{ fill: {fill}; stroke: {line} }} .line.{name} {{ stroke: {line} }}"
-            f" .head.{name} {{ fill: {line} }} .text.{name} {{ fill: {ink} }}"
+            f" .head.{name}, .solid.{name} {{ fill: {line} }} .text.{name} {{ fill: {ink} }}"
         )
