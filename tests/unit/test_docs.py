@@ -22,7 +22,8 @@ from berth.lab.home import CLONE
 from berth.stacks.load import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
-WITH_LINKS = sorted([*PAGES, *(CLONE / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))])
+WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), CLONE / "lab/tools/README.md", CLONE / "cli/template/README.md"})
+README_LINES = 200
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -153,6 +154,10 @@ def test_every_page_is_linked_to() -> None:
         for link in _LINK.findall(without_blocks(page))
     }
     assert [shown(page) for page in PAGES if page not in linked and page.name != "README.md"] == []
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    assert len(text_of(CLONE / "README.md").splitlines()) <= README_LINES
 
 
 def test_every_page_is_in_the_menu_of_the_site() -> None:
