@@ -55,16 +55,18 @@ class Estimate:
         since = self.building.pop(tool, now)
         if tool in self.pending:
             self.pending.remove(tool)
-        built = _weight(self.tools) - _weight(self.pending) + _weight(self.building) / 2
+        built = _weight(self.tools) - _weight(self.pending) + self._begun(now)
         self.pace = (now - self.begin + _TRUST * self._expected) / (built + _TRUST)
         return now - since
 
     def left(self) -> float:
         """Return the seconds that the rest takes at this pace."""
-        now = self.clock()
-        spent = sum(min(now - since, tool.seconds * self.pace * 0.9) for tool, since in self.building.items())
-        share = max(1, len(self.building))
-        return max(0.0, _weight(self.pending) * self.pace - spent / share)
+        return (_weight(self.pending) - self._begun(self.clock())) * self.pace
+
+    def _begun(self, now: float) -> float:
+        """Return the weight that is built of the tools in progress, which share the cores."""
+        shared = self.pace * max(1, len(self.building))
+        return sum(min((now - since) / shared, tool.seconds * 0.9) for tool, since in self.building.items())
 
     def __str__(self) -> str:
         """Return the number of tools and the time that are left."""

@@ -125,7 +125,7 @@ PULUMI = Tool(
     "the engine that runs `pulumi up`",
     "github.com/pulumi/pulumi/pkg/v3",
     {"pulumi": "cmd/pulumi"},
-    seconds=190,
+    seconds=150,
     variables=_PULUMI,
     files=_pulumi("pulumi"),
 )
@@ -134,7 +134,7 @@ PULUMI_PYTHON = Tool(
     "lets the engine run Python programs",
     "github.com/pulumi/pulumi/sdk/v3",
     {"pulumi-language-python": "python/cmd/pulumi-language-python"},
-    seconds=40,
+    seconds=20,
     variables=_PULUMI,
     copied={"python/cmd/pulumi-language-python-exec": "pulumi-language-python-exec"},
     files=_pulumi("pulumi-language-python", "pulumi-language-python-exec"),
@@ -146,7 +146,7 @@ ETCD = Tool(
     "the cluster's database",
     "go.etcd.io/etcd/server/v3",
     {"etcd": ""},
-    seconds=25,
+    seconds=40,
     files=(_on_github("etcd-io/etcd", f"{_ETCD}.tar.gz", "SHA256SUMS", {"etcd": f"{_ETCD}/etcd"}),),
 )
 _KWOK = "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}"
@@ -155,7 +155,7 @@ KWOK = Tool(
     "plays the kubelet of every simulated node",
     "sigs.k8s.io/kwok",
     {"kwok": "cmd/kwok", "kwokctl": "cmd/kwokctl"},
-    seconds=85,
+    seconds=70,
     # KWOK publishes no checksums of its own, but GitHub those of its files.
     files=tuple(
         _on_github("kubernetes-sigs/kwok", f"{name}-linux-{{arch}}", _KWOK, {name: ""}) for name in ("kwok", "kwokctl")
@@ -166,7 +166,7 @@ KUBERNETES = Tool(
     "the cluster: API server, controllers, scheduler",
     "k8s.io/kubernetes",
     {name: f"cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
-    seconds=240,
+    seconds=195,
     variables=_KUBERNETES,
     files=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
 )
@@ -175,7 +175,7 @@ KUBECTL = Tool(
     "looks into the cluster",
     "k8s.io/kubernetes",
     {"kubectl": "cmd/kubectl"},
-    seconds=25,
+    seconds=15,
     folder="kubernetes",
     variables=_KUBERNETES,
     files=_kubernetes("kubectl"),
@@ -185,7 +185,7 @@ KUBERAY = Tool(
     "turns RayClusters into pods",
     "github.com/ray-project/kuberay/ray-operator",
     {"kuberay-operator": ""},
-    seconds=80,
+    seconds=65,
     folder="kuberay",
     copied={"config/crd/bases": "crds"},
 )
@@ -194,7 +194,7 @@ HELM = Tool(
     "installs the operators' charts",
     "helm.sh/helm/v3",
     {"helm": "cmd/helm"},
-    seconds=60,
+    seconds=25,
     variables={"helm.sh/helm/v3/internal/version.version": "v{version}"},
     files=(
         ReleasedFile(
