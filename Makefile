@@ -60,6 +60,9 @@ dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in d
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
+tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
+	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))
+
 pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, pages and pictures of docs/
 	@$(BIN)/python -m docs.pages
 

@@ -54,7 +54,7 @@ def _dead_locks(home: Home, stack: str) -> list[Path]:
 
 
 def _engineers() -> list[str]:
-    """Return shipped stacks of the lab's engineers, created empty for `pulumi up -s alice`."""
+    """Return stacks of engineers on the lab, created empty for `pulumi up -s NAME`."""
     found = []
     for name in stack_file.stack_names():
         with contextlib.suppress(stack_file.StackFileError):

@@ -249,6 +249,7 @@ def real_up(
             update.update(lab, progress, refresh=running.forgotten)
         realnode.up(lab, running.plane, progress)
         if berth:
+            berths.provide_settings()
             update.update(lab, progress, stack=berths.STACK, refresh=True)
             berths.run_job(lab)
             progress.say(f"`berth verify fabric -s {berths.STACK}` proves that its workers talk over their NICs")

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berth.lab.errors import LabError
 from berth.lab.programs import kubectl
+from berth.stacks import stack_file
 
 if TYPE_CHECKING:
     from berth.lab.home import Home
 
 STACK = "real"
 NAMESPACE = f"berth-{STACK}"
+_SETTINGS = Path(__file__).with_name(f"Pulumi.{STACK}.yaml")
 
 JOB = """
 import os, socket, time
@@ -35,6 +38,13 @@ for line in sorted(ray.get([look.remote() for _ in range(2)])):
     print("worker", line)
 print("ray", ray.__version__, "torch", torch.__version__)
 """
+
+
+def provide_settings() -> None:
+    """Write the berth's settings to the project's stacks, unless the file is there."""
+    path = stack_file.stack_path(STACK)
+    if not path.exists():
+        path.write_bytes(_SETTINGS.read_bytes())
 
 
 def run_job(home: Home) -> None:

@@ -36,7 +36,7 @@ def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
     assert set(json.loads(done.stdout)["files"]) == files
     checked = berth(fleet, "check")
     assert checked.returncode == 0, checked.stderr
-    assert all(f"✓ {stack}" in checked.stdout for stack in ("alice", "dev", "lab"))
+    assert all(f"✓ {stack}" in checked.stdout for stack in ("dana", "dev", "lab"))
     settings = yaml.safe_load((fleet / "stacks/Pulumi.dev.yaml").read_text())
     environment = settings["config"]["berth:environment"]
     assert (environment["project"], environment["zone"]) == ("acme-dev", "europe-west4-b")

@@ -1,0 +1,67 @@
+"""Checkout as a reader has it: the files of a clone, and an environment without a lab or a virtual
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.pages.page import CLONE, COMMANDS, Block
+from tests.pages.shell import Ran, Shell
+
+_OF_A_LAB = ("BERTH_", "GOOGLE_", "HELM_", "KUBECONFIG", "PULUMI_", "PYTHONPATH", "VIRTUAL_ENV")
+
+
+def copy(folder: Path) -> Path:
+    """Copy the files of a fresh clone, with this working tree's changes; return the folder."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=CLONE, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        source, target = CLONE / name, folder / name
+        if source.is_symlink() or source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    return folder
+
+
+def readers_environment() -> dict[str, str]:
+    """Return this process's environment without a virtual environment on PATH and without a lab."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_LAB)}
+    parts = variables["PATH"].split(os.pathsep)
+    return {**variables, "PATH": os.pathsep.join(part for part in parts if ".venv" not in part)}
+
+
+def do(shell: Shell, folder: Path, block: Block, *, all_commands: bool = False) -> Ran | None:
+    """Do what a reader does with a block; return the run of its commands, None for other blocks.
+
+    Args:
+        shell: the reader's shell.
+        folder: the reader's checkout.
+        block: a block of a page.
+        all_commands: commands run although the mark says `not run`.
+    """
+    if block.marks.written_to:
+        _write(folder / block.marks.written_to, yaml.safe_load(block.text))
+    return shell.run(block) if block.runs or (all_commands and block.language in COMMANDS) else None
+
+
+def _write(path: Path, settings: Mapping[str, Any]) -> None:
+    """Add settings to a file of YAML, as a reader does who keeps the rest."""
+    present = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(yaml.safe_dump(_over(present, settings), sort_keys=False), encoding="utf-8")
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _over(value, above[key])
+        for key, value in below.items()
+        if isinstance(value, dict) and isinstance(above.get(key), dict)
+    }
+    return {**below, **above, **both}

@@ -1,0 +1,122 @@
+"""Blocks of all pages: a test runs each block of commands, or its mark says why none does."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.tasks import TASKS, blocks_of, unknown_marks
+from berth.cli.main import app
+from tests.pages.checkout import do
+from tests.pages.page import CLONE, COMMANDS, PAGES, RUN, Block, MarkError, Marks, blocks
+from tests.pages.shell import BlockError, opened
+
+README = (CLONE / "README.md").read_text(encoding="utf-8")
+STUBS = """
+set -eu
+command_not_found_handle() { :; }
+function . { :; }
+function cd { :; }
+"""
+"""Beginning of a script in which no program runs."""
+
+ADVICE = "run its page in tests/lab/test_pages.py, or write <!-- not run: REASON --> on the line before the block"
+
+
+def shown(page: Path) -> str:
+    return str(page.relative_to(CLONE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_block_of_commands_runs_or_says_why_not(page: Path) -> None:
+    idle = [str(block) for block in blocks(page) if block.runs and block.page not in RUN]
+    assert idle == [], ADVICE
+
+
+@pytest.mark.parametrize("page", [CLONE / page for page in RUN], ids=shown)
+def test_settings_that_a_page_tells_to_write_are_written(page: Path) -> None:
+    settings = [block for block in blocks(page) if block.language == "yaml" and block.text.startswith("config:")]
+    idle = [str(block) for block in settings if not (block.marks.written_to or block.marks.not_written)]
+    assert idle == [], "write <!-- written to FILE --> or <!-- not written: REASON --> on the line before the block"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_every_block_is_shell_without_undefined_variables(page: Path, tmp_path: Path) -> None:
+    """Every program of the blocks is a stub here: what is left is the shell's part."""
+    (tmp_path / "stacks").mkdir()
+    commands = [block for block in blocks(page) if block.language in COMMANDS]
+    script = "".join([STUBS, *(f"{block.text}\n" for block in commands)])
+    done = subprocess.run(
+        ["/bin/bash", "-c", script],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{shown(page)}: {done.stderr}"
+
+
+def test_every_command_of_berth_is_in_the_readme() -> None:
+    report = CliRunner().invoke(app, ["--help"]).output
+    for verb in re.findall(r"^│ (\w+) ", report, flags=re.MULTILINE):
+        assert f"`berth {verb}" in README, f"the README says nothing of `berth {verb}`"
+
+
+def block(text: str, language: str = "sh", **marks: object) -> Block:
+    return Block("page.md", 1, language, text, Marks(**marks))  # type: ignore[arg-type]
+
+
+def test_marks_before_a_block_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.pages.page.CLONE", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        'Text.\n\n<!-- answer "Do it?" with y -->\n<!-- exits with 3: it loses something -->\n'
+        "```sh\na \\\n  b\nc\n```\n"
+        "\n```console\nd\n```\n"
+    )
+    first, second = blocks(page)
+    assert (first.line, first.commands) == (5, ["a \\\n  b", "c"])
+    assert (first.marks.answers, first.marks.exits) == ([("Do it?", "y")], 3)
+    assert (second.marks, second.runs) == (Marks(), True)
+    page.write_text("<!-- not tested -->\n```sh\na\n```\n")
+    with pytest.raises(MarkError, match="not tested"):
+        blocks(page)
+
+
+def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
+    with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match=r"page\.md:1 failed"):
+        shell.run(block("echo before\nfalse\necho after\n"))
+    with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match="exit code 1, not 3"):
+        shell.run(block("false\n", exits=3))
+    with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match="Do it"):
+        shell.run(block("true\n", answers=[("Do it?", "y")]))
+
+
+def test_a_shell_answers_interrupts_and_remembers(tmp_path: Path) -> None:
+    with opened(tmp_path, os.environ) as shell:
+        shell.run(block("NAME=alice\n"))
+        asked = shell.run(block('read -p "Do it? " yes; echo "$NAME: $yes"\n', answers=[("Do it?", "y")]))
+        assert "alice: y" in asked.output
+        endless = "sh -c 'echo begun; exec tail -f /dev/null'\n"
+        assert "begun" in shell.run(block(endless, stop_after="begun")).output
+        assert shell.run(block("sh -c 'exit 3'\n", exits=3)).output == ""
+
+
+def test_settings_are_added_to_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("config: {a: {b: 1, c: {d: 2}}, e: 3}\n")
+    with opened(tmp_path, os.environ) as shell:
+        assert do(shell, tmp_path, block("config: {a: {c: {f: 4}}}\n", "yaml", written_to="a.yaml")) is None
+        assert "f: 4" in shell.run(block("cat a.yaml\n")).output
+    assert (tmp_path / "a.yaml").read_text().splitlines()[:3] == ["config:", "  a:", "    b: 1"]
+
+
+def test_every_task_has_its_commands_in_the_pages() -> None:
+    assert unknown_marks() == []
+    assert [task for task in TASKS if not any(blocks_of(task))] == []
