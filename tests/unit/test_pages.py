@@ -25,6 +25,8 @@ function cd { :; }
 """
 """Beginning of a script in which no program runs."""
 
+_PROGRAM_BY_PATH = re.compile(r"^~/\S*/(?=\S)", flags=re.MULTILINE)
+
 ADVICE = "run its page in tests/lab/test_pages.py, or write <!-- not run: REASON --> on the line before the block"
 
 
@@ -50,7 +52,7 @@ def test_every_block_is_shell_without_undefined_variables(page: Path, tmp_path: 
     """Every program of the blocks is a stub here: what is left is the shell's part."""
     (tmp_path / "stacks").mkdir()
     commands = [block for block in blocks(page) if block.language in COMMANDS]
-    script = "".join([STUBS, *(f"{block.text}\n" for block in commands)])
+    script = "".join([STUBS, *(f"{_PROGRAM_BY_PATH.sub('', block.text)}\n" for block in commands)])
     done = subprocess.run(
         ["/bin/bash", "-c", script],
         cwd=tmp_path,
