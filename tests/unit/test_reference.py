@@ -1,0 +1,77 @@
+"""Troubleshooting, glossary and FAQ: quoted messages and commands are those of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from berth.cli.explain import EFFECTS
+from berth.lab.home import CLONE
+from tests.unit.test_docs import blocks, parse, text_of
+
+TROUBLE = CLONE / "docs/troubleshooting.md"
+_INLINE = re.compile(r"(?<!`)`(berth [^`]+)`(?!`)")
+_NAME = re.compile(r"…|\b[A-Z]{3,}\b(?<!API)(?<!RDMA)(?<!PATH)|\(|\)")
+_GAP = "\0"
+
+
+@cache
+def texts() -> str:
+    """All texts of the code, with a gap for each value that is filled in."""
+    assert EFFECTS.exists()
+    found = []
+    for folder in ("cli", "components", "stacks"):
+        for file in (CLONE / folder).rglob("*.py"):
+            found += [template(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    return "\n".join(found)
+
+
+def template(node: ast.AST) -> str:
+    match node:
+        case ast.JoinedStr(values=values):
+            return "".join(str(part.value) if isinstance(part, ast.Constant) else _GAP for part in values)
+        case ast.Constant(value=str(text)):
+            return text
+        case _:
+            return ""
+
+
+def quotes(page: Path) -> list[str]:
+    return [line for block in blocks(page, "text") for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", quotes(TROUBLE))
+def test_a_quoted_message_is_one_of_the_code(line: str) -> None:
+    parts = [part.strip(" :;,") for part in _NAME.split(line)]
+    assert [part for part in parts if part and part not in texts()] == []
+
+
+def test_a_message_that_nobody_prints_is_noticed() -> None:
+    assert "the operator has gone fishing" not in texts()
+    assert len(texts()) > 100_000
+
+
+@pytest.mark.parametrize("page", ["troubleshooting", "faq", "glossary"])
+def test_every_command_of_the_page_is_complete(page: str) -> None:
+    wrong = {}
+    for code in _INLINE.findall(text_of(CLONE / f"docs/{page}.md")):
+        arguments = code.split()[1:]
+        named_only = len(arguments) < 3 and not any(word.isupper() for word in arguments)
+        if result := parse(arguments, whole=not named_only):
+            wrong[code] = result
+    assert wrong == {}
+
+
+def test_every_symptom_has_a_command_a_cause_and_a_fix() -> None:
+    sections = re.split(r"^### ", text_of(TROUBLE), flags=re.MULTILINE)[1:]
+    assert len(sections) > 15
+    for section in sections:
+        title = section.partition("\n")[0]
+        assert "```text" in section, title
+        parts = [section.partition(f"- **{part}:**")[2].strip() for part in ("Look", "Cause", "Fix")]
+        assert all(parts), title
+        assert "`" in parts[0].partition("- **Cause:**")[0], f"{title}: no command"
