@@ -21,7 +21,7 @@ _GAP = "\0"
 
 @cache
 def texts() -> str:
-    """All texts of the code, with a gap for each value that is filled in."""
+    """Texts of the code, with a gap for each value that is filled in."""
     assert EFFECTS.exists()
     found = []
     for folder in ("cli", "components", "stacks"):
