@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import requires
-from importlib.util import find_spec
 
 from berth.components.core.errors import BadInputError
-
-
-def need(module: str) -> None:
-    """Check that a module of an extra is installed, before work begins that needs it at its end.
-
-    Raises:
-        BadInputError: it is not.
-    """
-    if find_spec(module) is None and (error := missing(module)):
-        raise error
 
 
 def missing(module: str) -> BadInputError | None:

@@ -84,6 +84,12 @@ class Verbs(Group):
             code = _failed(refused(error))
         except BerthError as error:
             code = _failed(error)
+        except ModuleNotFoundError as error:
+            from berth.cli.extras import missing  # noqa: PLC0415
+
+            if (explained := missing(error.name or "")) is None:
+                raise
+            code = _failed(explained)
         except BrokenPipeError:
             _discard_stdout()  # the reader (`| head`) has enough
             code = 0

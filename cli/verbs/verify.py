@@ -94,9 +94,8 @@ def fabric(
 
     Example: `berth verify fabric -s lab --cluster train`
     """
-    from berth.cli import extras, fabric_proof
+    from berth.cli import fabric_proof
 
-    extras.need("matplotlib")
     proof = fabric_proof.verify_fabric(fabric_proof.Request(stack, cluster, timeout, max_size, keep=keep))
     for path in fabric_proof.save(proof, output):
         err.print(f"written: {path}", markup=False)

@@ -27,8 +27,10 @@ svg { max-width: 100%; height: auto } svg text { fill: var(--ink) }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.6rem 0.8rem }
 @media (max-width: 40rem) {
   thead { display: none } tr { display: block; border-bottom: 1px solid var(--line); padding: 0.4rem 0 }
-  td { display: flex; gap: 0.75rem; border: 0; padding: 0.1rem 0 }
-  td::before { content: attr(data-head); color: var(--muted); flex: 0 0 8rem }
+  table, tbody { display: block }
+  td { display: flex; gap: 0.75rem; border: 0; padding: 0.1rem 0; overflow-wrap: anywhere }
+  td::before { content: attr(data-head); color: var(--muted); flex: 0 0 7rem; font-weight: 400 }
+  td span { min-width: 0 }
 }
 """
 

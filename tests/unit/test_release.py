@@ -45,9 +45,9 @@ def test_entries_between_two_versions() -> None:
         numbers("new")
 
 
-def test_the_base_is_small_and_the_lab_and_the_report_are_extras() -> None:
+def test_the_base_is_small_and_the_lab_is_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
     base = {re.split(r"[^\w-]", text)[0] for text in PROJECT["dependencies"]}
     assert base.isdisjoint({"matplotlib", "kopf", "aiohttp", "psutil", "pytest"})
-    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {"aiohttp", "berth", "kopf", "psutil"}
+    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {"aiohttp", "kopf", "psutil"}
     assert "berth[lab]" in extras["dev"]

@@ -44,6 +44,13 @@ def test_an_error_is_text_and_an_exit_code(
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", stderr)
 
 
+def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "schema_text", raising(ModuleNotFoundError("No module named 'kopf'", name="kopf")))
+    result = CliRunner().invoke(app, ["schema"])
+    assert result.exit_code == 2
+    assert 'run: pip install "berth[lab]"' in result.stderr
+
+
 def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "schema_text", lambda: os.kill(os.getpid(), signal.SIGTERM))
     before = signal.getsignal(signal.SIGTERM)
