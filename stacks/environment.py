@@ -11,7 +11,7 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.cluster.provider import kubernetes_provider
-from berth.components.isolation import priority_classes
+from berth.components.isolation import pod_policy, priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
 from berth.stacks.claims_api import claims_api
@@ -44,10 +44,11 @@ async def environment(loaded: Environment) -> None:
     site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
     operators = install(settings.operators, site, on_nodes)
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
-    ranks = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in priority_classes()]
+    cluster_wide = [*priority_classes(), *pod_policy()]
+    before_berths = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in cluster_wide]
     # Without an operator of berth's own, the nodes at least come first, and go last.
     on_cluster = pulumi.ResourceOptions(
-        providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *ranks]
+        providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *before_berths]
     )
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)

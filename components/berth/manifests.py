@@ -113,11 +113,11 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     )
     keeper = keeper_access(cluster, settings.lifecycle, network_policies=inputs.isolation.network_policies)
     programs = config_map(settings.nested_containers, namespace, labels)
-    hardened = {name: harden(job, isolation.level, settings.priority) for name, job in jobs.items()}
+    hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(
         namespace=namespace_manifest(namespace, labels | isolation.namespace_labels),
         objects=[*isolation.objects, *keeper, *([programs] if programs else [])],
-        main=inputs.workload.applied(harden(main, isolation.level, settings.priority)),
+        main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),
         jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
         dashboard=dashboard,
     )

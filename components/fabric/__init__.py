@@ -1,12 +1,13 @@
 """RDMA NICs, claims on devices, and NCCL: settings, rules and the parts of a worker's pod."""
 
 from berth.components.fabric.claims import Claim, claim_of, claim_template, dranet_class
-from berth.components.fabric.nccl import HOST_LIBRARIES, Parts, parts_of
+from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, Parts, parts_of
 from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
 from berth.components.fabric.settings import Nccl, NcclShape, nccl_of, nics_of
 
 __all__ = [
     "HOST_LIBRARIES",
+    "NODE_FOLDERS",
     "Claim",
     "Nccl",
     "NcclShape",

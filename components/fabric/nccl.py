@@ -57,6 +57,9 @@ _HOST_FOLDERS = (
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
 gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
 
+NODE_FOLDERS = tuple(folder for _, folder, _ in _HOST_FOLDERS)
+"""Folders of a node that a worker may mount, to read: NVIDIA's driver and gIB."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -82,7 +85,8 @@ def parts_of(nccl: Nccl, worker: Worker) -> Parts:
         return Parts()
     folders = _HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
     volumes: list[dict[str, Any]] = [{"name": name, "hostPath": {"path": path}} for name, path, _ in folders]
-    mounts = [{"name": name, "mountPath": path} for name, _, path in folders]
+    # Privileged plugins and the node's next tenant load what is in these folders.
+    mounts: list[dict[str, Any]] = [{"name": name, "mountPath": path, "readOnly": True} for name, _, path in folders]
     if nccl.shared_memory:
         volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory}})
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own

@@ -5,6 +5,7 @@ pods. Belongs here: objects of a berth's namespace, and fields of its pods, that
 berths. Does not belong here: Ray.
 """
 
+from berth.components.isolation.admission import admission_policy, pod_policy
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
 from berth.components.isolation.pod_security import (
     ENFORCE,
@@ -51,6 +52,7 @@ __all__ = [
     "IsolationSettings",
     "PodSecurity",
     "PriorityClass",
+    "admission_policy",
     "binding",
     "cluster_spec",
     "harden",
@@ -59,6 +61,7 @@ __all__ = [
     "needed_by",
     "network_policy",
     "peer",
+    "pod_policy",
     "priority_classes",
     "restricted",
     "tcp",

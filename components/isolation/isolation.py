@@ -83,12 +83,15 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     return Isolation(level, {pod_security.ENFORCE: level}, objects)
 
 
-def harden(manifest: Manifest, level: PodSecurity, priority: str | None) -> Manifest:
+def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:
     """Return a manifest whose pods meet a Pod Security level and have a priority.
+
+    A pod that mounts folders of its node meets the rest of the level, which the API server does not
+    enforce then.
 
     Args:
         manifest: the object that makes the pods.
-        level: Pod Security level of the namespace.
+        strictest: Pod Security level of pods that need no more of their node.
         priority: PriorityClass of the pods.
     """
     hardened = copy.deepcopy(manifest)
@@ -99,9 +102,9 @@ def harden(manifest: Manifest, level: PodSecurity, priority: str | None) -> Mani
         if "serviceAccountName" not in spec and not (kind == "head" and autoscales(hardened)):
             # Only Ray's autoscaler talks to the API server; KubeRay makes its service account.
             spec.setdefault("automountServiceAccountToken", False)
-        if level == "restricted":
+        if strictest == "restricted" and pod_security.needed_by(pod_security.without_folders(spec)) == "restricted":
             template["spec"] = pod_security.restricted(spec)
-    if level == "restricted" and autoscales(hardened):
+    if strictest == "restricted" and autoscales(hardened):
         # KubeRay takes the security context of the autoscaler's container from the RayCluster.
         options = (cluster_spec(hardened) or {}).setdefault("autoscalerOptions", {})
         options.setdefault("securityContext", copy.deepcopy(pod_security.RESTRICTED_CONTAINER))

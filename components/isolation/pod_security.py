@@ -71,6 +71,11 @@ def needed_by(pod: Object) -> PodSecurity:
     return "baseline" if any(_above_restricted(pod)) else "restricted"
 
 
+def without_folders(pod: Object) -> Object:
+    """Return a pod spec without the volumes that are folders of its node."""
+    return {**pod, "volumes": [volume for volume in pod.get("volumes") or [] if "hostPath" not in volume]}
+
+
 def restricted(pod: Object) -> Object:
     """Return a pod spec with the security contexts of `restricted`; fields of the pod win.
 
@@ -78,7 +83,7 @@ def restricted(pod: Object) -> Object:
     (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 
     Args:
-        pod: a spec whose `needed_by` is `restricted`.
+        pod: a spec whose `needed_by` is `restricted`, but for folders of its node.
     """
     containers: Object = {
         kind: [

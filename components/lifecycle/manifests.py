@@ -18,6 +18,7 @@ from berth.components.isolation import (
     PRODUCTION,
     RESTRICTED_CONTAINER,
     RESTRICTED_POD,
+    admission_policy,
     binding,
     network_policy,
     peer,
@@ -71,7 +72,7 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle, *, network_policies: 
     name = cluster["metadata"]["name"]
     metadata = {"name": NAME, "namespace": cluster["metadata"]["namespace"], "labels": cluster["metadata"]["labels"]}
     rules: list[dict[str, Any]] = [
-        # An admission policy narrows the patches (`admission_policy`).
+        # An admission policy narrows the patches (`_admission_policy`).
         {**_RAY, "resourceNames": [name], "verbs": ["get", "patch"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]
@@ -124,13 +125,13 @@ def keeper(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "automountServiceAccountToken": False},
         {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_wide, "rules": rules},
         binding("ClusterRoleBinding", cluster_wide, "ClusterRole", [_SUBJECT]),
-        *admission_policy(labels),
+        *_admission_policy(labels),
         network_policy(metadata, _egress(environment)),
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": cron_job},
     ]
 
 
-def admission_policy(labels: dict[str, str]) -> list[Manifest]:
+def _admission_policy(labels: dict[str, str]) -> list[Manifest]:
     """Return the admission policy that lets the keeper only suspend, wake and annotate.
 
     RBAC grants rights on whole objects, and whoever changes a RayCluster's pods gets the rights of
@@ -158,21 +159,11 @@ def admission_policy(labels: dict[str, str]) -> list[Manifest]:
         "message": "the keeper may suspend, wake and annotate RayClusters, and nothing else",
     }
     policy = {
-        "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [match]},
         "matchConditions": [{"name": NAME, "expression": f"request.userInfo.username == {json.dumps(account)}"}],
         "validations": [validation],
     }
-    specs = {"": policy, "Binding": {"policyName": NAMESPACE, "validationActions": ["Deny"]}}
-    return [
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": f"ValidatingAdmissionPolicy{suffix}",
-            "metadata": {"name": NAMESPACE, "labels": labels},
-            "spec": spec,
-        }
-        for suffix, spec in specs.items()
-    ]
+    return admission_policy(NAMESPACE, labels, policy)
 
 
 def _egress(environment: str) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.isolation.pod_security import needed_by, restricted
+from berth.components.fabric import NODE_FOLDERS
+from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
@@ -34,6 +35,7 @@ from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 pytestmark = pytest.mark.lab
 
 STACK = "apart"
+PRIVILEGED_CONTEXT = {"securityContext": {"privileged": True}}
 OWNERS = [f"eng-{number}" for number in range(10)]
 FEWEST_BAD_PODS, FEWEST_MUTATIONS = 20, 10
 Object = dict[str, Any]
@@ -49,6 +51,12 @@ def environment(lab: Lab) -> Settings:
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
         engineers={name: {"access": {"users": [user(name)]}} for name in OWNERS},
     )
+
+
+def folder(path: str, *, read_only: bool) -> Object:
+    """Changes of a pod that mounts a folder of its node."""
+    mount = {"name": "v", "mountPath": "/v", "readOnly": read_only}
+    return {"volumes": [{"name": "v", "hostPath": {"path": path}}], "containers": [{"volumeMounts": [mount]}]}
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +237,61 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
     assert all(levels.index(admitted[what]) <= levels.index(needed) for what, needed, _ in pods)
     for level in levels:
         fleet.run("kubectl", "delete", "namespace", f"level-{level}", "--wait=false")
+
+
+PRIVILEGED = f"{ENFORCE}=privileged"
+# What `privileged` admits, and the policy on pods must refuse, in the policy's words.
+FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
+    "privileged": ("privileged", BAD_PODS["privileged"]),
+    "folder of the node": ("no folder of the node but", BAD_PODS["folder of the node"]),
+    "network of the node": ("network, processes or IPC", BAD_PODS["network of the node"]),
+    "processes of the node": ("network, processes or IPC", BAD_PODS["processes of the node"]),
+    "shared memory of the node": ("network, processes or IPC", BAD_PODS["shared memory of the node"]),
+    "port of the node": ("ports of the node", BAD_PODS["port of the node"]),
+    "administrator's capability": ("add capabilities", BAD_PODS["administrator's capability"]),
+    "init container": ("privileged", {"initContainers": [{"name": "i", "image": "i", **PRIVILEGED_CONTEXT}]}),
+    "parent of a folder": ("no folder of the node but", folder("/home/kubernetes/bin", read_only=True)),
+    "folder of NCCL to write": ("read-only", folder(NODE_FOLDERS[0], read_only=False)),
+}
+
+
+def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
+    where = namespace(OWNERS[4])
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, PRIVILEGED)
+    bad = [
+        dict(over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec}))
+        for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
+    ]
+    readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
+    refused = refusals(fleet, where, readers, *bad)
+    assert "good" not in refused
+    answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(FORBIDDEN_PODS)}
+    assert {what: words for what, (words, _) in FORBIDDEN_PODS.items() if words not in answers[what]} == {}
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
+
+
+def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
+    """The token is in the head, where any job can read it; it may change the berth's RayCluster."""
+    owner = OWNERS[5]
+    where = namespace(owner)
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, PRIVILEGED)
+    template = "/spec/workerGroupSpecs/0/template/spec"
+    patch = [
+        {"op": "add", "path": f"{template}/containers/0/securityContext", "value": {"privileged": True}},
+        {"op": "add", "path": f"{template}/hostPID", "value": True},
+        {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1},
+    ]
+    token = f"--as=system:serviceaccount:{where}:{owner}"
+    fleet.run("kubectl", token, "patch", "raycluster", owner, "-n", where, "--type=json", "-p", json.dumps(patch))
+
+    def refusal() -> bool:
+        events = fleet.get("events", "-n", where)
+        return any("pods of a berth may not be privileged" in str(event.get("message")) for event in events)
+
+    eventually(refusal, "the API server refuses KubeRay's pod")
+    assert fleet.workers(owner) == []
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
+    fleet.up(STACK, "--refresh")
 
 
 def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:

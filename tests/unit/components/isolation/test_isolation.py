@@ -11,7 +11,16 @@ import pytest
 
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
-from berth.components.isolation import Isolation, IsolationInputs, harden, isolate, pod_security, priority_classes
+from berth.components.fabric import NODE_FOLDERS
+from berth.components.isolation import (
+    Isolation,
+    IsolationInputs,
+    harden,
+    isolate,
+    pod_policy,
+    pod_security,
+    priority_classes,
+)
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -54,7 +63,7 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
         settings.isolation, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
     )
     isolation = isolate(inputs, manifests)
-    return harden(ray, isolation.level, cluster.priority), isolation
+    return harden(ray, settings.isolation.pod_security, cluster.priority), isolation
 
 
 def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
@@ -111,13 +120,26 @@ def test_every_part_can_be_switched_off() -> None:
     assert apart.level == "restricted"
 
 
-def test_folders_of_the_node_need_a_privileged_namespace_and_change_nothing_of_the_pods() -> None:
+def test_folders_of_the_node_need_a_privileged_namespace_and_pods_keep_to_the_rest_of_restricted() -> None:
     ray, apart = registered("clusters", {"worker": {"pool": "train"}})
     assert apart.level == "privileged"
     pod = ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
-    assert any("hostPath" in volume for volume in pod["volumes"])
-    assert "securityContext" not in pod
-    assert "securityContext" not in pod["containers"][0]
+    folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    assert tuple(folders.values()) == NODE_FOLDERS
+    mounts = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] in folders]
+    assert [mount["readOnly"] for mount in mounts] == [True, True]
+    assert pod["securityContext"] == pod_security.RESTRICTED_POD
+    assert pod["containers"][0]["securityContext"] == pod_security.RESTRICTED_CONTAINER
+    assert pod_security.needed_by(pod_security.without_folders(pod)) == "restricted"
+
+
+def test_a_looser_environment_leaves_pods_with_folders_as_they_are() -> None:
+    ray, _ = registered("clusters", {"worker": {"pool": "train"}}, isolation={"podSecurity": "baseline"})
+    assert "securityContext" not in ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+
+
+def test_the_policy_on_pods(golden: Callable[[str, Any], None]) -> None:
+    golden("isolation/pod-policy", pod_policy())
 
 
 def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
