@@ -13,6 +13,9 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# The programs in pods have the same limit (programs/lifetimes.py).
+_LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
+_MOST_DIGITS = len(str(_LONGEST_DURATION))
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII)
@@ -67,12 +70,17 @@ def parse_duration(text: str) -> int:
     """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
 
     Raises:
-        ValueError: the text is not a duration, or it is zero.
+        ValueError: the text is not a duration, or it is zero, or longer than 100 years.
     """
     match = _DURATION.fullmatch(text)
-    if not match or int(match[1]) == 0:
+    if not match or not match[1].strip("0"):
         raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
-    return int(match[1]) * _SECONDS[match[2]]
+    # Python refuses to read numbers of thousands of digits.
+    seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
+    if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST_DURATION:
+        longest = _LONGEST_DURATION // _SECONDS["d"]
+        raise ValueError(f"{text[:40]!r} is longer than 100 years; the longest duration is {longest}d")
+    return seconds
 
 
 def _number_to_text(value: Any) -> Any:

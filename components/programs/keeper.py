@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import argparse
 import base64
-import http.client
 import json
 import os
-import ssl
+import random
 import sys
-import tempfile
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,163 +23,22 @@ from typing import Any
 from berth.components.programs.decision import KEEPER, Decision, Work, decide, known_of
 from berth.components.programs.jobs import running_jobs
 from berth.components.programs.lifetimes import SETTINGS, lifetime_of
+from berth.components.programs.servers import MOST_BYTES, SECONDS, ApiError, Server, by_kubeconfig, in_cluster
 
 Object = dict[str, Any]
 
 DASHBOARD = "http://{ip}:8265"
 """Address of a head's dashboard, from the pod's address."""
 
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_SECONDS = 15
-_MOST_BYTES = 64 * 2**20
 _AT_ONCE = 16
 _ATTEMPTS = 3
-_CONFLICT, _NOT_FOUND = 409, 404
+_CONFLICT = 409
+_LONGEST_ERROR = 500
 
 # Idle actors that Ray's libraries leave behind (ray 2.60: ray/data, ray/train); their other actors
 # are in namespaces that begin with "_".
 _HELPERS = {"AutoscalingCoordinator", "DataUsageCollectionActor"}
 _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&filter_values=DEAD"
-
-
-class ApiError(Exception):
-    """Server that does not answer or refuses; the message names the server and the reason."""
-
-    def __init__(self, text: str, status: int = 0) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refusal of redirects: a head must not send the keeper to another server."""
-
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
-
-
-@dataclass(frozen=True)
-class Server:
-    """Server that answers JSON over HTTP.
-
-    Attributes:
-        url: address of the server.
-        token: token of every request; "" for none.
-        tls: trust and client certificate; None for the system's.
-    """
-
-    url: str
-    token: str = ""
-    tls: ssl.SSLContext | None = None
-
-    def ask(self, path: str, method: str = "GET", body: Object | None = None) -> str:
-        """Return the text of an answer.
-
-        Raises:
-            ApiError: the server does not answer, or refuses.
-        """
-        headers = {"Accept": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        if body is not None:
-            headers["Content-Type"] = "application/merge-patch+json"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - our own URL
-        handlers = [urllib.request.ProxyHandler({}), _NoRedirects(), urllib.request.HTTPSHandler(context=self.tls)]
-        try:
-            with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS) as response:
-                return str(response.read(_MOST_BYTES).decode())
-        except urllib.error.HTTPError as error:
-            answer = error.read(_MOST_BYTES).decode(errors="replace")
-            raise ApiError(f"{self.url} answers {error.code}: {_message(answer)}", error.code) from None
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise ApiError(f"{self.url} does not answer: {error}") from None
-
-    def get(self, path: str) -> Object:
-        """Return the object of an answer.
-
-        Raises:
-            ApiError: the server does not answer, refuses, or answers something else.
-        """
-        try:
-            answer = json.loads(self.ask(path))
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise ApiError(f"{self.url}{path.partition('?')[0]} does not answer an object")
-        return answer
-
-
-def _message(answer: str) -> str:
-    try:
-        return str(json.loads(answer)["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer.strip()[:200]
-
-
-def in_cluster() -> Server:
-    """Return the API server of the pod that this program runs in.
-
-    Raises:
-        ApiError: the program does not run in a pod with a service account.
-    """
-    try:
-        token = (_ACCOUNT / "token").read_text().strip()
-        tls = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
-        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT_HTTPS"]
-    except (OSError, KeyError) as error:
-        raise ApiError(f"neither a pod with a service account nor KUBECONFIG: {error}") from None
-    return Server(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, tls)
-
-
-def by_kubeconfig(path: Path) -> Server:
-    """Return the API server of a kubeconfig's current context, without credential plugins.
-
-    Raises:
-        ApiError: the file cannot be read, or has no such context.
-    """
-    try:
-        config = _parsed(path.read_text(encoding="utf-8"))
-        context = _named(config["contexts"], config["current-context"])["context"]
-        cluster = _named(config["clusters"], context["cluster"])["cluster"]
-        user = _named(config["users"], context["user"])["user"]
-        tls = ssl.create_default_context(
-            cafile=cluster.get("certificate-authority"),
-            cadata=_decoded(cluster, "certificate-authority-data") or None,
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            if certificate := _file(user, "client-certificate", Path(folder)):
-                tls.load_cert_chain(certificate, _file(user, "client-key", Path(folder)))
-        return Server(cluster["server"].rstrip("/"), user.get("token", ""), tls)
-    except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
-        raise ApiError(f"{path} cannot be used: {error!r}") from None
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        # An image with Ray has a YAML library, which Ray needs.
-        import yaml  # noqa: PLC0415
-
-        return yaml.safe_load(text)
-
-
-def _named(entries: Iterable[Object], name: str) -> Object:
-    return next(entry for entry in entries if entry["name"] == name)
-
-
-def _decoded(holder: Object, key: str) -> str:
-    return base64.b64decode(holder.get(key, "")).decode()
-
-
-def _file(user: Object, key: str, folder: Path) -> str | None:
-    """Return the file of a certificate or key; data in the kubeconfig is written to a new file."""
-    if text := _decoded(user, f"{key}-data"):
-        path = folder / key
-        path.touch(mode=0o600)
-        path.write_text(text)
-        return str(path)
-    return user.get(key)
 
 
 @dataclass(frozen=True)
@@ -202,8 +57,8 @@ class Keeper:
     dashboard: str = DASHBOARD
     dry: bool = False
 
-    def look(self, selector: str) -> list[Object]:
-        """Suspend and wake berths; return a report on each, with an `error` for a failure.
+    def look(self, selector: str) -> Iterator[Object]:
+        """Suspend and wake berths; yield the reports as they come, with an `error` for a failure.
 
         Args:
             selector: label selector of the RayClusters.
@@ -211,26 +66,34 @@ class Keeper:
         Raises:
             ApiError: the API server does not answer.
         """
-        query = urllib.parse.urlencode({"labelSelector": selector})
-        clusters = self.api.get(f"/apis/ray.io/v1/rayclusters?{query}")["items"]
+        clusters = self.api.items("/apis/ray.io/v1/rayclusters", labelSelector=selector)
         managed = [cluster for cluster in clusters if any(key in _annotations(cluster) for key in SETTINGS)]
+        # A pass that is ended before its end, for many heads that do not answer, leaves others out
+        # each time.
+        random.shuffle(managed)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self._report, managed))
+            for report in as_completed([pool.submit(self._report, cluster) for cluster in managed]):
+                yield report.result()
 
     def _report(self, cluster: Object) -> Object:
         name = f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
         try:
             return {"rayCluster": name, **self._decided(cluster)}
-        except (ApiError, ValueError, KeyError, TypeError) as error:
-            return {"rayCluster": name, "error": f"{error}" or repr(error)}
+        except Exception as error:  # noqa: BLE001 - whatever a berth does, the others have their pass
+            return {"rayCluster": name, "error": (f"{error}" or repr(error))[:_LONGEST_ERROR]}
 
     def _decided(self, cluster: Object) -> Object:
         metadata = cluster["metadata"]
         path = f"/apis/ray.io/v1/namespaces/{metadata['namespace']}/rayclusters/{metadata['name']}"
         for attempt in range(_ATTEMPTS):
             known = known_of(cluster)
+            lifetime = lifetime_of(_annotations(cluster))
             work = None if known.suspended else self._work(cluster)
-            decision = decide(lifetime_of(_annotations(cluster)), known, work, self.now)
+            decision = decide(lifetime, known, work, self.now)
+            if decision.suspend:
+                # Work that began since the first question would be lost.
+                work = self._work(cluster)
+                decision = decide(lifetime, known, work, self.now)
             change = _change(cluster, decision)
             try:
                 if change and not self.dry:
@@ -252,8 +115,8 @@ class Keeper:
     def _work(self, cluster: Object) -> Work:
         """Return the work on an awake RayCluster."""
         namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
-        of_head = urllib.parse.urlencode({"labelSelector": f"ray.io/cluster={name},ray.io/node-type=head"})
-        pods = self.api.get(f"/api/v1/namespaces/{namespace}/pods?{of_head}")["items"]
+        of_head = f"ray.io/cluster={name},ray.io/node-type=head"
+        pods = self.api.items(f"/api/v1/namespaces/{namespace}/pods", labelSelector=of_head)
         heads = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         if not heads or heads[0]["status"].get("phase") == "Pending":
             return Work(waiting=True)
@@ -261,7 +124,10 @@ class Keeper:
         try:
             token = "" if _without_token(cluster) else self._token(namespace, name)
             place = {"ip": _address(head["status"].get("podIP", "")), "namespace": namespace, "name": name}
-            return work_of(Server(self.dashboard.format(**place), token), _began(head))
+            head_server = Server(
+                self.dashboard.format(**place), token, most_bytes=MOST_BYTES, until=time.monotonic() + SECONDS
+            )
+            return work_of(head_server, _began(head))
         except ApiError as error:
             return Work(unknown=str(error))
 
@@ -286,11 +152,14 @@ def work_of(dashboard: Server, began: datetime | None) -> Work:
     try:
         answer = dashboard.ask("/api/jobs/")
         jobs = [str(job) for job in running_jobs(answer)]
-        ended = [job["end_time"] / 1000 for job in json.loads(answer) if job.get("end_time")]
+        times = [job["end_time"] for job in json.loads(answer) if job.get("end_time")]
+        ended = [datetime.fromtimestamp(milliseconds / 1000, UTC) for milliseconds in times]
         actors = _actors(dashboard)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ApiError(f"{dashboard.url}: {error}") from None
-    last = [*([began] if began else []), *(datetime.fromtimestamp(end, UTC) for end in ended)]
+    except ApiError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a head answers what its tenant likes
+        raise ApiError(f"{dashboard.url} answers nonsense: {str(error)[:_LONGEST_ERROR]}") from None
+    last = [*([began] if began else []), *ended]
     return Work(running=(*jobs, *actors), last=max(last, default=None))
 
 
@@ -352,13 +221,15 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         api = by_kubeconfig(Path(config)) if config else in_cluster()
         keeper = Keeper(api, given.at or datetime.now(UTC), given.dashboard, given.dry_run)
-        reports = keeper.look(given.selector)
+        failed = False
+        for report in keeper.look(given.selector):
+            # The log of a pass that is ended before its end has the outcomes until then.
+            print(json.dumps(report), flush=True)  # noqa: T201 - the program's output
+            failed = failed or "error" in report
     except ApiError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    for report in reports:
-        sys.stdout.write(json.dumps(report) + "\n")
-    return 1 if any("error" in report for report in reports) else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

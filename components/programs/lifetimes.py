@@ -30,6 +30,11 @@ WEEK = 7
 
 _LAST_HOUR = 24
 
+# Longer ones overflow Python's calendar, at the end of the year 9999.
+_LONGEST = 100 * 365 * _SECONDS["d"]
+_MOST_DIGITS = len(str(_LONGEST))
+_LAST_DAY = date(2199, 12, 31)
+
 
 @dataclass(frozen=True)
 class Hours:
@@ -92,30 +97,35 @@ def parse_duration(text: str) -> timedelta:
     """Return a duration such as 90s, 10m, 2h or 7d.
 
     Raises:
-        ValueError: the text is not a duration.
+        ValueError: the text is not a duration, or one of more than 100 years.
     """
     match = _DURATION.fullmatch(text)
-    if not match or int(match[1]) == 0:
+    if not match or not match[1].strip("0"):
         raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    # Python refuses to read numbers of thousands of digits.
+    seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
+    if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST:
+        raise ValueError(f"{text[:40]!r} is longer than 100 years; the longest is {_LONGEST // _SECONDS['d']}d")
+    return timedelta(seconds=seconds)
 
 
 def parse_expiry(text: str) -> date | timedelta:
     """Return a last day, 2026-12-31, or a duration.
 
     Raises:
-        ValueError: the text is neither.
+        ValueError: the text is neither, or too far away.
     """
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    try:
+    if _DURATION.fullmatch(text):
         return parse_duration(text)
+    try:
+        day = date.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is neither a day nor a duration; write the last day, 2026-12-31, or the lifetime, 14d"
         ) from None
+    if day > _LAST_DAY:
+        raise ValueError(f"{text!r} is after {_LAST_DAY}, the last day that a berth can have")
+    return day
 
 
 def parse_time(text: str) -> int:

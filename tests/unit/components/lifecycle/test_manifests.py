@@ -195,6 +195,13 @@ def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
             ],
         ),
         ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
+        (
+            {"expires": "9999-12-31", "idle": "99999999999999d"},
+            [
+                "expires: '9999-12-31' is after 2199-12-31, the last day that a berth can have",
+                "idle: '99999999999999d' is longer than 100 years; the longest duration is 36500d, or never",
+            ],
+        ),
         ({"idel": "2h"}, ["idel: unknown key 'idel'; did you mean 'idle'?"]),
         (
             {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},

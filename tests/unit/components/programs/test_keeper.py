@@ -1,0 +1,240 @@
+"""The keeper's pass beside berths that answer what they like: each berth has its own outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import threading
+import urllib.parse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from berth.components.programs import keeper, servers
+from berth.components.programs.keeper import Keeper
+from berth.components.programs.lifetimes import parse_duration, parse_expiry
+from berth.components.programs.servers import ApiError, Server
+
+Object = dict[str, Any]
+Handler = http.server.BaseHTTPRequestHandler
+
+NOW = datetime(2026, 6, 1, 22, tzinfo=UTC)
+LONG_AGO = "2026-01-01T00:00:00Z"
+PATIENCE = 0.5
+NO_ACTORS = {"data": {"result": {"result": []}}}
+
+
+def ray_cluster(name: str, **annotations: str) -> Object:
+    metadata = {
+        "name": name,
+        "namespace": f"berth-{name}",
+        "creationTimestamp": LONG_AGO,
+        "resourceVersion": "1",
+        "annotations": {f"berth/{key.replace('_', '-')}": text for key, text in annotations.items()},
+    }
+    return {"metadata": metadata, "spec": {"authOptions": {"mode": "disabled"}}}
+
+
+@dataclass
+class World:
+    """An API server with RayClusters, whose heads it plays too, under /heads/NAME."""
+
+    clusters: dict[str, Object] = field(default_factory=dict)
+    heads: dict[str, Callable[[Handler], None]] = field(default_factory=dict)
+    patches: dict[str, Object] = field(default_factory=dict)
+    lists: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def berth(self, name: str, head: Callable[[Handler], None] | None = None, **annotations: str) -> None:
+        self.clusters[name] = ray_cluster(name, **(annotations or {"expires": "1d"}))
+        self.heads[name] = head or (lambda handler: answer_jobs(handler, []))
+
+    def look(self) -> dict[str, Object]:
+        pass_over = Keeper(Server(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
+        return {report["rayCluster"].partition("/")[2]: report for report in pass_over.look("berth/environment=e")}
+
+
+def answer(handler: Handler, body: bytes, status: int = 200) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def answer_jobs(handler: Handler, jobs: Any) -> None:
+    answer(handler, json.dumps(jobs if handler.path.endswith("/api/jobs/") else NO_ACTORS).encode())
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A world on loopback."""
+    found = World()
+
+    class Play(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_arguments: Any) -> None:
+            """Print nothing."""
+
+        def do_GET(self) -> None:
+            parts = urllib.parse.urlsplit(self.path)
+            words = parts.path.split("/")
+            if words[1] == "heads":
+                found.heads[words[2]](self)
+            elif words[-1] == "pods":
+                started = {"state": {"running": {"startedAt": LONG_AGO}}}
+                status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
+                answer(self, json.dumps({"items": [{"metadata": {}, "status": status}]}).encode())
+            else:
+                found.lists.append(parts.query)
+                query = urllib.parse.parse_qs(parts.query)
+                start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+                every = list(found.clusters.values())
+                more = str(start + count) if start + count < len(every) else ""
+                page = {"items": every[start : start + count], "metadata": {"continue": more}}
+                answer(self, json.dumps(page).encode())
+
+        def do_PATCH(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found.patches[urllib.parse.urlsplit(self.path).path.split("/")[-1]] = body
+            answer(self, b"{}")
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Play)
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+RELEASE = threading.Event()
+"""Set by a test when a head that stalls may end."""
+
+
+def _stalls_in_its_body(handler: Handler) -> None:
+    handler.send_response(500)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"half")
+    handler.wfile.flush()
+    RELEASE.wait(60)
+
+
+def _drips_headers(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.flush_headers()
+    try:
+        while not RELEASE.wait(PATIENCE / 5):
+            handler.wfile.write(b"X: y\r\n")
+    except OSError:
+        pass
+
+
+def _answers_too_much(handler: Handler) -> None:
+    with contextlib.suppress(OSError):
+        answer(handler, b"[" + b" " * (2 * servers.MOST_BYTES) + b"]")
+
+
+HOSTILE: dict[str, tuple[Callable[[Handler], None], str]] = {
+    "stalls in its body": (_stalls_in_its_body, "not in time"),
+    "drips headers": (_drips_headers, "not in time"),
+    "answers too much": (_answers_too_much, "more than 1 MiB"),
+    "nests for ever": (lambda handler: answer(handler, b"[" * 200_000), "nonsense"),
+    "ends at the end of time": (lambda handler: answer_jobs(handler, [{"end_time": 1e300}]), "nonsense"),
+    "answers a number": (lambda handler: answer_jobs(handler, 5), "not a list of jobs"),
+    "has jobs that are lists": (lambda handler: answer_jobs(handler, [[]]), "nonsense"),
+    "refuses": (lambda handler: answer(handler, b'{"message": "no"}', 503), "answers 503: no"),
+    "redirects": (lambda handler: answer(handler, b"", 302), "answers 302"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_head_that_answers_badly_is_unknown_and_stops_nobody(
+    world: World, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "SECONDS", PATIENCE)
+    RELEASE.clear()
+    head, words = HOSTILE[what]
+    world.berth("bad", head, expires="1d")
+    world.berth("good", expires="1d")
+    try:
+        reports = world.look()
+    finally:
+        RELEASE.set()
+    assert words in reports["bad"]["unknown"]
+    assert "its work is unknown" in reports["bad"]["heldUp"]
+    assert world.patches["good"]["spec"] == {"suspend": True}
+    assert "spec" not in world.patches["bad"]
+
+
+FAULTY = {
+    "a lifetime of ages": {"idle": "99999999999999d"},
+    "a lifetime of thousands of digits": {"idle": "9" * 5000 + "d"},
+    "a day at the end of the calendar": {"expires": "9999-12-31"},
+    "a zone that is a folder": {"expires": "1d", "zone": "../../etc"},
+    "a note that is no time": {"idle": "1h", "idle_since": "soon"},
+}
+
+
+@pytest.mark.parametrize("what", FAULTY)
+def test_a_faulty_annotation_is_an_error_of_its_own_berth(world: World, what: str) -> None:
+    world.berth("bad", **FAULTY[what])
+    world.berth("good")
+    reports = world.look()
+    assert reports["bad"]["error"]
+    assert len(reports["bad"]["error"]) <= 500
+    assert reports["good"]["did"] == "suspended"
+
+
+def test_every_page_of_the_list_is_read(world: World) -> None:
+    for number in range(230):
+        world.berth(f"b{number}", working_hours="mon-fri 00:00-24:00")
+    assert len(world.look()) == 230
+    assert len(world.lists) == 3
+
+
+def test_work_that_begins_before_the_suspension_holds_it_up(world: World) -> None:
+    asked = []
+
+    def head(handler: Handler) -> None:
+        if handler.path.endswith("/api/jobs/"):
+            asked.append(handler.path)
+        job = {"submission_id": "j", "status": "RUNNING", "entrypoint": "train", "start_time": 1}
+        answer_jobs(handler, [job] if len(asked) > 1 else [])
+
+    world.berth("x", head)
+    report = world.look()["x"]
+    assert (report["did"], len(asked)) == ("", 2)
+    assert "job j (running): train runs" in report["heldUp"]
+    assert "spec" not in world.patches["x"]
+
+
+def test_reports_come_one_by_one(world: World) -> None:
+    RELEASE.clear()
+    world.berth("slow", lambda handler: (RELEASE.wait(60), answer_jobs(handler, []))[-1])
+    world.berth("quick")
+    reports = Keeper(Server(world.url), NOW, dashboard=f"{world.url}/heads/{{name}}").look("a=b")
+    first = next(reports)
+    RELEASE.set()
+    assert first["rayCluster"] == "berth-quick/quick"
+    assert [report["rayCluster"] for report in reports] == ["berth-slow/slow"]
+
+
+def test_an_api_server_that_answers_badly_ends_the_pass_with_its_name(world: World) -> None:
+    world.heads["api"] = lambda handler: answer(handler, b"[]")
+    with pytest.raises(ApiError, match=f"{world.url}/heads/api/apis/ray.io/v1/rayclusters does not answer an object"):
+        list(Keeper(Server(f"{world.url}/heads/api"), NOW).look("a=b"))
+
+
+def test_lengths_of_lifecycles_have_limits() -> None:
+    assert parse_duration("36500d") == timedelta(days=36500)
+    assert parse_expiry("2199-12-31").isoformat() == "2199-12-31"
+    for text in ("36501d", "3153600001s", "9" * 5000 + "s"):
+        with pytest.raises(ValueError, match="longer than 100 years"):
+            parse_duration(text)
+    with pytest.raises(ValueError, match="the last day that a berth can have"):
+        parse_expiry("2200-01-01")
