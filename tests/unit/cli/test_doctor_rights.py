@@ -36,6 +36,11 @@ BY_CHARTS = {
     "create services",
 }
 BERTH = {"create namespaces", "create rayclusters"}
+CLUSTER_WIDE = {
+    "create priorityclasses",
+    "create validatingadmissionpolicies",
+    "create validatingadmissionpolicybindings",
+}
 APART = {"create limitranges", "create networkpolicies", "create resourcequotas"}
 
 BARE = {
@@ -154,8 +159,8 @@ def of_cluster(done: Result) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("settings", "asked"),
     [
-        (BARE, {*WAITING, *BERTH, "create priorityclasses"}),
-        (BARE | {"operators": {}}, {*WAITING, *BERTH, *BY_CHARTS, "create priorityclasses"}),
+        (BARE, {*WAITING, *BERTH, *CLUSTER_WIDE}),
+        (BARE | {"operators": {}}, {*WAITING, *BERTH, *BY_CHARTS, *CLUSTER_WIDE}),
         (
             FULL,
             {
@@ -163,12 +168,10 @@ def of_cluster(done: Result) -> list[tuple[str, str]]:
                 *BERTH,
                 *BY_CHARTS,
                 *APART,
+                *CLUSTER_WIDE,
                 "create configmaps",
                 "create cronjobs",
                 "create deviceclasses",
-                "create priorityclasses",
-                "create validatingadmissionpolicies",
-                "create validatingadmissionpolicybindings",
             },
         ),
     ],
