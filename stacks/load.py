@@ -253,7 +253,7 @@ def _environment(
                 resolved.pools,
                 environment=stack,
                 stack=stack,
-                isolation=settings.isolation,
+                isolation=settings.isolation_here,
                 kuberay=settings.operators.kuberay,
                 jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
             )

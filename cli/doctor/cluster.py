@@ -11,6 +11,7 @@ import yaml
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.gpu_nodes import check_nodes
+from berth.cli.doctor.isolation import check_isolation
 from berth.cli.doctor.registered import WouldFailError, types_of
 from berth.cli.environment import brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
@@ -104,6 +105,7 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
             _rights(api, stack, None, _OF_ENVIRONMENT),
             *_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
             *check_nodes(nodes, settings),
+            *check_isolation(api, nodes, settings.isolation_here, settings.pools),
         ]
     except ClusterError as error:
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl get --raw=/readyz")]

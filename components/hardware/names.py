@@ -9,6 +9,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 nodes with it."""
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
 """GKE's label of every node: the name of its pool."""
 
 QUEUED = "cloud.google.com/gke-queued"

@@ -67,7 +67,13 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     objects: list[Manifest] = []
     if settings.network_policies:
         objects += traffic.network_policies(
-            namespace, labels, contents, inputs.kuberay, settings.reachable, inputs.clients
+            namespace,
+            labels,
+            contents,
+            inputs.kuberay,
+            settings.reachable,
+            inputs.clients,
+            metadata_server=bool(settings.metadata_server),
         )
     if settings.quotas:
         withheld = {GPU_RESOURCE, *inputs.gpu_resources}

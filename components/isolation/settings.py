@@ -35,6 +35,10 @@ class IsolationSettings(Settings):
     berth and the KubeRay operator reach the pods."""
     reachable: Annotated[list[Cidr], Field(examples=[["10.128.0.0/20"]])] = []
     """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
+    metadata_server: Annotated[bool | None, Field(examples=[True])] = None
+    """Let pods ask their node's metadata server for their own identity (Workload Identity
+    Federation). On nodes without GKE's metadata server, pods get the credentials of the node there.
+    Default: true on clusters that berth creates, false on existing ones."""
     quotas: bool = True
     """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve
     for job submitters, and refuse pods of any PriorityClass but the berth's."""

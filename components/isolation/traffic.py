@@ -28,8 +28,9 @@ _ANYWHERE = "0.0.0.0/0"
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache,
 # …/how-to/cloud-dns).
 _NAME_SERVERS = ("169.254.20.10/32", "169.254.169.254/32")
-# Workload Identity Federation, without and with Dataplane V2; nodes of berth expose no credentials
-# of their own there (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
+# Workload Identity Federation, without and with Dataplane V2. Nodes with GKE's metadata server
+# (GKE_METADATA), as berth's are, expose no credentials of their own there
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
 _METADATA_SERVER = {"169.254.169.252/32": (987, 988), "169.254.169.254/32": (80, 8080)}
 # No selector matches the API server. Ray listens on neither port, so other pods stay out of reach.
 _API_SERVER_PORTS = (443, 6443)
@@ -44,6 +45,8 @@ def network_policies(
     kuberay: KubeRaySettings,
     reachable: Iterable[str] = (),
     clients: Iterable[str] = (),
+    *,
+    metadata_server: bool = False,
 ) -> list[Manifest]:
     """Return the NetworkPolicies of a berth: for all pods, for heads, and for clients of Ray Serve.
 
@@ -54,7 +57,9 @@ def network_policies(
         kuberay: source and namespace of the KubeRay operator.
         reachable: private address ranges that pods may reach.
         clients: namespaces whose pods may send requests to Ray Serve.
+        metadata_server: whether pods may ask the metadata server for their identity.
     """
+    metadata_addresses = _METADATA_SERVER if metadata_server else {}
     contents = list(manifests)
     metadata = {"namespace": namespace, "labels": labels}
     all_pods = {
@@ -69,7 +74,7 @@ def network_policies(
             {"to": [{"podSelector": {}}]},
             {"to": _name_servers(), "ports": [*_ports("UDP", 53), *tcp(53)]},
             {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
-            *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in _METADATA_SERVER.items()),
+            *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
             *({"to": [_block(cidr)]} for cidr in reachable),
         ],
     }

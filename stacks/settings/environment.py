@@ -66,6 +66,13 @@ class EnvironmentSettings(OperatedSettings):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
 
+    @property
+    def isolation_here(self) -> IsolationSettings:
+        """Complete isolation of berths: the metadata server is open on clusters of berth's own."""
+        if self.isolation.metadata_server is not None:
+            return self.isolation
+        return self.isolation.model_copy(update={"metadata_server": self.cluster.existing is None})
+
     def is_production(self, stack: str) -> bool:
         """Whether it is a production environment: as it says, else by its stack's name.
 

@@ -198,7 +198,7 @@ def contract_of(
         },
         resource_api=resource_api,
         kuberay=settings.operators.kuberay,
-        isolation=settings.isolation,
+        isolation=settings.isolation_here,
         production=settings.is_production(stack),
         waived=settings.policies.waived,
         keeper=has_keeper(settings, resolved),

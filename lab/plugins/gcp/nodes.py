@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, POOL_LABEL, QUEUED
+from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL, QUEUED
 from berth.lab.plugins.gcp.capacity import allocatable, capacity
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
@@ -90,6 +90,8 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         POOL_LABEL: pool.name,
         "cloud.google.com/gke-os-distribution": read.os_distribution,
         "cloud.google.com/machine-family": machine.family,
+        # berth's node pools have GKE_METADATA, always.
+        METADATA_SERVER_LABEL: "true",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",

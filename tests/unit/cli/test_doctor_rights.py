@@ -17,6 +17,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
@@ -73,6 +74,7 @@ class Cluster:
     denied: set[str] = field(default_factory=set)
     claims: bool = True
     nodes: list[dict[str, Any]] = field(default_factory=list)
+    daemon_sets: list[str] = field(default_factory=lambda: ["anetd", "fluentbit"])
     asked: list[str] = field(default_factory=list)
     kubeconfig: str = ""
 
@@ -88,6 +90,8 @@ class Cluster:
             kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
             served = {"versions": [{"version": "v1"}], "resources": [{"name": kind} for kind in kinds]}
             return 200, served if self.claims else {}
+        if path.startswith("/apis/apps/v1/daemonsets"):
+            return 200, {"items": [{"metadata": {"name": name}} for name in self.daemon_sets], "metadata": {}}
         return 200, {"items": self.nodes if path.startswith("/api/v1/nodes") else [], "metadata": {}}
 
 
@@ -191,6 +195,33 @@ def test_what_may_not_be_done_is_named(project: Path, cluster: Cluster) -> None:
     done = doctor("shop")
     assert done.exit_code == 1
     assert ("missing", "in the cluster you may not create cronjobs, create roles, list events") in of_cluster(done)
+
+
+def test_network_policies_that_nothing_enforces_are_missing(project: Path, cluster: Cluster) -> None:
+    environment(project, FULL)
+    assert ("fine", "NetworkPolicies are enforced by anetd") in of_cluster(doctor("shop"))
+    cluster.daemon_sets = ["fluentbit"]
+    done = doctor("shop")
+    assert done.exit_code == 1
+    (report,) = [text for state, text in of_cluster(done) if "NetworkPolicies" in text and state == "missing"]
+    assert report.startswith("nothing in the cluster enforces NetworkPolicies")
+    environment(project, BARE)
+    assert not [text for _, text in of_cluster(doctor("shop")) if "NetworkPolicies" in text]
+
+
+def test_nodes_that_give_their_credentials_are_missing_where_pods_may_ask_for_them(
+    project: Path, cluster: Cluster
+) -> None:
+    def node(name: str, pool: str, **labels: str) -> dict[str, Any]:
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return {"metadata": {"name": name, "labels": {POOL_LABEL: pool, **labels}}, "spec": {}, "status": ready}
+
+    cluster.nodes = [node("a", "cpu", **{METADATA_SERVER_LABEL: "true"}), node("b", "cpu"), node("c", "other")]
+    environment(project, FULL)
+    assert not [text for _, text in of_cluster(doctor("shop")) if "metadata server" in text]
+    environment(project, FULL | {"isolation": {"metadataServer": True}})
+    (report,) = [text for state, text in of_cluster(doctor("shop")) if "metadata server" in text]
+    assert report.startswith("pool cpu: nodes without GKE's metadata server (such as b)")
 
 
 def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:

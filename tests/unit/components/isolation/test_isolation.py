@@ -50,7 +50,8 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
         "policies": {"waived": WAIVED},
         "defaults": {"head": {"pool": "cpu"}},
     }
-    settings = load("test", {"environment": values | environment | {kind: {"x": shape}}}, None).settings
+    given = {key: value for key, value in (values | environment).items() if value is not None}
+    settings = load("test", {"environment": given | {kind: {"x": shape}}}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     (cluster,) = [*resolved.berths, *resolved.clusters]
@@ -60,7 +61,7 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
     manifests = [ray, *([dashboard] if dashboard else [])]
     offers = {pool.offer.resource for pool in resolved.pools.values() if pool.offer}
     inputs = IsolationInputs(
-        settings.isolation, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
+        settings.isolation_here, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
     )
     isolation = isolate(inputs, manifests)
     return harden(ray, settings.isolation.pod_security, cluster.priority), isolation
@@ -110,6 +111,26 @@ def test_pods_say_what_restricted_asks_for(golden: Callable[[str, Any], None]) -
     autoscales = {"workers": {"min": 0, "max": 3}, "worker": {"pool": "dev"}}
     ray, _ = registered("engineers", autoscales)
     golden("isolation/raycluster-that-autoscales", json.loads(json.dumps(ray)))
+
+
+def test_only_clusters_of_berths_own_open_the_metadata_server() -> None:
+    def metadata_rules(**environment: Any) -> int:
+        _, apart = registered("engineers", {"worker": {"pool": "dev"}}, **environment)
+        (pods,) = [item for item in of_kind(apart, "NetworkPolicy") if item["metadata"]["name"] == "pods"]
+        rules = pods["spec"]["egress"]
+        return sum(
+            "169.254.169" in json.dumps(rule["to"]) and {"port": 53, "protocol": "TCP"} not in rule["ports"]
+            for rule in rules
+            if "ports" in rule
+        )
+
+    pools = {name: pool for name, pool in POOLS.items() if name != "train"}
+    cluster = {"existing": {"kubeconfig": "kubeconfig"}}
+    existing = {"cluster": cluster, "project": None, "zone": None, "pools": pools}
+    assert metadata_rules() == 2
+    assert metadata_rules(isolation={"metadataServer": False}) == 0
+    assert metadata_rules(**existing) == 0
+    assert metadata_rules(**existing, isolation={"metadataServer": True}) == 2
 
 
 def test_every_part_can_be_switched_off() -> None:

@@ -102,5 +102,5 @@ def test_nobody_has_access_unasked() -> None:
 def test_the_contract_tells_what_is_loosened() -> None:
     environment = settings(isolation={"podSecurity": "baseline"}, operators={"kuberay": {"namespace": "ray-system"}})
     contract = contract_of(environment, "test", resolve_environment(environment))
-    assert contract.isolation == environment.isolation
+    assert contract.isolation == environment.isolation.model_copy(update={"metadata_server": True})
     assert contract.kuberay.namespace == "ray-system"
