@@ -41,6 +41,7 @@ _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _DAY_SECONDS = 24 * 60 * 60
 _CONNECTIONS = 64
+_MORE_ATTEMPTS = 2
 
 _NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
 """Errors of the client without an answer: on connecting, in a body, on new credentials."""
@@ -49,15 +50,24 @@ _NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigExceptio
 class ClusterError(BerthError):
     """Failure to read or change a cluster."""
 
+    passing: bool = False
+    """Whether the same request may succeed later, without anybody's doing."""
+
 
 class UnreachableError(ClusterError):
     """Missing answer: the connection is refused, breaks off or times out."""
+
+    passing = True
 
     def __init__(self, server: str, error: Exception) -> None:
         # urllib3 wraps a refused connection three times.
         inner = str(getattr(error, "reason", None) or error)
         self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
         super().__init__(f"the API server {server} does not answer: {self.cause}")
+
+
+class _BrokenOffError(UnreachableError):
+    """Answer whose body breaks off; urllib3 retries only until the headers."""
 
 
 class RefusedError(ClusterError):
@@ -67,6 +77,7 @@ class RefusedError(ClusterError):
         self.status = status
         self.message = str(answer.get("message") or f"the server answered with HTTP status {status}")
         self.reason = str(answer.get("reason") or "")
+        self.passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         self.details: Object = answer.get("details") or {}
         # A quota, an admission policy and a namespace in deletion answer 403 too; only the text
         # tells them from RBAC.
@@ -147,7 +158,7 @@ class ClusterApi:
         """
         if content_type == APPLY and not isinstance(body, str):
             body = json.dumps(body)
-        text = self._read(self._send(method, path, query or {}, body, content_type=content_type))
+        text = self._answer(method, path, query or {}, body, content_type=content_type)
         try:
             answer = json.loads(text) if text else {}
         except ValueError:
@@ -182,7 +193,7 @@ class ClusterApi:
             ClusterError: the request fails, or there is no log yet.
         """
         with suppress(NotFoundError):
-            return self._read(self._send("GET", path, query)).decode(errors="replace")
+            return self._answer("GET", path, query).decode(errors="replace")
         return ""
 
     def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
@@ -271,6 +282,16 @@ class ClusterApi:
         with suppress(NotFoundError, ConflictError):
             self.request("DELETE", path, options)
 
+    def _answer(self, method: str, path: str, query: dict[str, str], body: Any = None, **options: Any) -> bytes:
+        """Return the whole answer of a successful request, asked again if it breaks off.
+
+        A second POST could create a second object, so it is not sent.
+        """
+        for _ in range(_MORE_ATTEMPTS if method != "POST" else 0):
+            with suppress(_BrokenOffError):
+                return self._read(self._send(method, path, query, body, **options))
+        return self._read(self._send(method, path, query, body, **options))
+
     def _send(
         self,
         method: str,
@@ -308,7 +329,7 @@ class ClusterApi:
         try:
             return bytes(response.read())
         except _NO_ANSWER as error:
-            raise UnreachableError(self.server, error) from None
+            raise _BrokenOffError(self.server, error) from None
 
 
 def _runs_a_plugin(entry: Object) -> bool:

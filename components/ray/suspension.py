@@ -58,11 +58,33 @@ def wait(
         Reasons why the goal is not reached in time; empty if it is reached.
 
     Raises:
-        ClusterError: the API server does not answer.
+        ClusterError: the RayCluster is gone, or the API server does not answer at the end.
     """
+    deadline, shown = time.monotonic() + seconds, ""
+
+    def once(text: str) -> None:
+        nonlocal shown
+        if text != shown:
+            report(text)
+            shown = text
+
+    while True:
+        try:
+            return _reached(api, key, suspended=suspended, deadline=deadline, report=once)
+        except ClusterError as error:
+            # An upgrade of the control plane takes minutes.
+            if not error.passing or time.monotonic() + _WATCH_SECONDS > deadline:
+                raise
+            once(f"waiting: {error}")
+            time.sleep(_WATCH_SECONDS)
+
+
+def _reached(
+    api: ClusterApi, key: Key, *, suspended: bool, deadline: float, report: Callable[[str], None]
+) -> list[str]:
+    """Wait as `wait` does, but not for an API server that does not answer."""
     namespace, name = key
     this = f"metadata.name={name}"
-    deadline, reported = time.monotonic() + seconds, ""
     while True:
         found, version = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=this)
         if not found:
@@ -75,9 +97,7 @@ def wait(
         text = (
             f"{counted(len(left), 'pod')} {are(len(left))} still terminating" if suspended and left else str(condition)
         )
-        if text != reported:
-            report(text)
-            reported = text
+        report(text)
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return [f"pods are still there: {', '.join(left)}"] if suspended and left else reasons_of(api, key)

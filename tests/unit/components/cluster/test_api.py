@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,7 @@ from berth.components.cluster.api import (
     within,
 )
 from berth.components.core.errors import BerthError
+from berth.components.ray import suspension
 
 
 def kubeconfig(port: int, user: dict[str, Any] | None = None) -> str:
@@ -47,12 +49,14 @@ class Server:
 
     Attributes:
         busy: answers 503 that come before the answer.
+        cut: answers that break off in their body, before the answer.
         size: value of Content-Length; more than the answer has cuts it off.
     """
 
     status: int = 200
     answer: str = "{}"
     busy: int = 0
+    cut: int = 0
     size: int | None = None
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     authorization: str | None = None
@@ -82,6 +86,12 @@ def server() -> Iterator[Server]:
                 self.end_headers()
                 return
             self.send_response(state.status)
+            if state.cut:
+                state.cut -= 1
+                self.send_header("Content-Length", "1000")
+                self.end_headers()
+                self.wfile.write(b"{")
+                return
             if state.size is not None:
                 self.send_header("Content-Length", str(state.size))
             self.end_headers()
@@ -183,6 +193,39 @@ def test_an_answer_that_is_cut_off_is_an_unreachable_server(server: Server) -> N
     ):
         with pytest.raises(UnreachableError, match=rf"127\.0\.0\.1:{server.port} does not answer"):
             ask()
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again_but_for_a_creation(server: Server) -> None:
+    server.answer = json.dumps({"items": [{"kind": "Node"}]})
+    server.cut = 2
+    assert server.api.list(NODES)[0] == [{"kind": "Node"}]
+    server.cut = 1
+    server.api.patch("/api/v1/namespaces/x", {}, "berth-test")
+    server.cut = 1
+    with pytest.raises(UnreachableError):
+        server.api.create(NAMESPACES, {})
+    assert [method for method, _, _ in server.asked] == ["GET"] * 3 + ["PATCH"] * 2 + ["POST"]
+
+
+def test_a_wait_outlasts_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    condition = {"type": "RayClusterSuspended", "status": "True"}
+    cluster = {"metadata": {"name": "x", "namespace": "x"}, "spec": {"suspend": True}}
+    suspended = cluster | {"status": {"state": "suspended", "conditions": [condition]}}
+    texts: list[str] = []
+    answers = [200, 500, 500]
+
+    def away(_seconds: float) -> None:
+        server.status = answers.pop()
+
+    monkeypatch.setattr(time, "sleep", away)
+    server.status = 500
+    server.answer = json.dumps({"items": [suspended]})
+    monkeypatch.setattr(suspension, "pods_of", lambda *_: [])
+    assert suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60, report=texts.append) == []
+    assert texts == ["waiting: the API server refused: 500 the server answered with HTTP status 500"]
+    server.refuses(403, "no")
+    with pytest.raises(RefusedError):
+        suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60)
 
 
 def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:
