@@ -286,7 +286,7 @@ def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
 
     def refusal() -> bool:
         events = fleet.get("events", "-n", where)
-        return any("pods of a berth may not be privileged" in str(event.get("message")) for event in events)
+        return any("denied request: pods of a berth may not" in str(event.get("message")) for event in events)
 
     eventually(refusal, "the API server refuses KubeRay's pod")
     assert fleet.workers(owner) == []
