@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.components.core.manifest import Manifest
-from berth.components.isolation import priority_classes
+from berth.components.isolation import pod_policy, priority_classes
 from berth.stacks.load import Environment, load
 from docs.pictures.svg import LARGE, LINE, SMALL, WIDTH, Area, Picture, Style
 
@@ -168,9 +168,13 @@ def _below(picture: Picture, manifests: Sequence[Manifest], top: float) -> None:
             f"the head runs on nodes of {pools[0]}, workers on nodes of {pools[1]}; no two pods get one GPU or share",
         ),
         ("PriorityClasses", "; ".join(f"{name} {text}" for name, text in ranks.items())),
+        (
+            f"Policy {pod_policy()[0]['metadata']['name']}",
+            "refuses pods that ask for their node, whoever creates them and whatever the level is",
+        ),
         ("Ray's token", "every call to Ray needs it; KubeRay makes it, and it is in one Secret and nowhere else"),
     ]
-    width = (WIDTH - 2 * _EDGE - 2 * _GAP) / len(cells)
+    width = (WIDTH - 2 * _EDGE - (len(cells) - 1) * _GAP) / len(cells)
     lines = max(len(Style(SMALL).wrapped(text, width - 2 * _PAD)) for _, text in cells)
     height = 20 + SMALL * LINE * lines + 18
     for number, (title, text) in enumerate(cells):
