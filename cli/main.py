@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer._completion_classes import completion_init
@@ -18,10 +17,9 @@ from berth.cli import completion, verbs
 from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
 from berth.cli.help import Command, Group, Section
+from berth.cli.signals import leave_to_the_system, raise_on_signals
 from berth.cli.usage import NoArgsIsHelpError, UsageError, refused
 from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
-
-TERMINATED = 143
 
 
 class Verbs(Group):
@@ -59,7 +57,6 @@ class Verbs(Group):
         **extra: Any,
     ) -> int:
         """Run a verb; end with its exit code, or that of the error that ended it."""
-        signal.signal(signal.SIGTERM, _terminate)
         name, words = prog_name or "berth", list(sys.argv[1:] if args is None else args)
         if os.environ.get("_BERTH_COMPLETE"):
             completion_init()
@@ -123,11 +120,6 @@ def _module(verb: str) -> Any:
     return import_module(f"{verbs.__name__}.{verb}")
 
 
-def _terminate(_signal: int, _frame: object) -> NoReturn:
-    """End after SIGTERM as after Ctrl-C: what was begun is cleaned up."""
-    raise SystemExit(TERMINATED)
-
-
 app = typer.Typer(
     name="berth",
     cls=Verbs,
@@ -182,8 +174,7 @@ def main() -> None:
     """Run the command, and end the process."""
     code = FAILED
     try:
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise_on_signals()
         try:
             app(prog_name="berth")
         except SystemExit as end:
@@ -197,6 +188,5 @@ def main() -> None:
     except OSError as error:  # what Python still had to write, to a full disk
         _discard_stdout()
         code = _failed(_of_system(error))
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own end prints no traceback then
+    leave_to_the_system()
     sys.exit(code)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from berth.cli import check
 from berth.cli.console import ProblemsError
 from berth.cli.main import app
+from berth.cli.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
 from berth.lab.home import CLONE
 
@@ -53,11 +54,46 @@ def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytes
 
 def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "schema_text", lambda: os.kill(os.getpid(), signal.SIGTERM))
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    raise_on_signals()
     try:
         assert CliRunner().invoke(app, ["schema"]).exit_code == 143
     finally:
-        signal.signal(signal.SIGTERM, before)
+        leave_to_the_system()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+LOSES_AN_EXCEPTION = """
+import os, signal, sys, threading
+from berth.cli.signals import raise_on_signals
+
+class Lost:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+
+raise_on_signals()
+try:
+    Lost()
+    print("waits", flush=True)
+    threading.Event().wait(60)
+finally:
+    signal.sigtimedwait([], 3)
+    print("cleaned up", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_a_signal_that_python_loses_ends_the_process_and_not_its_clean_up(sent: signal.Signals, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES_AN_EXCEPTION, str(int(sent))],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert "Exception ignored in" in done.stderr, "Python has lost the first one"
+    assert (done.returncode, done.stdout) == (code, "waits\ncleaned up\n")
 
 
 @pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])

@@ -1,0 +1,64 @@
+"""Ctrl-C and SIGTERM: the exception that ends a verb, raised again where Python loses it.
+
+Python runs a signal's handler between two instructions of the main thread, wherever that is. An
+exception that is raised inside of `__del__` or a callback of C code is printed or dropped, and the
+program goes on (https://docs.python.org/3/library/signal.html, "Note on Signal Handlers and
+Exceptions").
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+TERMINATED = 143
+
+_AGAIN_SECONDS = 1.0
+
+
+class Terminated(SystemExit):
+    """End after SIGTERM: what was begun is cleaned up, as after Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__(TERMINATED)
+
+
+_ENDS: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+
+
+def raise_on_signals() -> None:
+    """Let Ctrl-C and SIGTERM raise, each second again until the exception is on its way."""
+    for number in _ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
+            signal.signal(number, _end)
+
+
+def leave_to_the_system() -> None:
+    """Let a signal end the process at once, without a traceback: there is nothing left to do."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in _ENDS:
+        if signal.getsignal(number) is _end:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    end = _ENDS[number]
+
+    def again(_signal: int, _frame: FrameType | None) -> None:
+        if not _on_its_way():
+            raise end
+
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
+    raise end
+
+
+def _on_its_way() -> bool:
+    """Return whether a frame of the main thread handles an end: its clean-up is left alone."""
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, tuple(_ENDS.values())):
+            return True
+        error = error.__context__
+    return False
