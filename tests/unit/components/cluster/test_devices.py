@@ -163,7 +163,7 @@ def test_an_older_generation_of_a_pool_does_not_count_and_many_nodes_are_cut_sho
     found = seen([*slices, nics("n0", 3, generation=0)], [claim("waits", 9)])
     report = why_without_devices(pod(), found, nodes)
     assert report.startswith("it wants 9 NICs; node n0: none of 8 held; node n1")
-    assert report.endswith("; and 2 nodes more")
+    assert report.endswith("; and 2 more nodes")
 
 
 def test_what_the_scheduler_cannot_bind_is_said_with_what_mends_it() -> None:
