@@ -106,9 +106,9 @@ def up(
 ) -> None:
     """Bring the lab and its fleet up, from whatever state they are in.
 
-    Builds the tools the first time, starts what does not run or does not work, then runs `pulumi
-    up` of stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2 nothing was
-    started; 130 interrupted.
+    Fetches or builds the tools the first time, starts what does not run or does not work, then runs
+    `pulumi up` of stack lab. Exit codes: 0 everything is up; 1 something failed on the way; 2
+    nothing was started; 130 interrupted.
 
     Example: `berth lab up`
     """
@@ -132,9 +132,10 @@ def up(
 
 @app.command()
 def tools(home: HomeOption = None) -> None:
-    """Build the tools that the lab needs into the cache, and start nothing.
+    """Fetch or build the tools that the lab needs into the cache, and start nothing.
 
-    Exit codes: 0 they are there; 1 one could not be built; 130 interrupted.
+    Exit codes: 0 they are there; 1 one could not be built, or a download is not the published file;
+    2 BERTH_LAB_TOOLS is neither `release` nor `source`, or the disk is too full; 130 interrupted.
 
     Example: `berth lab tools`
     """
