@@ -14,6 +14,7 @@ from rich.text import Text
 from berth.cli.arguments import seconds_of
 from berth.cli.console import err
 from berth.cli.environment import Environment, NotUpError, brought_up
+from berth.cli.fabric_reports import FOLDER
 from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
@@ -29,7 +30,6 @@ from berth.components.sharing import Pool
 from berth.stacks.load import EngineerStack, load_stack
 from berth.stacks.settings.resolve import Resolved
 
-_FOLDER = Path("build") / "fabric-proof"
 _SMALLEST = 1024
 
 
@@ -174,7 +174,7 @@ def table(proof: Proof) -> Group:
 
 def save(proof: Proof, folder: Path | None) -> list[Path]:
     """Write evidence and report (default: build/fabric-proof/CLUSTER-RUN); return the paths."""
-    where = folder or _FOLDER / f"{proof.cluster}-{proof.run}"
+    where = folder or FOLDER / f"{proof.cluster}-{proof.run}"
     evidence, report = where / "evidence.json", where / "report.html"
     try:
         where.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
+from urllib.parse import quote
 
+from berth.cli.fabric_reports import FabricReport
 from berth.cli.life import age, moment, sentences
 from berth.cli.status import notes_on, reason_of
 from berth.components.core.page import cell, document, problems, table
@@ -33,8 +35,8 @@ _MOST_SLOTS = 64
 """Largest number of boxes for the GPUs of one node; beyond it a number stands for them."""
 
 
-def page(fleet: Fleet, now: datetime) -> str:
-    """Return the page of a fleet at a moment."""
+def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:
+    """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
     notes = list(notes_on(fleet))
     waiting = [workload for workload in fleet.workloads if not workload.ready]
     state = '<span class="good">everything is ready</span>'
@@ -53,6 +55,7 @@ def page(fleet: Fleet, now: datetime) -> str:
         *_section("Named clusters", "cluster", fleet, fleet.clusters, now),
         *_jobs(fleet.jobs, now),
         *_services(fleet, now),
+        *_proofs(proofs),
     ]
     remarks = [sentence for ray in rays for sentence in sentences(ray.name, ray.life)]
     if remarks:
@@ -172,3 +175,14 @@ def _services(fleet: Fleet, now: datetime) -> list[str]:
     ]
     columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
     return ["<h2>Services</h2>", table(columns, rows)]
+
+
+def _proofs(proofs: Sequence[FabricReport]) -> list[str]:
+    if not proofs:
+        return []
+    items = "".join(
+        f'<li><a href="{escape(quote(proof.link))}">{escape(proof.cluster)}, run {escape(proof.run)}</a>:'
+        f" {', '.join(f'{count} {escape(verdict)}' for verdict, count in proof.counts.items())}</li>"
+        for proof in proofs
+    )
+    return ["<h2>Fabric proofs</h2>", f"<ul>{items}</ul>"]

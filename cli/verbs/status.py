@@ -48,9 +48,10 @@ def run(
 
     fleet = status.fleet_of(stack)
     if html:
-        from berth.cli import files, status_page
+        from berth.cli import fabric_reports, files, status_page
 
-        files.write(status_page.page(fleet, datetime.now(UTC)), html, "--html")
+        proofs = [] if str(html) == "-" else fabric_reports.newest(fleet.environment, html.parent)
+        files.write(status_page.page(fleet, datetime.now(UTC), proofs), html, "--html")
         if str(html) != "-":
             err.print(f"written: {html}", markup=False)
         return 0 if fleet.ready else FAILED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli import files, status
+from berth.cli.fabric_reports import FabricReport, newest
 from berth.cli.main import app
 from berth.cli.status_page import page
 from berth.components.core.errors import BadInputError
@@ -177,3 +180,21 @@ def test_the_page_is_instead_of_the_other_forms(other: str) -> None:
     result = CliRunner().invoke(app, ["status", "-s", "lab", "--html", "x.html", other])
     assert result.exit_code == 2
     assert f"does not go with {other}" in result.stderr
+
+
+def test_the_newest_fabric_proof_of_a_cluster_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, (run, environment) in enumerate((("old", "lab"), ("new", "lab"), ("other", "prod"))):
+        folder = tmp_path / "build/fabric-proof" / f"train-{run}"
+        folder.mkdir(parents=True)
+        content = {"environment": environment, "cluster": "train", "run": run, "counts": {"pass": 2, "fail": 0}}
+        (folder / "evidence.json").write_text(json.dumps(content))
+        (folder / "report.html").write_text("report")
+        os.utime(folder / "evidence.json", (number, number))
+    broken = tmp_path / "build/fabric-proof/broken"
+    broken.mkdir()
+    (broken / "evidence.json").write_text("[]")
+    (found,) = newest("lab", tmp_path / "pages")
+    assert found == FabricReport("train", "new", {"pass": 2, "fail": 0}, "../build/fabric-proof/train-new/report.html")
+    text = page(a_fleet(), NOW, [found])
+    assert '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail' in text
