@@ -102,10 +102,25 @@ def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
     done = berth(fleet, "check", "dev")
     assert done.returncode == 2
     assert "policy image-registry: Ray of bob runs the image example.com/ray:2.60.0" in done.stderr
-    (fleet / "policies/broken.py").write_text("import nonsense_of_nobody\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import nonsense_of_nobody\n", "policies/broken.py: cannot be loaded, so that no stack is checked: Module"),
+        ("POLICY = 1\n", "policies/broken.py: has no POLICY of the class berth.stacks.policies.policy.Policy"),
+        ("from policies.image_registry import POLICY\n", "there is a policy 'image-registry' already"),
+    ],
+)
+def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(tmp_path: Path, text: str, problem: str) -> None:
+    assert berth(tmp_path, "new", "fleet").returncode == 0
+    fleet = tmp_path / "fleet"
+    (fleet / "policies/_helper.py").write_text("raise ValueError\n")
+    assert berth(fleet, "check", "dev").returncode == 0
+    (fleet / "policies/broken.py").write_text(text)
     done = berth(fleet, "check", "dev")
     assert done.returncode == 2
-    assert "policies/broken.py: cannot be loaded" in done.stderr
+    assert problem in done.stderr
     assert "Traceback" not in done.stderr
 
 
