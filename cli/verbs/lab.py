@@ -194,7 +194,7 @@ def env(home: HomeOption = None) -> int:
     typer.echo(environment.exports(lab))
     if lifecycle.is_up(lab):
         return 0
-    typer.echo("the lab is not up: run `make lab` (or `berth lab up`) first", err=True)
+    typer.echo(f"the lab in {lab.root} is not up: run `make lab` (or `berth lab up`) first", err=True)
     return NOT_RUNNING
 
 
@@ -213,11 +213,12 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
     states = report.states(lab)
     if as_json:
         print_json([asdict(state) for state in states])
-    else:
+    elif states:
         _print_lab(states, report.resources(lab), placed(lab))
     if states and not any(state.problem for state in states):
         return 0
-    typer.echo("the lab is not up: `make lab` brings it up or repairs it", err=True)
+    state = "the lab is not up" if states else f"there is no lab in {lab.root}"
+    typer.echo(f"{state}: `make lab` (or `berth lab up`) brings it up or repairs it", err=True)
     return NOT_RUNNING
 
 

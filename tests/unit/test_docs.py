@@ -191,3 +191,15 @@ def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
         if "environment" in values:
             values["environment"] = over(ENVIRONMENT, values["environment"])
         load("page", values, None)
+
+
+def test_no_page_deletes_a_file_of_settings_without_saying_so() -> None:
+    """`pulumi stack rm` deletes the stack's file, unless it has `--preserve-config`."""
+    found = [
+        f"{shown(page)}: {line}"
+        for page in PAGES
+        for block in blocks(page, "sh", "console")
+        for line in block.splitlines()
+        if "pulumi stack rm" in line and "--preserve-config" not in line and "deletes the stack's file" not in text_of(page)
+    ]
+    assert found == []

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from berth.cli import berths, fabric_proof, status, watch
 from berth.cli.environment import Environment
 from berth.cli.main import app
+from berth.cli.verbs import lab
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
@@ -236,3 +237,15 @@ def test_a_berth_that_is_not_up_is_diagnosed_all_the_same(nobody: Path) -> None:
     report = (nobody / "report.md").read_text()
     assert "- The berth: bob is in the settings of stack env, but not up" in report
     assert "## Settings of stack env" in report
+
+
+@pytest.mark.parametrize("command", ["lab status", "lab env"])
+def test_a_lab_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """`BERTH_LAB` may name a folder outside of any project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BERTH_LAB", str(tmp_path / "nowhere"))
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == lab.NOT_RUNNING
+    assert str(tmp_path / "nowhere") in done.stderr
+    assert "(or `berth lab up`)" in done.stderr
+    assert command == "lab env" or not done.stdout

@@ -1,0 +1,54 @@
+"""Exit codes: one table on the page of commands has those of the code and of the help."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from berth.cli import __main__ as start
+from berth.cli import main, suspension
+from berth.cli.preview import verb as preview
+from berth.cli.update import verb as update
+from berth.cli.verbs import lab
+from berth.components.core.errors import BAD_INPUT, FAILED
+from berth.lab.home import CLONE
+from docs.commands import Command, commands
+
+OF_THE_CODE = {
+    0,
+    FAILED,
+    BAD_INPUT,
+    preview.DESTRUCTIVE,
+    preview.CHANGES,
+    suspension.LOST,
+    lab.NOT_RUNNING,
+    lab.INTERRUPTED,
+    update.INTERRUPTED,
+    start.INTERRUPTED,
+    main.TERMINATED,
+}
+
+
+def table(page: str) -> set[int]:
+    """Codes of the table of exit codes on a page."""
+    text = (CLONE / page).read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
+    return {int(code) for code in re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE)}
+
+
+def test_the_table_has_the_exit_codes_of_the_code() -> None:
+    assert table("docs/commands.md") == OF_THE_CODE
+
+
+@pytest.mark.parametrize(
+    "command", [command for command in commands() if not command.group], ids=lambda item: item.path
+)
+def test_the_help_of_a_command_names_no_other_code(command: Command) -> None:
+    codes = {int(code) for code in re.findall(r"(?<![\w.])\d+(?!\w|\.\d|,\d)", command.exit_codes)}
+    assert 0 in codes
+    assert codes <= OF_THE_CODE
+
+
+def test_pages_agree_with_the_table() -> None:
+    assert table("docs/preview.md") <= OF_THE_CODE
+    assert "[exit code](commands.md)" in (CLONE / "docs/admin.md").read_text(encoding="utf-8")
