@@ -71,7 +71,7 @@ def _agreed(berth: Berth, running: Running) -> bool:
     if not sys.stdin.isatty():
         err.print(f"nothing was done; to do it: berth suspend {berth.name} --yes", markup=False)
         return False
-    return typer.confirm(f"Suspend {berth.name} all the same?", err=True)
+    return typer.confirm(f"Suspend {berth.name} anyway?", err=True)
 
 
 def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:

@@ -86,7 +86,7 @@ def _stack(stack: str) -> Finding:
         problem = f"the stacks in the state backend cannot be listed: {_first(error.problem)}"
         return TOPIC.missing(problem, "pulumi stack ls")
     if stack in {str(known["name"]).rsplit("/", 1)[-1] for known in stacks}:
-        return TOPIC.fine(f"stack {stack} is there")
+        return TOPIC.fine(f"stack {stack} exists")
     return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
 
 

@@ -39,7 +39,7 @@ def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: d
         return TOPIC.missing(
             f"cluster {cluster}: {problem}", f"{upgrade} --cluster-version={needed(settings)[0].feature.since}"
         )
-    return TOPIC.fine(f"cluster {cluster} is there ({status}), with GKE {version}")
+    return TOPIC.fine(f"cluster {cluster} exists ({status}), with GKE {version}")
 
 
 def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Finding:

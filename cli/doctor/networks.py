@@ -94,7 +94,7 @@ class _Networks:
             )
             return
         many = f"subnetwork {names[0]}" if len(names) == 1 else counted(len(names), "subnetwork")
-        yield TOPIC.fine(f"network {network} is there, with {many} in {self._region}")
+        yield TOPIC.fine(f"network {network} exists, with {many} in {self._region}")
 
     def _network(self, name: str) -> dict[str, Any] | None:
         return self._google.exists(

@@ -25,7 +25,7 @@ def check_project(google: Google) -> Finding:
         undelete = f"gcloud projects undelete {google.project}" if state == "DELETE_REQUESTED" else ""
         return PROJECT.missing(f"project {google.project} is {state}", undelete)
     number = found.get("projectNumber")
-    return PROJECT.fine(f"project {google.project} is there" + (f" ({number})" if number else ""))
+    return PROJECT.fine(f"project {google.project} exists" + (f" ({number})" if number else ""))
 
 
 def no_project(project: str, error: GoogleError) -> Finding:

@@ -139,7 +139,7 @@ def told_line(report: Report) -> str:
     """Return which outputs for engineers' stacks change; "" for none."""
     if not report.known.changed_outputs:
         return ""
-    return f"Engineers' stacks are told other {', '.join(report.known.changed_outputs)} from then on."
+    return f"From then on, engineers' own stacks read new values of: {', '.join(report.known.changed_outputs)}."
 
 
 def stay_lines(report: Report) -> list[str]:

@@ -76,7 +76,7 @@ def _notes(report: Report) -> list[str]:
 def _drift(report: Report) -> list[str]:
     if not report.drift:
         return []
-    found = ["### Changed behind Pulumi's back", ""]
+    found = ["### Changed outside Pulumi", ""]
     for drift in report.drift:
         found.append(f"- {_escaped(lines.drift_line(drift))}")
         found += [f"  - {_code(lines.property_text(changed))}" for changed in drift.properties]

@@ -23,7 +23,7 @@ def tree(report: Report) -> RenderableType:
     title.append(f": {lines.counts_line(report)}", style="not bold")
     root = Tree(title, guide_style="dim")
     if report.drift:
-        branch = root.add(Text("changed behind Pulumi's back", style="yellow"))
+        branch = root.add(Text("changed outside Pulumi", style="yellow"))
         for drift in report.drift:
             leaf = branch.add(Text(lines.drift_line(drift)))
             for changed in drift.properties[:_MOST_PROPERTIES]:

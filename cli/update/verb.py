@@ -105,7 +105,7 @@ def _refusal(command: str, options: Options, *, loses: bool) -> int | None:
     if loses:
         err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)
         return DESTRUCTIVE
-    err.print(f"nothing was done, since nobody can be asked here; to do it: {command} --yes", markup=False)
+    err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes", markup=False)
     return BAD_INPUT
 
 
@@ -144,7 +144,7 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
 
 def _print_interrupted(times: int) -> None:
     if times == 1:
-        err.print("\ninterrupted: Pulumi ends what it is doing; once more ends it at once", markup=False)
+        err.print("\ninterrupted: Pulumi finishes what it is doing; Ctrl-C again ends it at once", markup=False)
 
 
 def _errors(tracker: Tracker) -> list[str]:

@@ -150,7 +150,7 @@ def _error_state(error: str, project: str, pool: Pooled | None) -> Iterator[str]
     """Explain the error of a new pool without its machines (resource_container_node_pool.go)."""
     if pool and _ERROR_STATE.search(error):
         yield (
-            f"the pool is there, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool:"
+            f"the pool exists, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool:"
             f" gcloud container node-pools describe {pool.name} --cluster {pool.cluster} --location {pool.location}"
             f" --project {project} --format='value(status,conditions)'; when there are machines, `pulumi up` goes on"
             " from here"

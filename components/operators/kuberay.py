@@ -44,8 +44,8 @@ class KubeRay(Operator[KubeRaySettings]):
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
     when_removed: ClassVar[str] = (
-        "the KubeRay operator is removed{again}: RayClusters keep running, and nobody creates, repairs or deletes their"
-        " pods"
+        "the KubeRay operator is removed{again}: RayClusters keep running, and nothing creates, repairs or deletes"
+        " their pods"
     )
     when_changed: ClassVar[str] = (
         "the CRDs of KubeRay are brought up to date, and its operator restarts; RayClusters keep running, and none is"

@@ -39,12 +39,14 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     sitting = [sitting_whole(fleet, occupant)]
     who = f"{occupant.kind} {occupant.name}"
     if step.operation == "delete":
-        return [Effect(Level.DESTROYS, f"{who} goes, with what runs in it", sitting)]
+        return [Effect(Level.DESTROYS, f"{who} is deleted, with everything that runs in it", sitting)]
     if step.operation == "replace" or step.new is None:
-        return [Effect(Level.DESTROYS, f"{who} is deleted and made anew: what runs in it is lost", sitting)]
+        return [Effect(Level.DESTROYS, f"{who} is deleted and recreated: what runs in it is lost", sitting)]
     spec = step.new.inputs.get("spec") or {}
     if spec.get("suspend") and not (step.old.inputs.get("spec") or {}).get("suspend"):
-        return [Effect(Level.DESTROYS, f"{who} is suspended: its pods go, and what runs in them is lost", sitting)]
+        return [
+            Effect(Level.DESTROYS, f"{who} is suspended: its pods are deleted, and what runs in them is lost", sitting)
+        ]
     recreates = any(
         below(changed.path, "spec") and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
         for changed in step.properties
@@ -52,11 +54,11 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
         if not sitting[0].pods:
             return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
-        text = f"{who} restarts: KubeRay makes all its pods anew, and what runs in them is lost"
+        text = f"{who} restarts: KubeRay recreates all its pods, and what runs in them is lost"
         return [Effect(Level.DESTROYS, text, sitting)]
     effects = _fewer_workers(who, occupant, step, fleet)
     if recreates:
-        effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are made later are other ones"))
+        effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are created later change"))
     return effects
 
 
@@ -70,15 +72,15 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
         return []
     name = _owner(step, "job")
     if step.operation == "update":
-        return [Effect(Level.HARMLESS, f"job {name} runs no second time: only what submits it changes")]
+        return [Effect(Level.HARMLESS, f"job {name} does not run again: only its submitter changes")]
     own = _made_for(step, fleet)
     ended = fleet.asked and not own and "rayClusterSpec" in (step.old.inputs.get("spec") or {})
     level = Level.HARMLESS if ended else Level.DESTROYS
-    what = "it has ended" if ended else "what the last one still does is lost"
+    what = "it has ended" if ended else "work of the previous run is lost"
     if step.operation == "replace":
-        return [Effect(level, f"job {name} runs again, as another RayJob, since it is another job now; {what}", own)]
-    what = "it has ended" if ended else "if it still runs, what it does is lost"
-    return [Effect(level, f"job {name} goes; {what}", own)]
+        return [Effect(level, f"job {name} runs again, as a new RayJob, since its content changed; {what}", own)]
+    what = "it has ended" if ended else "if it still runs, its work is lost"
+    return [Effect(level, f"job {name} is deleted; {what}", own)]
 
 
 def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -87,15 +89,15 @@ def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
         return []
     name, own = _owner(step, "service"), _made_for(step, fleet)
     if step.operation == "delete":
-        return [Effect(Level.DESTROYS, f"service {name} goes, and answers nobody any more", own)]
+        return [Effect(Level.DESTROYS, f"service {name} is deleted, and no longer answers requests", own)]
     if step.operation == "replace":
-        text = f"service {name} is deleted and made anew (upgradeStrategy: Recreate): it answers nobody meanwhile"
+        text = f"service {name} is deleted and recreated (upgradeStrategy: Recreate): it answers no requests meanwhile"
         return [Effect(Level.DESTROYS, text, own)]
     if _changes(step, RAY_CLUSTER_CONFIG):
         # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2,
         # rayservice_controller.go, Reconcile).
         text = (
-            f"service {name}: KubeRay makes a second RayCluster, moves the Service to it when it serves, and"
+            f"service {name}: KubeRay creates a second RayCluster, moves the Service to it when it serves, and"
             " removes the first one"
         )
         return [Effect(Level.HARMLESS, text, own)]
@@ -141,8 +143,7 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
     if after >= now:
         return []
     text = (
-        f"{who}: {counted(now, 'worker')} become {after}; Ray runs the tasks and actors of those that go again"
-        " elsewhere"
+        f"{who}: {counted(now, 'worker')} become {after}; Ray reruns the tasks and actors of the removed ones elsewhere"
     )
     return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
 

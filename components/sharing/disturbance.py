@@ -73,5 +73,5 @@ def _sentence(pool: str, change: str, effect: str) -> str:
 def _who(occupants: Iterable[str]) -> str:
     names = ", ".join(occupants)
     return (
-        f"on them: {names}, and what engineers' own stacks have there" if names else "nobody of this stack is on them"
+        f"on them: {names}, and what engineers' own stacks have there" if names else "no berth of this stack is on them"
     )

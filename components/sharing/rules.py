@@ -163,7 +163,7 @@ def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     if pool.driver_version:
         yield Problem(
             (*path, "driverVersion"),
-            "GKE installs no driver by itself where GPUs are claimed (gpuAllocation: dra): Google's installer does,"
+            "GKE does not install a driver where GPUs are claimed (gpuAllocation: dra): Google's installer does,"
             " with the version that belongs to the node's image; take this line out",
             rests_on=rests_on,
         )

@@ -31,12 +31,12 @@ _HOLDS_NOTHING = {
 
 # Effect of a replacement, for its duration, and of a deletion, for good.
 _DISTURBS_WHEN_GONE = {
-    "kubernetes:core/v1:ResourceQuota": "the quota goes; where it allows pods of system priority, none starts any more",
+    "kubernetes:core/v1:ResourceQuota": "without it, no pods of system priority start where it allows them",
     "kubernetes:core/v1:Secret": "pods that read it cannot start without it",
     "kubernetes:core/v1:ServiceAccount": "tokens of pods that run under it end",
     "kubernetes:core/v1:Service": "clients that reach pods through it no longer do",
     "kubernetes:networking.k8s.io/v1:Ingress": "clients that reach pods through it no longer do",
-    "kubernetes:networking.k8s.io/v1:NetworkPolicy": "traffic to the pods that it refused or allowed no longer is",
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy": "traffic to the pods that it refused is allowed, and the reverse",
     "kubernetes:rbac.authorization.k8s.io/v1:Role": "subjects lose the rights that it gives",
     "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding": "subjects lose the rights that it gives",
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": "subjects lose the rights that it gives",
@@ -53,7 +53,7 @@ _DISTURBS_WHEN_GONE = {
         }.items()
     },
     "kubernetes:scheduling.k8s.io/v1:PriorityClass": "pods that name it cannot start without it",
-    "gcp:compute/firewall:Firewall": "traffic that it allows or refuses no longer is",
+    "gcp:compute/firewall:Firewall": "traffic that it allows is refused, and the reverse",
     "gcp:compute/router:Router": "nodes without public addresses reach nothing outside, no image registry either",
     "gcp:compute/routerNat:RouterNat": "nodes without public addresses reach nothing outside, no image registry either",
     "gcp:compute/resourcePolicy:ResourcePolicy": "nodes created later are placed anywhere",
@@ -62,13 +62,13 @@ _DISTURBS_WHEN_GONE = {
 
 _DESTROYS_WHEN_GONE = {
     "kubernetes:core/v1:Namespace": "everything in the namespace is deleted with it",
-    "kubernetes:core/v1:PersistentVolumeClaim": "the data on the volume may go with it",
-    "kubernetes:core/v1:PersistentVolume": "the data on the volume may go with it",
+    "kubernetes:core/v1:PersistentVolumeClaim": "the data on the volume may be lost with it",
+    "kubernetes:core/v1:PersistentVolume": "the data on the volume may be lost with it",
     "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition": "every object of that kind is deleted with it",
     "kubernetes:networking.gke.io/v1:Network": "pods lose the NICs that they get from it",
     "kubernetes:networking.gke.io/v1:GKENetworkParamSet": "pods lose the NICs that they get from it",
-    "gcp:compute/network:Network": "every node with a NIC in it goes too",
-    "gcp:compute/subnetwork:Subnetwork": "every node with a NIC in it goes too",
+    "gcp:compute/network:Network": "every node with a NIC in it is deleted too",
+    "gcp:compute/subnetwork:Subnetwork": "every node with a NIC in it is deleted too",
 }
 
 # Effect of an edit in place.

@@ -126,7 +126,7 @@ def test_a_removed_engineer_loses_the_berth(fleet: Project) -> None:
     changed(fleet, engineers__carol=None)
     done = preview(fleet)
     assert done.returncode == 3
-    assert "✗ berth carol goes, with what runs in it" in done.stdout
+    assert "✗ berth carol is deleted, with everything that runs in it" in done.stdout
     assert "Work that is lost: berth carol (2 pods, 1 share of a GPU)" in done.stdout
     assert "bob" not in done.stdout
 
@@ -135,7 +135,7 @@ def test_a_larger_boot_disk_recreates_every_node(fleet: Project) -> None:
     changed(fleet, pools__cpu__diskSizeGb=300)
     done = preview(fleet)
     assert done.returncode == 3
-    assert "for a change of the size of the boot disk GKE makes every node anew" in done.stdout
+    assert "for a change of the size of the boot disk GKE recreates every node" in done.stdout
     assert "berth alice (1 pod)" in done.stdout
 
 
@@ -198,7 +198,7 @@ def test_an_engineers_own_stack(fleet: Project) -> None:
     fleet.write("alice", engineer={"environment": "fleet", "workers": 2, "env": {"A": "b"}})
     done = preview(fleet, stack="alice")
     assert done.returncode == 3
-    assert "✗ berth alice restarts: KubeRay makes all its pods anew" in done.stdout
+    assert "✗ berth alice restarts: KubeRay recreates all its pods" in done.stdout
 
 
 def test_a_stack_that_was_never_up(fleet: Project) -> None:

@@ -149,7 +149,7 @@ def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_lat
     world.conditions(stock=stock(1, "g2-standard-24", "on-demand"))
     output = world.up(settings(cpu=2, render=render), check=False)
     assert 'NodePool render was created in the error state "RUNNING_WITH_ERROR"' in output
-    assert "the pool is there, but GKE got none or not all of its g2-standard-24" in output
+    assert "the pool exists, but GKE got none or not all of its g2-standard-24" in output
     assert (
         f"gcloud container node-pools describe render --cluster {STACK} --location {ZONE} --project {PROJECT}" in output
     )

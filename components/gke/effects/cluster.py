@@ -32,14 +32,12 @@ WORDS = {
 # Fields that recreate no nodes, and whose change something else notices.
 DISTURBS = {
     "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
-    "masterAuthorizedNetworksConfig": "from where the control plane can be reached changes: kubectl, CI and Ray jobs"
-    " submitted"
-    " from outside may lose it",
-    "privateClusterConfig": "by which addresses nodes and control plane are reached changes",
-    "controlPlaneEndpointsConfig": "by which addresses the control plane is reached changes",
-    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator is switched or set otherwise: RayClusters keep running, and"
-    " nobody"
-    " looks after them while no operator runs",
+    "masterAuthorizedNetworksConfig": "the networks that reach the control plane change: kubectl, CI and Ray jobs"
+    " submitted from outside may lose access",
+    "privateClusterConfig": "the addresses of nodes and control plane change",
+    "controlPlaneEndpointsConfig": "the addresses of the control plane change",
+    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator changes: RayClusters keep running, but while it is off"
+    " no operator manages them",
     "workloadIdentityConfig": "pods get their Google identities from another pool",
     "nodeLocations": "the zones of pools that name none change",
 }
@@ -53,7 +51,7 @@ def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     sitting = sitting_on(fleet, everywhere)
     if step.operation in ("replace", "delete"):
         text = "the cluster is deleted with everything on it" + (
-            ", then made anew and empty" if step.operation == "replace" else ""
+            ", then recreated, empty" if step.operation == "replace" else ""
         )
         if step.old.inputs.get("deletionProtection"):
             text += "; deletion protection refuses that until `deletionProtection: false` is brought up first"
@@ -89,9 +87,9 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
         return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs")
     known = fact is not None and fact.nodes == "yes"
     word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
-    guess = "" if known else " (whether it does is not known; berth says the worst)"
+    guess = "" if known else " (berth does not know whether it does, and assumes the worst)"
     sitting = sitting_on(fleet, fleet.everywhere)
-    text = f"{word}: GKE makes every node of the cluster anew{guess}, pool by pool, and evicts the pods on it"
+    text = f"{word}: GKE recreates every node of the cluster{guess}, pool by pool, and evicts the pods on it"
     return Effect(where_somebody_works(fleet, sitting), text, sitting)
 
 
@@ -102,7 +100,7 @@ def _upgrade(changed: Property, step: Step) -> Effect | None:
     if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
         return None
     away = (
-        "the API server is away for minutes meanwhile, since the cluster is zonal (what runs goes on, nothing new"
+        "the API server is away for minutes meanwhile, since the cluster is zonal (running work goes on, nothing new"
         " starts)"
         if is_zone(location)
         else "the API server stays, since the cluster is regional"

@@ -63,11 +63,9 @@ def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: Plann
     if step.operation == "delete":
         text = f"pool {pool.name}: all its nodes are deleted"
     elif step.deleted_first:
-        text = (
-            f"pool {pool.name}: all its nodes are deleted, then new ones are made, if there is capacity for them then"
-        )
+        text = f"pool {pool.name}: all its nodes are deleted, then new ones are created, if there is capacity for them"
     else:
-        text = f"pool {pool.name}: new nodes are made, if there is capacity for them, then all old ones are deleted"
+        text = f"pool {pool.name}: new nodes are created, if there is capacity for them, then all old ones are deleted"
     back = step.operation == "replace" and after is not None and after.product == pool.product
     return Effect(Level.DESTROYS, text, sitting_on(fleet, [pool.name]), gpus_away(pool, pool.nodes, back=back))
 
@@ -75,19 +73,19 @@ def _gone(pool: PlannedPool, after: PlannedPool | None, step: Step, fleet: Plann
 def _nodes_anew(
     before: PlannedPool, after: PlannedPool, properties: Sequence[Property], fleet: PlannedFleet
 ) -> list[Effect]:
-    """GKE makes every node anew, by the pool's upgrade settings."""
+    """GKE recreates every node, by the pool's upgrade settings."""
     facts = {changed.path: _recreates(changed.path) for changed in properties}
     changed = [path for path, answer in facts.items() if answer != "no"]
     if not changed:
         return []
     words = [next((word for prefix, word in WORDS.items() if below(path, prefix)), path) for path in changed]
     what = " and ".join(dict.fromkeys(words))
-    guess = " (whether it does is not known; berth says the worst)" if "yes" not in facts.values() else ""
+    guess = " (berth does not know whether it does, and assumes the worst)" if "yes" not in facts.values() else ""
     if before.nodes[1] == 0:
         return []
     sitting = sitting_on(fleet, [before.name])
     text = (
-        f"pool {before.name}: for a change of {what} GKE makes every node anew{guess}, {_pace(before, after)}, and"
+        f"pool {before.name}: for a change of {what} GKE recreates every node{guess}, {_pace(before, after)}, and"
         " evicts the"
         " pods on it"
     )

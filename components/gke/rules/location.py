@@ -20,7 +20,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     if settings.project is None:
         yield Problem(
             (*_TOP, "project"),
-            "is required: the Google Cloud project to make everything in",
+            "is required: the Google Cloud project to create everything in",
             rests_on=(_EXISTING,),
         )
     yield from _one_place(settings)

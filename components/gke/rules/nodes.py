@@ -123,7 +123,7 @@ def _labels_and_taints(pool: PoolSettings, path: Path, *, existing: bool) -> Ite
         where = (*path, "taints", index)
         yield from _key_and_value(taint.key, taint.value, where, "taint", reserved=() if existing else _RESERVED)
         if (taint.key, taint.effect) in seen:
-            yield Problem(where, f"taint {taint.key} with {taint.effect} is there twice; GKE takes each once")
+            yield Problem(where, f"taint {taint.key} with {taint.effect} is listed twice; GKE takes each once")
         seen.add((taint.key, taint.effect))
 
 

@@ -44,7 +44,7 @@ def test_a_cluster_that_is_there() -> None:
     at = f"container locations/{ZONE}/clusters/prod"
     running = {"status": "RUNNING", "currentMasterVersion": "1.35.2-gke.1842000"}
     assert gke.check(Recorded({at: running}), environment(), "prod")[0].text == (
-        "cluster prod is there (RUNNING), with GKE 1.35.2-gke.1842000"
+        "cluster prod exists (RUNNING), with GKE 1.35.2-gke.1842000"
     )
     old = only_missing(
         gke.check(Recorded({at: running | {"currentMasterVersion": "1.31.5-gke.1"}}), environment(), "prod")
@@ -90,7 +90,7 @@ def network_answers() -> dict[str, Any]:
 def test_existing_networks_that_have_all_that_nodes_need() -> None:
     found = networks.check(Recorded(network_answers()), EXISTING)
     assert states(found) == ["fine"] * 3
-    assert found[-1].text == f"network rdma is there, with 8 subnetworks in {REGION}"
+    assert found[-1].text == f"network rdma exists, with 8 subnetworks in {REGION}"
 
 
 @pytest.mark.parametrize(

@@ -192,13 +192,13 @@ def differing(*paths: str) -> dict[str, Any]:
     return {"detailedDiff": {path: {"diffKind": "update", "inputDiff": False} for path in paths}}
 
 
-AGAIN = "job nightly runs again, as another RayJob, since it is another job now; "
+AGAIN = "job nightly runs again, as a new RayJob, since its content changed; "
 
 
 def test_an_edited_job_runs_again_and_what_the_last_one_does_is_lost() -> None:
     old, new = of_job(), changed(of_job(), entrypoint="y")
     found = effects(event("replace", RAY_JOB, "nightly", old, new), live=[ray_cluster("job", "nightly")])
-    assert texts_of(found) == [("destroys", AGAIN + "what the last one still does is lost")]
+    assert texts_of(found) == [("destroys", AGAIN + "work of the previous run is lost")]
     assert who(found) == [["job nightly (3 pods, 2 GPUs)"]]
 
 
@@ -207,20 +207,20 @@ def test_of_a_job_that_has_ended_nothing_is_lost() -> None:
     old, new = of_job(), changed(of_job(), entrypoint="y")
     assert texts_of(effects(event("replace", RAY_JOB, "nightly", old, new))) == [("harmless", AGAIN + "it has ended")]
     assert texts_of(effects(event("delete", RAY_JOB, "nightly", old, None))) == [
-        ("harmless", "job nightly goes; it has ended")
+        ("harmless", "job nightly is deleted; it has ended")
     ]
 
 
 def test_of_a_job_on_a_berth_nobody_can_tell() -> None:
     assert texts_of(effects(event("delete", RAY_JOB, "nightly", of_job(own=False), None))) == [
-        ("destroys", "job nightly goes; if it still runs, what it does is lost")
+        ("destroys", "job nightly is deleted; if it still runs, its work is lost")
     ]
 
 
 def test_what_submits_a_job_runs_nothing_again() -> None:
     old, new = of_job(own=False), changed(of_job(own=False), submitterPodTemplate={})
     assert texts_of(effects(event("update", RAY_JOB, "nightly", old, new))) == [
-        ("harmless", "job nightly runs no second time: only what submits it changes")
+        ("harmless", "job nightly does not run again: only its submitter changes")
     ]
 
 
@@ -233,7 +233,7 @@ def test_what_submits_a_job_runs_nothing_again() -> None:
             (
                 "harmless",
                 (
-                    "service chat: KubeRay makes a second RayCluster, moves the Service to it when it "
+                    "service chat: KubeRay creates a second RayCluster, moves the Service to it when it "
                     "serves, and removes the first one"
                 ),
             ),
@@ -263,7 +263,7 @@ def test_an_edit_of_cluster_and_configuration_disturbs_nobody() -> None:
     paths = differing("spec.rayClusterConfig.workerGroupSpecs", "spec.serveConfigV2")
     found = effects(event("update", RAY_SERVICE, "chat", old, new, **paths), live=[ray_cluster("service", "chat")])
     ((level, text),) = texts_of(found)
-    assert (level, "makes a second RayCluster" in text) == ("harmless", True)
+    assert (level, "creates a second RayCluster" in text) == ("harmless", True)
 
 
 @pytest.mark.parametrize("operation", ["replace", "delete"])
@@ -275,5 +275,5 @@ def test_a_service_that_goes_answers_nobody(operation: str) -> None:
     )
     ((level, text),) = texts_of(found)
     assert level == "destroys"
-    assert "answers nobody" in text
+    assert "answers no requests" in text or "no longer answers requests" in text
     assert who(found) == [["service chat (3 pods, 2 GPUs)"]]

@@ -129,7 +129,7 @@ LOOK = "gcloud compute reservations describe a4-prod --project some-project --zo
             'NodePool train was created in the error state "RUNNING_WITH_ERROR"',
             "on-demand",
             (
-                "the pool is there, but GKE got none or not all of its a4-highgpu-8g in "
+                "the pool exists, but GKE got none or not all of its a4-highgpu-8g in "
                 "us-central1-b; the reason is kept with"
                 " the pool: gcloud container node-pools describe train --cluster prod --location "
                 "us-central1-b --project"

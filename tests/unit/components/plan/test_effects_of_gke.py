@@ -51,7 +51,7 @@ def test_edits_that_make_every_node_anew(change: dict[str, Any], words: str) -> 
     old = pool() | UPGRADE
     found = pool_changes(old, edited(old, **change))
     text = (
-        f"pool train: for a change of {words} GKE makes every node anew, 1 at a time without spare ones, "
+        f"pool train: for a change of {words} GKE recreates every node, 1 at a time without spare ones, "
         "and evicts the pods on it"
     )
     assert texts_of(found) == [("destroys", text)]
@@ -171,8 +171,7 @@ def test_a_replaced_pool_comes_back_if_there_is_capacity() -> None:
     ]
     (found,) = effects(*steps, same(RAY, "alice", ALICE), live=OTHERS)
     assert (
-        found.text
-        == "pool train: all its nodes are deleted, then new ones are made, if there is capacity for them then"
+        found.text == "pool train: all its nodes are deleted, then new ones are created, if there is capacity for them"
     )
     assert who([found]) == [["berth alice (2 pods, 16 GPUs)", "berth zoe (2 pods, 16 GPUs)"]]
     assert found.gpus_away[0].back
@@ -180,7 +179,9 @@ def test_a_replaced_pool_comes_back_if_there_is_capacity() -> None:
 
 def test_a_replacement_that_is_made_first() -> None:
     (found,) = effects(event("replace", POOL, "train", pool(), pool(), keys=["nodeConfig"]))
-    assert found.text == "pool train: new nodes are made, if there is capacity for them, then all old ones are deleted"
+    assert (
+        found.text == "pool train: new nodes are created, if there is capacity for them, then all old ones are deleted"
+    )
 
 
 def test_a_pool_replaced_by_other_gpus_gives_the_old_ones_up() -> None:
@@ -244,7 +245,7 @@ def test_a_replaced_cluster_takes_all_pools_and_berths() -> None:
         same(POOL, "train", pool()),
         same(RAY, "alice", ALICE),
     )
-    assert texts_of(found) == [("destroys", "the cluster is deleted with everything on it, then made anew and empty")]
+    assert texts_of(found) == [("destroys", "the cluster is deleted with everything on it, then recreated, empty")]
     assert found[0].gpus_away[0].gpus == (16, 16)
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
 

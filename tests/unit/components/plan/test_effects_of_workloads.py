@@ -37,7 +37,7 @@ def ray_changes(new: Inputs, live: list[Inputs] | None = None) -> list[Any]:
 def test_another_pod_template_restarts_the_berth() -> None:
     found = ray_changes(edited(ALICE, spec__headGroupSpec__template__spec__containers=[{"image": "ray:2"}]))
     assert texts_of(found) == [
-        ("destroys", "berth alice restarts: KubeRay makes all its pods anew, and what runs in them is lost")
+        ("destroys", "berth alice restarts: KubeRay recreates all its pods, and what runs in them is lost")
     ]
     assert who(found) == [["berth alice (3 pods, 16 GPUs)"]]
 
@@ -46,7 +46,7 @@ def test_without_recreate_only_later_pods_are_other_ones() -> None:
     old = edited(ALICE, spec__upgradeStrategy=None)
     new = edited(old, spec__rayVersion="2.61.0")
     assert texts_of(effects(event("update", RAY, "alice", old, new))) == [
-        ("harmless", "berth alice: only pods that are made later are other ones")
+        ("harmless", "berth alice: only pods that are created later change")
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_suspended_cluster_loses_its_pods() -> None:
     ((level, text),) = texts_of(ray_changes(edited(ALICE, spec__suspend=True)))
     assert (level, text) == (
         "destroys",
-        "berth alice is suspended: its pods go, and what runs in them is lost",
+        "berth alice is suspended: its pods are deleted, and what runs in them is lost",
     )
 
 

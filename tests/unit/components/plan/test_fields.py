@@ -44,9 +44,9 @@ def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     for path, fact in POOL_FIELDS.items():
         found = changed(NODE_POOL, path)
         word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
-        guess = " (whether it does is not known; berth says the worst)" if fact.nodes == "unknown" else ""
+        guess = " (berth does not know whether it does, and assumes the worst)" if fact.nodes == "unknown" else ""
         pace = "1 at a time with 1 spare node, and evicts the pods on it"
-        text = f"pool train: for a change of {word} GKE makes every node anew{guess}, {pace}"
+        text = f"pool train: for a change of {word} GKE recreates every node{guess}, {pace}"
         if found != ([] if fact.nodes == "no" else [("destroys", text)]):
             wrong.append((path, found))
     assert wrong == []
@@ -62,21 +62,21 @@ def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
         if [level for level, _ in found] != levels:
             wrong.append((path, found))
         if levels == ["destroys"]:
-            assert ("is not known" in found[0][1]) is (fact.nodes == "unknown"), path
+            assert ("does not know whether" in found[0][1]) is (fact.nodes == "unknown"), path
     assert wrong == []
 
 
 @pytest.mark.parametrize("token", [NODE_POOL, CLUSTER])
 def test_the_worst_is_said_of_a_field_of_which_nothing_is_known(token: str) -> None:
     ((level, text),) = changed(token, "newThing")
-    assert (level, "(whether it does is not known; berth says the worst)" in text) == ("destroys", True)
+    assert (level, "(berth does not know whether it does, and assumes the worst)" in text) == ("destroys", True)
 
 
 def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
     both = {"nodeConfig.diskSizeGb": {"diffKind": "update"}, "newThing": {"diffKind": "update"}}
     step = event("update", NODE_POOL, "train", pool(), pool(), detailedDiff=both)
     ((_, text),) = texts_of(effects(step))
-    assert "the size of the boot disk and newThing GKE makes every node anew, 1 at a time" in text
+    assert "the size of the boot disk and newThing GKE recreates every node, 1 at a time" in text
 
 
 @pytest.mark.parametrize("path", ["nodeDrainConfigs", "nodeDrainConfigs[0].pdbTimeoutDuration", "management"])

@@ -39,5 +39,5 @@ def test_a_pool_that_leaves_gkes_plugin_is_named() -> None:
     new = node_labels(fleet({"sharing": "any"})[0].pools["dev"])
     (line,) = of_labels("dev", {}, new, [])
     assert "the sharing profile changes from GKE's own device plugin to any" in line
-    assert "nobody of this stack is on them" in line
+    assert "no berth of this stack is on them" in line
     assert of_labels("dev", new, new, []) == []
