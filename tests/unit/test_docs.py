@@ -200,6 +200,8 @@ def test_no_page_deletes_a_file_of_settings_without_saying_so() -> None:
         for page in PAGES
         for block in blocks(page, "sh", "console")
         for line in block.splitlines()
-        if "pulumi stack rm" in line and "--preserve-config" not in line and "deletes the stack's file" not in text_of(page)
+        if "pulumi stack rm" in line
+        and "--preserve-config" not in line
+        and "deletes the stack's file" not in text_of(page)
     ]
     assert found == []

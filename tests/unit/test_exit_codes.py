@@ -7,7 +7,7 @@ import re
 import pytest
 
 from berth.cli import __main__ as start
-from berth.cli import main, suspension
+from berth.cli import signals, suspension
 from berth.cli.preview import verb as preview
 from berth.cli.update import verb as update
 from berth.cli.verbs import lab
@@ -26,7 +26,7 @@ OF_THE_CODE = {
     lab.INTERRUPTED,
     update.INTERRUPTED,
     start.INTERRUPTED,
-    main.TERMINATED,
+    signals.TERMINATED,
 }
 
 
