@@ -52,10 +52,12 @@ class Builder:
 
     Attributes:
         go: the compiler.
+        temporary: folder of Go's own temporary files, which Go leaves behind when it is ended.
         running: processes that `stop` ends.
     """
 
     go: Go
+    temporary: Path | None = None
     running: set[subprocess.Popen[str]] = field(default_factory=set)
 
     def _run(self, tool: Tool, *arguments: str, patient: bool = False) -> subprocess.CompletedProcess[str]:
@@ -63,7 +65,7 @@ class Builder:
         with subprocess.Popen(
             [*yielding, str(self.go.program), *arguments],
             cwd=tool.directory,
-            env=self.go.environment(),
+            env=self.go.environment() | ({"GOTMPDIR": str(self.temporary)} if self.temporary else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

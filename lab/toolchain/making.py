@@ -46,7 +46,7 @@ def make(tools: list[Tool], cache: Cache, progress: Progress, chosen: str) -> No
     if chosen != SOURCE:
         checksums, reasons = _probe([tool for tool in tools if tool.release])
         _report(reasons, bool(checksums), progress, chosen)
-    with tempfile.TemporaryDirectory(prefix="berth-releases-") as folder:
+    with tempfile.TemporaryDirectory(prefix="berth-tools-", ignore_cleanup_errors=True) as folder:
         _Making(cache, progress, chosen, Path(folder), checksums).run(tools)
 
 
@@ -97,7 +97,7 @@ class _Making:
         cache: where the tools are kept.
         progress: lines for people.
         chosen: `release`, `source` or nothing.
-        folder: temporary folder of downloaded files, which several tools can share.
+        folder: temporary folder of Go's and of downloaded files, which several tools can share.
         checksums: published checksums by address, for each tool that has a release.
         unavailable: tools whose release did not arrive, and the reasons.
         busy: one download of a file at a time.
@@ -147,7 +147,7 @@ class _Making:
         if built:
             go = compiler.find([tool.directory for tool in built], self.cache)
             self.progress.say(f"  go {go.version}: {go.origin}")
-            builder = build.Builder(go)
+            builder = build.Builder(go, self.folder)
             builder.require_space(built, self.cache.folder)
             lanes += self._builders(builder, built)
         estimate, position = Estimate(built), 0

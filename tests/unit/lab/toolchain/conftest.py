@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 # Answers as Go does where the toolchain asks, and "builds" a program for each package.
 GO = """#!{python}
-import pathlib, re, sys, time
+import os, pathlib, re, sys, time
 match sys.argv[1:]:
     case ["env", "GOVERSION"]:
         print("go1.99.0")
     case ["list", *rest] if "-m" in rest:
         print({module!r})
     case ["build", *rest]:
+        pathlib.Path(os.environ["GOTMPDIR"], "go-build1").touch()
         folder = pathlib.Path(rest[rest.index("-o") + 1])
         for package in rest[rest.index("-o") + 2 :]:
             name = re.sub("/v[0-9]+$", "", package).rpartition("/")[2]

@@ -174,7 +174,7 @@ def test_the_early_begin_needs_no_package_and_ends_with_its_parent(machine: Path
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", script, str(CLONE)],
-        env=os.environ | {"BERTH_LAB": str(machine / "lab"), CHOICE: "source"},
+        env=os.environ | {"BERTH_LAB": str(machine / "lab"), "TMPDIR": str(machine / "temporary"), CHOICE: "source"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -189,6 +189,7 @@ def test_the_early_begin_needs_no_package_and_ends_with_its_parent(machine: Path
         os.sched_yield()
     entries = [path for path in (machine / "cache" / "berth" / "tools").iterdir() if path.is_dir()]
     assert entries == []
+    assert list((machine / "temporary").iterdir()) == [], "Go's temporary files go too"
 
 
 def _group_exists(group: int) -> bool:
