@@ -13,6 +13,9 @@ def main() -> None:
     """Run the command. Until it runs, Ctrl-C ends the process at once: nothing has begun."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # `nohup` and `&` ignore it for good
         signal.signal(signal.SIGINT, _interrupted)
+    from berth.cli import streams  # noqa: PLC0415 - a signal handler comes first
+
+    streams.prepare()
     from berth.cli import main as command  # noqa: PLC0415 - takes a quarter of a second
 
     command.main()

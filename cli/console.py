@@ -56,7 +56,7 @@ def print_json(value: Any) -> None:
 
 def print_problems(stack: str, lines: Sequence[str]) -> None:
     """Print the problems in a stack's settings to stderr."""
-    err.print(f"[bold red]✗[/] {stack}")
+    err.print(f"[bold red]✗[/] {escape(stack if stack.isprintable() and stack else repr(stack))}")
     for line in lines:
         err.print(f"  {line}", markup=False)
 

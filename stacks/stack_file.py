@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell'
     from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+"""Names of stacks that Pulumi takes."""
+_LONGEST_NAME, _LARGEST, _MOST_VALUES = 100, 1 << 20, 100_000
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
@@ -91,6 +95,13 @@ def find(stack: str) -> StackFile:
         StackFileError: there is no such stack, or the file cannot be read.
     """
     path = stack_path(stack)
+    if not _NAME.fullmatch(stack):
+        shown_name = repr(stack if len(stack) <= _LONGEST_NAME else f"{stack[:20]}…")
+        inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.yaml", stack)
+        hint = f"; did you mean {inside[1]!r}?" if inside else f"; known are {', '.join(stack_names())}"
+        raise StackFileError(
+            f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_' and '.'{hint}"
+        )
     if not path.exists():
         known = did_you_mean(stack, stack_names())
         raise StackFileError(f"there is no stack {stack!r}: {shown(path)} does not exist{known}")
@@ -113,12 +124,18 @@ def read(path: Path) -> StackFile:
         StackFileError: it is missing, unreadable, or not the YAML that Pulumi takes.
     """
     name = shown(path)
+    if path.exists() and not path.is_file():
+        raise StackFileError("is not a file", place=name)
     try:
+        if path.stat().st_size > _LARGEST:
+            raise StackFileError(f"is larger than {_LARGEST >> 20} MiB, which no stack's file is", place=name)
         return parse(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StackFileError("there is no such file", place=name) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StackFileError(f"cannot be read: {error}", place=name) from None
+    except UnicodeDecodeError:
+        raise StackFileError("is not text: a stack's file is YAML in UTF-8", place=name) from None
+    except OSError as error:
+        raise StackFileError(f"cannot be read: {error.strerror}", place=name) from None
 
 
 def parse(path: Path, text: str) -> StackFile:
@@ -133,6 +150,8 @@ def parse(path: Path, text: str) -> StackFile:
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise StackFileError((error.problem or "is not YAML").replace("\n", " "), place=f"{name}{line}") from None
+    except RecursionError:
+        raise StackFileError("is nested too deeply", place=name) from None
     except YAMLError as error:
         raise StackFileError(f"is not YAML: {error}", place=name) from None
     config = document.get("config") if isinstance(document, CommentedMap) else None
@@ -140,8 +159,23 @@ def parse(path: Path, text: str) -> StackFile:
         remedy = f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"
         raise StackFileError(f"has no `config:`; {remedy}", place=name)
     prefix = f"{NAMESPACE}:"
-    settings = {str(key)[len(prefix) :]: _plain(value) for key, value in config.items() if str(key).startswith(prefix)}
-    return StackFile(path, settings, config)
+    mine = {str(key)[len(prefix) :]: value for key, value in config.items() if str(key).startswith(prefix)}
+    try:
+        if sum(_values(value, {}) for value in mine.values()) > _MOST_VALUES:
+            raise StackFileError(f"has more than {_MOST_VALUES} values once its anchors are resolved", place=name)
+        return StackFile(path, {key: _plain(value) for key, value in mine.items()}, config)
+    except RecursionError:
+        raise StackFileError("has an anchor that contains itself", place=name) from None
+
+
+def _values(value: Any, known: dict[int, int]) -> int:
+    """Return the number of values in a node, a node once for each alias of it."""
+    if not isinstance(value, CommentedMap | CommentedSeq):
+        return 1
+    if id(value) not in known:
+        inner = value.values() if isinstance(value, CommentedMap) else value
+        known[id(value)] = 1 + sum(_values(one, known) for one in inner)
+    return known[id(value)]
 
 
 def _plain(value: Any) -> Any:

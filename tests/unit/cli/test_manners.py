@@ -1,0 +1,221 @@
+"""The command in odd places: streams, terminals, signals, names, and files that are no settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from berth.cli.main import app
+from berth.lab.home import CLONE
+
+ASCII = [
+    {"PYTHONIOENCODING": "ascii"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+]
+
+
+def berth(
+    *words: str | bytes, folder: Path = CLONE, variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "berth.cli", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(CLONE)} | (variables or {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def in_shell(script: str) -> tuple[int, str]:
+    """Run a script where `berth` is this tree's; return the exit code, and both streams."""
+    command = f'berth() {{ {sys.executable} -m berth.cli "$@"; }}; set -o pipefail; {script}'
+    done = subprocess.run(["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("variables", ASCII, ids=["ioencoding", "locale"])
+@pytest.mark.parametrize("words", [("check",), ("engineer", "list", "-s", "lab")])
+def test_a_terminal_of_ascii_gets_ascii(words: tuple[str, ...], variables: dict[str, str]) -> None:
+    done = berth(*words, variables=variables)
+    assert done.returncode == 0
+    assert (done.stdout + done.stderr).isascii()
+    assert "Traceback" not in done.stderr
+    if words == ("check",):
+        assert "ok lab (environment" in done.stdout
+
+
+@pytest.mark.parametrize("variables", ASCII, ids=["ioencoding", "locale"])
+def test_json_is_json_in_ascii_too(variables: dict[str, str]) -> None:
+    assert [found["stack"] for found in json.loads(berth("check", "lab", "--json", variables=variables).stdout)] == [
+        "lab"
+    ]
+    assert "properties" in json.loads(berth("schema", variables=variables).stdout)
+
+
+@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("words", ["check --policies", "chek"])
+def test_a_pipe_gets_no_escape_sequences(words: str, variables: dict[str, str]) -> None:
+    done = berth(*words.split(), variables=variables)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["check lab --json", "check --policies --json", "engineer list -s lab --json", "schema"]
+)
+def test_json_stands_alone_on_stdout(words: str) -> None:
+    json.loads(berth(*words.split()).stdout)
+
+
+@pytest.mark.parametrize("words", ["check --policies", "--help", "schema"])
+@pytest.mark.parametrize(
+    ("to", "code", "message"),
+    [
+        ("| true", 0, ""),
+        ("> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
+        (">&-", 0, ""),
+    ],
+    ids=["closed pipe", "full disk", "no stdout"],
+)
+def test_a_stdout_that_takes_nothing(words: str, to: str, code: int, message: str) -> None:
+    ended, text = in_shell(f"berth {words} {to}")
+    rest = [
+        line for line in text.splitlines(keepends=True) if not line.startswith("  note:") and "warning:" not in line
+    ]
+    assert (ended, "".join(rest)) == (code, message)
+
+
+def test_a_missing_stderr_is_no_error() -> None:
+    assert in_shell("berth check lab 2>&-") == (0, "✓ lab (environment, 2 policies kept)\n")
+
+
+LONG = "a" * 300
+STACK = "is not a stack's name: at most 100 letters, digits, '-', '_' and '.'"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        (LONG, f"'aaaaaaaaaaaaaaaaaaaa…' {STACK}; known are "),
+        ("", f"'' {STACK}; known are "),
+        ("a\nb", f"'a\\nb' {STACK}; known are "),
+        ("ünï", f"'ünï' {STACK}; known are "),
+        ("a b", f"'a b' {STACK}; known are "),
+        ("\x1b[31m", f"'\\x1b[31m' {STACK}; known are "),
+        ("[red]", f"'[red]' {STACK}; known are "),
+        ("../../etc/passwd", f"'../../etc/passwd' {STACK}; known are "),
+        ("stacks/Pulumi.lab.yaml", f"'stacks/Pulumi.lab.yaml' {STACK}; did you mean 'lab'?"),
+        (b"\xff", f"'\\udcff' {STACK}; known are "),
+        ("nosuch", "there is no stack 'nosuch': stacks/Pulumi.nosuch.yaml does not exist; known are "),
+    ],
+)
+@pytest.mark.parametrize("words", ["status -s", "doctor -s", "connect -s"])
+def test_a_name_that_no_stack_has_is_one_line(words: str, name: str | bytes, problem: str) -> None:
+    done = CliRunner().invoke(app, [*words.split(), os.fsdecode(name)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("name", [LONG, "", "a\nb", "ünï", b"\xff"])
+@pytest.mark.parametrize("verb", ["connect", "logs", "suspend", "wake", "diagnose"])
+def test_a_name_that_no_berth_has_is_one_line(verb: str, name: str | bytes) -> None:
+    done = CliRunner().invoke(app, [verb, os.fsdecode(name)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert re.match(r"error: no stack of stacks/ has a berth '.*'; .*\n\Z", done.stderr)
+
+
+@pytest.mark.parametrize("name", [LONG, "", "a\nb", "ünï"])
+def test_a_check_of_a_name_that_no_stack_has(name: str) -> None:
+    done = CliRunner().invoke(app, ["check", name])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert [line[:1] for line in done.stderr.splitlines()] == ["✗", " "]
+
+
+BOMB = "\n".join(
+    ["config:", "  berth:environment:", "    a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    + [
+        f"    {name}: &{name} [{', '.join([f'*{before}'] * 9)}]"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\xff\xfe\x00\x01", "is not text: a stack's file is YAML in UTF-8"),
+        (b"", "has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
+        (b"- a\n- b\n", "has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
+        (b"a" * (2 << 20), "is larger than 1 MiB, which no stack's file is"),
+        (b"config: " + b"[" * 5000, "is nested too deeply"),
+        (BOMB.encode(), "has more than 100000 values once its anchors are resolved"),
+        (None, "is not a file"),
+    ],
+    ids=["binary", "empty", "list", "huge", "deep", "anchors", "folder"],
+)
+def test_a_file_that_is_no_stack_is_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\nstackConfigDir: stacks\n")
+    file = tmp_path / "stacks" / "Pulumi.odd.yaml"
+    file.parent.mkdir()
+    file.mkdir() if content is None else file.write_bytes(content)
+    done = berth("check", "odd", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml: {problem}\n")
+    done = berth("status", "-s", "odd", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml: {problem}\n")
+
+
+def test_a_pipe_as_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    (tmp_path / "stacks").mkdir()
+    os.mkfifo(tmp_path / "stacks" / "Pulumi.odd.yaml")
+    done = berth("check", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "✗ odd\n  stacks/Pulumi.odd.yaml: is not a file\n")
+
+
+# Ctrl-C at the import of module number N: an audit hook sends the signal, without any clock.
+INTERRUPT = """
+import os, signal, sys
+from berth.cli.__main__ import main
+left = {number}
+def hook(event, _arguments):
+    global left
+    if event == "import":
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(hook)
+sys.argv = ["berth", *{words!r}]
+main()
+"""
+
+
+def interrupted(number: int, words: list[str]) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT.format(number=number, words=words)],
+        cwd=CLONE,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("number", [2, 5, 10, 30, 60, 100, 150, 220])
+def test_ctrl_c_while_the_command_starts(number: int) -> None:
+    assert interrupted(number, ["check", "lab"]) == (130, "interrupted\n")
+
+
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    code, text = in_shell("trap '' INT; berth check lab & kill -INT $!; wait $!")
+    assert (code, text) == (0, "✓ lab (environment, 2 policies kept)\n")
