@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, lab, pictures, policies, settings, supported_versions
+from docs import commands, errors, lab, pictures, policies, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
     "docs/settings.md": settings.page,
     "docs/commands.md": commands.page,
     "docs/policies.md": policies.page,
+    "docs/errors.md": errors.page,
     "docs/lab.md": lab.page,
     "docs/supported-versions.md": supported_versions.page,
     **pictures.GENERATED,

@@ -1,0 +1,231 @@
+"""Reference of errors: each message in the code with its remedy, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from berth.components.core.errors import BAD_INPUT, FAILED
+from berth.lab.home import CLONE
+
+FOLDERS = ("cli", "stacks", "components")
+_BAD_INPUT = {"BadInputError", "NotUpError", "UnknownStackError", "KubeconfigError", "StackFileError"}
+_FAILED = {"BerthError", "ClusterError", "DefinitionsError", "GoogleError", "RunError"}
+_EXPLAIN = "Correct the value in the named line. `berth explain` shows what the setting takes."
+
+REMEDIES = {
+    "--max-size: …": "Write a size such as 1Gi.",
+    "--output: …": "Name a folder that you may write to.",
+    "--timeout: …": "Write a duration such as 90s or 10m.",
+    "port … of this machine cannot be used: …": "Name another port, or none: berth takes a free one.",
+    "this machine has no free port": "End programs that hold ports.",
+    "… exists already": "Edit the file, or remove it first.",
+    "environment … has no engineer …": "`berth engineer list -s STACK` lists them.",
+    "environment … has no pool …": "`berth status -s STACK` lists the pools.",
+    "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
+    "environment … has no RayCluster of its own: name an engineer's stack": "Name the engineer's stack with `-s`.",
+    "no pool of environment … has GPUs, so there is nothing to verify": "Name an environment with GPUs.",
+    "pool … (…) has no GPUs…": "Name a pool with GPUs.",
+    "stack … is not an engineer's": "Name an engineer's stack, or leave `--pool` out.",
+    "stack … is not an environment": "Name the stack of an environment.",
+    "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for …": (
+        "Name a RayCluster on a pool of whole GPUs."
+    ),
+    "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
+    "there is no stack: stacks/ has no Pulumi.<stack>.yaml": "Run berth in the folder of your Pulumi project.",
+    "there is no stack …: … does not exist…": "Correct the name, or run berth in the folder of your Pulumi project.",
+    "--html writes one page, so it does not go with …": "Leave one of the two options out.",
+    "… has no head that is ready: …": "`berth status -s STACK` shows what the head waits for.",
+    "… runs on simulated nodes: they run no containers, so nothing answers on its ports"
+    " (berth connect … --print shows what it would do)": "`make lab-real` makes one node of the lab real.",
+    "the operator has not made the token of … yet (Secret …/…)": "Try again; `berth logs NAME --operator` shows why.",
+    "… is gone": "`berth status -s STACK` shows what is there.",
+    "RayCluster …/… is gone": "`berth status -s STACK` shows what is there.",
+    "the program of stack … did not end within … s": "Run `pulumi preview -s STACK`, which shows where it hangs.",
+    "pulumi cannot be run: …": "Install Pulumi again.",
+    "no answer from …/… within … s": "Try again; the head may be busy.",
+    "pod … is on a simulated node: its containers never run and have no log": "`make lab-real` makes one node real.",
+    "… has …; there is no worker …": "Name a worker that exists: they count from 1.",
+    "no pod has the label …: GKE may run the operator where you cannot read its log": "Read it in Cloud Logging.",
+    "… is not on PATH": "Install the program, or add its folder to PATH.",
+    "… took longer than … s": "Try again; look at the network and the program's own log.",
+    "stack …: …": "The text after the colon is another error of this page.",
+    "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
+    "… does not answer like Google's API": "Look at proxies between this machine and Google.",
+    "the Google credentials are a lab's, but … does not name the lab: nothing was sent to …": (
+        "Start a new shell, or evaluate `berth lab env` again."
+    ),
+    "… is not https: credentials are not sent there": "Correct the variable.",
+    "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": "Correct `environment`.",
+    "…: context … names cluster …, which has no address there": "Write the kubeconfig again.",
+    "…: context … names user …, who is not there": "Write the kubeconfig again.",
+    "… is not a kubeconfig: it has no list of clusters": "Name a kubeconfig.",
+    "… is not a kubeconfig: it is not YAML…": "Name a kubeconfig.",
+    "… cannot be read: …": "Look at the file and its permissions.",
+    "… names …, which cannot be read: …": "Look at the file and its permissions.",
+    "… has no object in it": "Name a file with Kubernetes objects.",
+    "…: this is not YAML: …": "Correct the YAML in the named line.",
+    "… has no Python file (*.py)": "Name a folder with the application's code.",
+    "there is no such file": "Correct the name.",
+    "cannot be read: …": "Look at the file and its permissions.",
+    "is not YAML: …": "Correct the YAML in the named line.",
+    "the cluster exists, and its pools do not: …": "The text after the colon has the remedy.",
+    "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
+    "the kubeconfig cannot be used: …": "Write the kubeconfig again, or run the update of the environment.",
+    "the API server … answers … with something other than JSON": "Look at proxies between here and the cluster.",
+    "the API server … breaks off a watch of …": "Run the command again.",
+    "name a berth: NAME, or --stack STACK of an engineer's own stack": "Name a berth, or an engineer's stack.",
+    "--workers: … is neither a number nor a range such as 0..4": "Write a number such as 2, or a range.",
+    "… cannot be written: …": "Name a folder that you may write to.",
+    "cannot be loaded as a module": "Correct the Python file of the policy.",
+    "the CRDs of chart … could not be brought up to date: …. The release was not changed, since the operator would"
+    " run on older CRDs. Fix that, or apply the chart's CRDs by hand, and run the update again": (
+        "Fix the cause, or apply the chart's CRDs by hand; then run the update again."
+    ),
+    "… has a berth on … by a stack of their own, …; a berth has one stack": "Edit that stack's file.",
+    "… has a berth in the file of … itself; a berth has one stack": "Edit the entry in the environment's file.",
+}
+"""Remedies of messages that have none in their own text."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """Message of an error in the code.
+
+    Attributes:
+        text: what is wrong, with `…` for values.
+        remedy: what to do; empty if neither the text nor REMEDIES has it.
+        code: exit code.
+        file: path of the module.
+    """
+
+    text: str
+    remedy: str
+    code: int
+    file: str
+
+
+def errors() -> list[Message]:
+    """Return the messages of all errors that end a command, each once."""
+    return _once(_raised(file, tree) for file, tree in _modules())
+
+
+def problems() -> list[Message]:
+    """Return the messages of all problems across settings, each once."""
+    return _once(_problems(file, tree) for file, tree in _modules())
+
+
+def _once(found: Iterator[Iterator[Message]]) -> list[Message]:
+    by_text: dict[str, Message] = {}
+    for message in (message for messages in found for message in messages):
+        by_text.setdefault(message.text, message)
+    return list(by_text.values())
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for folder in FOLDERS:
+        for file in sorted((CLONE / folder).rglob("*.py")):
+            if not {"gallery", "programs", "template"} & set(file.parts):
+                yield str(file.relative_to(CLONE)), ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
+            continue
+        name = ast.unparse(node.exc.func).rpartition(".")[2]
+        arguments = node.exc.args[1:] if name == "GoogleError" else node.exc.args
+        if name not in _BAD_INPUT | _FAILED or not arguments:
+            continue
+        text = template(arguments[0])
+        if not text.strip("… "):
+            continue  # another program's text
+        written = template(arguments[1]) if len(arguments) > 1 else ""
+        yield _message(text, written, BAD_INPUT if name in _BAD_INPUT else FAILED, file)
+
+
+def _problems(file: str, tree: ast.Module) -> Iterator[Message]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Problem" and len(node.args) > 1:
+            text = template(node.args[1])
+            if text.strip("… "):
+                found = _message(text, "", BAD_INPUT, file)
+                yield found if found.remedy else Message(found.text, _EXPLAIN, BAD_INPUT, file)
+
+
+def _message(text: str, written: str, code: int, file: str) -> Message:
+    if text in REMEDIES:
+        return Message(text, REMEDIES[text], code, file)
+    problem, _, rest = text.partition("; ")
+    return Message(problem if rest and not written else text, _sentence(written or rest), code, file)
+
+
+def _sentence(text: str) -> str:
+    """Return a remedy as a sentence; a command stays as it is written."""
+    first = text if text.startswith("berth ") else f"{text[:1].upper()}{text[1:]}"
+    return first if not first or first.endswith((".", "…", ")", "?")) else f"{first}."
+
+
+def template(node: ast.expr) -> str:
+    """Return a text of the code with `…` for each value; empty for an expression."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
+            return re.sub("… ?…", "…", text)
+        case ast.BinOp(left=left, right=right):
+            return template(left) + template(right)
+        case _:
+            return ""
+
+
+_HEAD = f"""\
+# Errors
+
+An error says what is wrong, what would happen and what to do, and ends the command with an exit
+code: {BAD_INPUT} for wrong input, before anything is changed, and {FAILED} for a failure on the way.
+`…` stands for values. `make pages` writes this page from the code.
+[Troubleshooting](troubleshooting.md) begins at symptoms.
+
+Settings that break a policy have their remedies in [Policies](policies.md). Errors of Google Cloud
+come with advice beside Google's own text, and `berth doctor -s STACK` finds most of them before an
+update.
+
+## Errors of commands
+"""
+_SETTINGS = """\
+## Problems across settings
+
+`berth check`, `berth preview` and `pulumi up` report these with file, line and setting, all at
+once. Beside them, each value is checked by itself: `unknown key`, `is required`, `is not one of`;
+then `berth explain` shows what the setting takes.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    rows = [f"| {_cell(found.text)} | {_cell(found.remedy)} | {found.code} |" for found in errors()]
+    commands = ["| error | remedy | exit code |", "|---|---|---|", *rows, ""]
+    parts = [_HEAD, "\n".join(commands), _SETTINGS]
+    for area, messages in _areas().items():
+        rows = [f"| {_cell(found.text)} | {_cell(found.remedy)} |" for found in messages]
+        parts.append("\n".join([f"### {area}", "", "| problem | remedy |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
+
+
+def _areas() -> dict[str, list[Message]]:
+    """Return the problems of settings by the folder that reports them."""
+    found: dict[str, list[Message]] = {}
+    for message in problems():
+        folder, feature, *_ = Path(message.file).parts
+        area = feature if folder == "components" else "stacks and environments"
+        found.setdefault(area, []).append(message)
+    return dict(sorted(found.items()))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*.py", "`*.py`").replace("\n", " ")

@@ -1,0 +1,21 @@
+"""Reference of errors: every message in the code has a remedy, in its text or on the page."""
+
+from __future__ import annotations
+
+from docs.errors import REMEDIES, errors, problems
+
+
+def test_every_error_has_a_remedy() -> None:
+    assert [found.text for found in errors() if not found.remedy] == []
+    assert len(errors()) > 80
+
+
+def test_every_problem_of_settings_has_a_remedy() -> None:
+    assert [found.text for found in problems() if not found.remedy] == []
+    assert len(problems()) > 100
+
+
+def test_no_remedy_is_of_an_error_that_is_gone() -> None:
+    texts = {found.text for found in [*errors(), *problems()]}
+    written = {text for text, remedy in REMEDIES.items() if any(found.remedy == remedy for found in errors())}
+    assert sorted(set(REMEDIES) - texts - written) == []
