@@ -228,4 +228,10 @@ def _areas() -> dict[str, list[Message]]:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*.py", "`*.py`").replace("\n", " ")
+    return (
+        text.replace("|", "\\|")
+        .replace("<", "&lt;")
+        .replace("*.py", "`*.py`")
+        .replace("not https:", "not `https`:")
+        .replace("\n", " ")
+    )
