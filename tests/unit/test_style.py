@@ -13,6 +13,8 @@ import pytest
 CLONE = Path(__file__).resolve().parents[2]
 FOLDERS = ("components", "stacks", "cli", "lab", "bench", "docs", "tests")
 LONGEST = 400
+# Columns of a page's prose.
+WIDTH = 100
 
 # A docstring's first line names its subject: it does not begin with a pronoun, a preposition or a
 # conjunction.
@@ -155,6 +157,56 @@ def tracked() -> Iterator[tuple[Path, str]]:
                 yield Path(name), file.read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 continue
+
+
+# Parts that `make pages` writes. A page that is generated as a whole says so in its text.
+_GENERATED_PART = re.compile(r"<!-- `make pages` writes what follows -->.*?<!-- end of what", flags=re.DOTALL)
+_NOT_PROSE = re.compile(r"<!--.*?-->|^ *(`{3,}|~{3,}).*?^ *\1", flags=re.DOTALL | re.MULTILINE)
+_LINK_ALONE = re.compile(r"\s*([-*] |\d+\. )?(\S+|!?\[[^]]*\]\(\S*\)\S*)")
+
+
+def wide_prose(text: str) -> list[int]:
+    """Numbers of a Markdown page's lines of prose that are wider than 100 columns."""
+    if "`make pages` writes this page" in text:
+        return []
+    for part in (_GENERATED_PART, _NOT_PROSE):
+        text = part.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return [
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > WIDTH and not line.lstrip().startswith("|") and not _LINK_ALONE.fullmatch(line)
+    ]
+
+
+def test_prose_of_pages_fits_its_columns() -> None:
+    found = [
+        f"{path}:{number}"
+        for path, text in tracked()
+        if path.suffix == ".md" and path.parts[:2] != ("tests", "golden")
+        for number in wide_prose(text)
+    ]
+    assert found == []
+
+
+LONG = "word " * 21
+
+
+@pytest.mark.parametrize("text", [LONG, f"- {LONG}", f"```sh\nls\n```\n{LONG}", f"<!-- a -->\n{LONG}", f"# {LONG}"])
+def test_wide_prose_is_noticed(text: str) -> None:
+    assert wide_prose(text) == [text.count("\n") + 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"| {LONG} |", f"```sh\n{LONG}\n```", f"   ```text\n{LONG}\n   ```", f"<!-- {LONG} -->",
+        f"![{LONG}](pictures/fleet.svg)", f"- [{LONG}](page.md).", f"link](https://{'x' * 100}).",
+        f"`make pages` writes this page.\n{LONG}",
+        f"<!-- `make pages` writes what follows -->\n{LONG}\n<!-- end of what `make pages` writes -->",
+    ],
+)  # fmt: skip
+def test_tables_blocks_comments_and_links_alone_may_be_wide(text: str) -> None:
+    assert wide_prose(text) == []
 
 
 def british(text: str) -> list[str]:
