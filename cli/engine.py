@@ -43,7 +43,7 @@ _LONGEST_ERROR = 2000
 SUMS_UP = {"preview failed", "update failed", "destroy failed"}
 """Errors that only say that there were others."""
 
-# Words of Go's network library in errors of the backend.
+# Words of Go's network library in errors of the backend, of plugins and of downloads.
 _NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
@@ -302,7 +302,15 @@ def _failure(stack: str, events: Sequence[EngineEvent], stderr: str, error: Comm
         # The program's words: stacks/load.py.
         if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
             return ProblemsError(stack, rest)
+    if errors and all(map(_NO_CONNECTION.search, errors)):
+        text = "\n".join(errors)[:_LONGEST_ERROR]
+        return BerthError(f"Pulumi needs a connection that failed: {text}", "check the network, and run this again")
     if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
+        if "plugin" in stderr:
+            return BerthError(
+                f"Pulumi cannot download a plugin: {stderr.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+                "check the network; pulumi plugin ls lists the installed plugins",
+            )
         return BerthError(
             f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
             "check the network; pulumi whoami --verbose names the backend",

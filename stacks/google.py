@@ -101,4 +101,4 @@ async def _check_version(settings: EnvironmentSettings, cluster: Cluster) -> Non
     version = await cluster.version.future()
     problem = too_old(settings, version) if version else None
     if problem:
-        raise pulumi.RunError(f"the cluster exists, and its pools do not: {problem}")
+        raise pulumi.RunError(f"the cluster was created, its pools were not: {problem}")

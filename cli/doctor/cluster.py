@@ -145,14 +145,14 @@ _OF_ENVIRONMENT = (
 )
 
 
-def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, mend: str) -> Finding:
+def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str) -> Finding:
     """Check the rights of an update of a stack.
 
     Args:
         api: the cluster.
         stack: the stack.
         outputs: outputs of an engineer's environment.
-        mend: command that grants the rights.
+        remedy: command that grants the rights.
     """
     try:
         rights = rights_for(types_of(stack, outputs))
@@ -162,7 +162,7 @@ def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, mend: s
         return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
     lacking = [f"{verb} {resource}" for verb, group, resource in rights if not _may(api, verb, group, resource)]
     if lacking:
-        return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", mend)
+        return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", remedy)
     return CLUSTER.fine("you have the rights in the cluster that an update needs")
 
 
@@ -216,14 +216,14 @@ def check_environment(stack: str) -> list[Finding]:
     try:
         up = brought_up(stack)
     except BerthError as error:
-        text, _, mend = str(error).partition("; run: ")
-        return [ENVIRONMENT.missing(text, mend)]
+        text, _, remedy = str(error).partition("; run: ")
+        return [ENVIRONMENT.missing(text, remedy)]
     there = ENVIRONMENT.fine(f"environment {up.stack} is up")
     least = {name: pool.nodes_at_least for name, pool in up.contract.pools.items()}
-    mend = f"berth engineer add NAME -s {up.stack}   # by who administers it: a berth that needs no rights of yours"
+    remedy = f"berth engineer add NAME -s {up.stack}   # by who administers it: a berth that needs no rights of yours"
     try:
         api = ClusterApi(up.kubeconfig)
         nodes, _ = api.list(NODES)
-        return [there, _rights(api, stack, up.outputs, mend), *_pools(nodes, least)]
+        return [there, _rights(api, stack, up.outputs, remedy), *_pools(nodes, least)]
     except ClusterError as error:
         return [there, CLUSTER.missing(str(error), f"berth status -s {up.stack}")]

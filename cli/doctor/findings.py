@@ -16,13 +16,13 @@ class Finding:
         topic: its topic, such as `quota`.
         state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason.
         text: the finding.
-        mend: a command to paste, or the change in the settings; "" if there is nothing to do.
+        remedy: a command to paste, or the change in the settings; "" if there is nothing to do.
     """
 
     topic: str
     state: State
     text: str
-    mend: str = ""
+    remedy: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the finding for programs."""
@@ -39,10 +39,10 @@ class Topic:
         """Return a finding that something is as it has to be."""
         return Finding(self.name, "fine", text)
 
-    def missing(self, text: str, mend: str = "") -> Finding:
+    def missing(self, text: str, remedy: str = "") -> Finding:
         """Return a finding for which an update would fail."""
-        return Finding(self.name, "missing", text, mend)
+        return Finding(self.name, "missing", text, remedy)
 
-    def unchecked(self, text: str, mend: str = "") -> Finding:
+    def unchecked(self, text: str, remedy: str = "") -> Finding:
         """Return a finding that something could not be checked, or is advice only."""
-        return Finding(self.name, "unchecked", text, mend)
+        return Finding(self.name, "unchecked", text, remedy)

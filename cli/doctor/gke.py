@@ -74,7 +74,7 @@ def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Findin
         )
     problem = too_old(settings, version)
     if problem:
-        return TOPIC.missing(f"{problem} (a new cluster gets it from release channel {channel})", listing)
+        return TOPIC.missing(f"release channel {channel} gives a new cluster GKE {version}. {problem}", listing)
     features = [need.feature for need in needed(settings)]
     reason = f", and {features[0].name} needs {features[0].since}" if features else ""
     return TOPIC.fine(f"release channel {channel} gives a new cluster GKE {version}{reason}")

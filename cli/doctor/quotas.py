@@ -37,10 +37,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A limit that cannot be read, with the reason and what mends that."""
+    """A limit that cannot be read, with the reason and its remedy."""
 
     why: str
-    mend: str = ""
+    remedy: str = ""
 
 
 def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:
@@ -78,7 +78,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     for quota in sorted(amounts):
         limit = limits[quota]
         if isinstance(limit, Unknown):
-            findings.append(TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.mend))
+            findings.append(TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.remedy))
             continue
         elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
         if limit.used is None and machines is None:

@@ -28,7 +28,7 @@ def lines(examination: Examination) -> Group:
 def _entry(finding: Finding, column: int) -> Entry:
     mark, style = _MARKS[finding.state]
     label = Text.assemble((mark, style), " ", (finding.topic, "bold"))
-    return Entry(label, finding.text, column, Text(finding.mend, "cyan"))
+    return Entry(label, finding.text, column, Text(finding.remedy, "cyan"))
 
 
 def _sum(examination: Examination) -> Text:

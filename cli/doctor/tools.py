@@ -46,11 +46,11 @@ def check(*, auth_plugin: bool) -> list[Finding]:
         found = shutil.which(AUTH_PLUGIN)
         missing = TOPIC.missing(f"{AUTH_PLUGIN} is not on PATH: {loss}", _PLUGIN_DOCS)
         findings.append(TOPIC.fine(f"{AUTH_PLUGIN} is installed") if found else missing)
-    for name, (use, mend) in _ADVICE.items():
+    for name, (use, remedy) in _ADVICE.items():
         if shutil.which(name):
             findings.append(TOPIC.fine(f"{name} is installed"))
         else:
-            findings.append(TOPIC.unchecked(f"{name} is not on PATH: {use}", mend))
+            findings.append(TOPIC.unchecked(f"{name} is not on PATH: {use}", remedy))
     return findings
 
 

@@ -99,9 +99,9 @@ _DCGM = Source("Collect and view DCGM metrics", f"{_DOCS}/how-to/dcgm-metrics")
 FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
 MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
 DRA = Feature(
-    "dynamic resource allocation (resource.k8s.io/v1), by which DraNet hands NICs out", parse("1.34"), _KUBERNETES_DRA
+    "dynamic resource allocation (resource.k8s.io/v1), with which DraNet assigns NICs", parse("1.34"), _KUBERNETES_DRA
 )
-GPU_DRA = Feature("the Kubernetes that NVIDIA's DRA driver for GPUs needs", parse("1.34.2"), _GPU_DRA)
+GPU_DRA = Feature("NVIDIA's DRA driver for GPUs", parse("1.34.2"), _GPU_DRA)
 DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
 
@@ -136,7 +136,7 @@ def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
     series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
     default_driver = pool.driver == "gke" and pool.driver_version != "latest"
     for uses, key, name in (
-        (True, "gke_since", f"{series.name} machines and their driver R{driver}"),
+        (True, "gke_since", f"series {series.name} with its driver R{driver}"),
         (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
         (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
     ):
@@ -158,7 +158,7 @@ def too_old(settings: GkeSettings, version: str) -> str | None:
     lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]
     if not lacking:
         return None
-    reasons = "; ".join(f"{need.feature.name} ({need.who}) came with {need.feature.since}" for need in lacking)
+    reasons = ", ".join(f"{need.feature.name} ({need.who}) needs {need.feature.since}" for need in lacking)
     newest = lacking[0].feature.since
-    remedy = f"upgrade it to {newest}" if settings.cluster.existing else f'write `version: "{newest}"` under `cluster`'
-    return f"GKE {version} is too old: {reasons}; {remedy}, or a newer one"
+    remedy = f"Upgrade the cluster to {newest}" if settings.cluster.existing else f'Set `cluster.version` to "{newest}"'
+    return f"GKE {version} is too old: {reasons}. {remedy} or newer."

@@ -70,7 +70,7 @@ def doctor(project: Project, stack: str = "shop", *before: str) -> tuple[int, di
 def missing(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Topic, text and remedy of each missing requirement."""
     return [
-        (finding["topic"], finding["text"], finding["mend"])
+        (finding["topic"], finding["text"], finding["remedy"])
         for finding in report["findings"]
         if finding["state"] == "missing"
     ]
@@ -103,7 +103,7 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     )
     code, report = doctor(project)
     assert code == 1
-    found = {topic: (text, mend) for topic, text, mend in missing(report)}
+    found = {topic: (text, remedy) for topic, text, remedy in missing(report)}
     assert found["APIs"] == (
         "container.googleapis.com, iam.googleapis.com are not enabled",
         f"gcloud services enable container.googleapis.com iam.googleapis.com --project={NAME}",
@@ -114,7 +114,7 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     )
     assert found["reservations"][0] == f"pool train: zone us-central1-b of project {NAME} has no reservation a4-prod"
     assert found["reservations"][1].startswith(f"gcloud compute reservations list --project={NAME}")
-    short = [(text, mend) for topic, text, mend in missing(report) if topic == "quota"]
+    short = [(text, remedy) for topic, text, remedy in missing(report) if topic == "quota"]
     assert [text for text, _ in short] == [
         "GPUS_ALL_REGIONS in all regions: pool dev takes up to 16, but the limit is 1",
         "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8",
@@ -135,11 +135,11 @@ def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, c
     put(lab, conditions, quotas={"us-central1": {"NVIDIA_B200_GPUS": 8}})
     code, report = doctor(project)
     assert code == 1
-    [(topic, text, mend)] = missing(report)
+    [(topic, text, remedy)] = missing(report)
     assert (topic, text) == ("quota", "NVIDIA_B200_GPUS in us-central1: pool train takes up to 16, but the limit is 8")
     assert (
         "--quota-id=GPUS-PER-GPU-FAMILY-per-project-region --dimensions=region=us-central1,gpu_family=NVIDIA_B200"
-        in mend
+        in remedy
     )
 
 
@@ -184,11 +184,11 @@ def test_the_network_is_unreachable(project: Project, lab: Lab, tmp_path: Path) 
     away.write_text(json.dumps(credential | {"token_url": "http://127.0.0.1:1/token"}))
     code, report = doctor(project, "shop", f"GOOGLE_APPLICATION_CREDENTIALS={away}")
     assert code == 1
-    [(topic, text, mend)] = missing(report)
+    [(topic, text, remedy)] = missing(report)
     assert topic == "Google Cloud"
     assert text.startswith("Google Cloud cannot be reached: ")
     assert "Connection refused" in text
-    assert mend.startswith("curl ")
+    assert remedy.startswith("curl ")
 
 
 def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None:
@@ -225,7 +225,7 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
     project.write("shop", environment=settings)
     code, report = doctor(project, ENGINEER)
     assert code == 1
-    assert [mend for _, _, mend in missing(report)] == ["pulumi up -s shop"]
+    assert [remedy for _, _, remedy in missing(report)] == ["pulumi up -s shop"]
     try:
         project.up("shop")
         # The environment's own nodes use the whole quota.

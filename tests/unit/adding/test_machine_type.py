@@ -93,7 +93,7 @@ def test_a_machine_type_is_rows_of_the_files_that_the_page_names(tree: Copy) -> 
     assert "x9" in tree.run("check", "x9")
     tree.stack("x9", STACK.format(version="1.35"))
     refused = tree.run("check", "x9", code=2)
-    assert "X9 machines and their driver R600 (pool 'train') came with 1.36.1-gke.1000" in refused
+    assert "series X9 with its driver R600 (pool 'train') needs 1.36.1-gke.1000" in refused
 
     known = json.loads(tree.python("-c", ASK))
     assert known["hours"] == [["X9", 2 * 8 * 24, 2 * 8 * 24]]

@@ -89,7 +89,7 @@ def test_quota_is_asked_for_all_that_pools_can_have() -> None:
     google = quota_answers(listed(NVIDIA_L4_GPUS=(8, 0)))
     missing = only_missing(quotas.check(google, settings, []))
     assert missing.text == "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8"
-    assert missing.mend == (
+    assert missing.remedy == (
         f"gcloud beta quotas preferences create --project={PROJECT} --service=compute.googleapis.com"
         " --quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1 --preferred-value=16"
         ' --email="$(gcloud config get account)"'
@@ -101,7 +101,7 @@ def test_the_newer_gpus_are_asked_for_by_family() -> None:
     google = quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=INFO)
     missing = only_missing(quotas.check(google, settings, []))
     assert missing.text == "NVIDIA_B200_GPUS in us-central1: pool train takes up to 16, but the limit is 8"
-    assert "--dimensions=region=us-central1,gpu_family=NVIDIA_B200 --preferred-value=16" in missing.mend
+    assert "--dimensions=region=us-central1,gpu_family=NVIDIA_B200 --preferred-value=16" in missing.remedy
 
 
 def test_own_machines_are_not_counted_against_the_environment() -> None:
@@ -111,7 +111,7 @@ def test_own_machines_are_not_counted_against_the_environment() -> None:
     assert states(quotas.check(google, settings, own)) == ["fine", "fine"]
     missing = [quota for quota in quotas.check(google, settings, []) if quota.state == "missing"]
     assert "pool cpu takes up to 32, others use 32, but the limit is 32" in missing[0].text
-    assert "--preferred-value=64" in missing[0].mend
+    assert "--preferred-value=64" in missing[0].remedy
 
 
 def test_machines_of_others_count_where_google_tells_no_use() -> None:
@@ -228,7 +228,7 @@ def block(count: int, used: int) -> dict[str, Any]:
 def test_a_reservation_that_does_not_do(answers: dict[str, Any], text: str) -> None:
     missing = only_missing(reservations.check(Recorded(answers), RESERVED, []))
     assert text in missing.text
-    assert missing.mend.startswith("gcloud compute reservations ")
+    assert missing.remedy.startswith("gcloud compute reservations ")
 
 
 def test_a_reservation_that_the_pool_itself_uses_is_enough() -> None:

@@ -49,7 +49,7 @@ def test_a_cluster_that_is_there() -> None:
     old = only_missing(
         gke.check(Recorded({at: running | {"currentMasterVersion": "1.31.5-gke.1"}}), environment(), "prod")
     )
-    assert old.mend.startswith("gcloud container clusters upgrade prod --master")
+    assert old.remedy.startswith("gcloud container clusters upgrade prod --master")
     broken = only_missing(
         gke.check(Recorded({at: {"status": "ERROR", "statusMessage": "no quota"}}), environment(), "prod")
     )

@@ -1,5 +1,5 @@
-"""Requests of berth doctor to Google: credentials, addresses, and errors as one line each with what
-mends them.
+"""Requests of berth doctor to Google: credentials, addresses, and errors as one line each with
+their remedy.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def info(reason: str, **metadata: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "text", "mend"),
+    ("status", "body", "kind", "text", "remedy"),
     [
         (
             403,
@@ -211,6 +211,6 @@ def info(reason: str, **metadata: str) -> dict[str, Any]:
         (500, "<html>", "refused", "compute.googleapis.com answers 500: HTTP status 500", ""),
     ],
 )
-def test_a_refusal_is_one_line_with_what_mends_it(status: int, body: Any, kind: str, text: str, mend: str) -> None:
+def test_a_refusal_is_one_line_with_its_remedy(status: int, body: Any, kind: str, text: str, remedy: str) -> None:
     error = refusal(status, body, PROJECT, "compute.googleapis.com")
-    assert (error.kind, error.problem, error.remedy) == (kind, text, mend)
+    assert (error.kind, error.problem, error.remedy) == (kind, text, remedy)

@@ -49,7 +49,7 @@ def test_a_pool_of_gkes_that_does_not_opt_out_of_the_operator() -> None:
     (found,) = check_nodes(nodes, settings(dev=SHARED, train=WHOLE))
     assert found.state == "missing"
     assert found.text.startswith("pool train: 1 of 2 nodes (such as b) lack labels")
-    assert found.mend == (
+    assert found.remedy == (
         "kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train "
         "nvidia.com/gpu.deploy.operands=false"
     )
@@ -58,20 +58,20 @@ def test_a_pool_of_gkes_that_does_not_opt_out_of_the_operator() -> None:
 def test_an_operator_that_berth_did_not_install_is_noticed_by_its_label() -> None:
     assert check_nodes([node("a", "train")], settings(train=WHOLE)) == []
     (found,) = check_nodes([node("a", "train", {DEPLOYED_LABEL: "true"})], settings(train=WHOLE))
-    assert found.mend.endswith("nvidia.com/gpu.deploy.operands=false")
+    assert found.remedy.endswith("nvidia.com/gpu.deploy.operands=false")
 
 
 def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
     labels = {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/device-plugin.config": "none"}
     (found,) = check_nodes([node("a", "dev", labels)], settings(dev=SHARED))
-    assert found.mend.endswith("gke-nodepool=dev nvidia.com/device-plugin.config=any")
+    assert found.remedy.endswith("gke-nodepool=dev nvidia.com/device-plugin.config=any")
 
 
 def test_a_taint_that_the_settings_lack_comes_with_the_line_to_write() -> None:
     taint = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
     (found,) = check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED))
     assert "pool dev: nodes have the taint dedicated=ml:NoSchedule, which its settings don't name" in found.text
-    written = yaml.safe_load(found.mend.partition("taints: ")[2])
+    written = yaml.safe_load(found.remedy.partition("taints: ")[2])
     assert check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED | {"taints": written})) == []
 
 

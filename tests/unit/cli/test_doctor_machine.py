@@ -73,7 +73,7 @@ def test_programs_that_are_not_there(programs: Path) -> None:
         "kubectl",
     ]
     assert states(found) == ["missing", "missing", "unchecked", "unchecked"]
-    assert all(item.mend for item in found)
+    assert all(item.remedy for item in found)
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
     pulumi(programs, stacks="[]")
     found = backend.check("dev")
     assert found.bucket == "state"
-    assert found.findings[1].mend == "pulumi stack init dev"
+    assert found.findings[1].remedy == "pulumi stack init dev"
 
 
 def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255")
     missing = only_missing(backend.check("dev").findings)
-    assert (missing.text, missing.mend) == (
+    assert (missing.text, missing.remedy) == (
         "Pulumi is not logged in to a state backend",
         "pulumi login gs://YOUR-STATE-BUCKET",
     )
@@ -146,7 +146,7 @@ def test_without_credentials_the_rest_is_not_checked_and_the_exit_code_is_1(prog
     report = json.loads(done.stdout)
     assert (report["stack"], report["kind"], report["simulated"], report["fine"]) == ("dev", "environment", "", False)
     credentials = [finding for finding in report["findings"] if finding["topic"] == "credentials"]
-    assert [(credential["state"], credential["mend"]) for credential in credentials] == [
+    assert [(credential["state"], credential["remedy"]) for credential in credentials] == [
         ("missing", "gcloud auth application-default login")
     ]
     unchecked = {

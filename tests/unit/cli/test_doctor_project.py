@@ -16,7 +16,7 @@ QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quot
 def test_a_project_that_is_being_deleted_is_missing() -> None:
     google = Recorded({"cloudresourcemanager": {"projectId": PROJECT, "lifecycleState": "DELETE_REQUESTED"}})
     found = project.check_project(google)
-    assert (found.state, found.mend) == ("missing", f"gcloud projects undelete {PROJECT}")
+    assert (found.state, found.remedy) == ("missing", f"gcloud projects undelete {PROJECT}")
 
 
 def services(*enabled: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
     found = project.check_apis(google, project.apis(bucket=True, key=False))
     missing = only_missing(found)
     assert missing.text == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not enabled"
-    assert missing.mend == (
+    assert missing.remedy == (
         "gcloud services enable compute.googleapis.com container.googleapis.com storage.googleapis.com"
         f" --project={PROJECT}"
     )
@@ -46,7 +46,7 @@ def test_an_api_that_only_the_checks_use_is_advice() -> None:
     google = Recorded(services("compute.googleapis.com"))
     found = project.check_apis(google, ["compute.googleapis.com"])
     assert states(found) == ["fine", "unchecked"]
-    assert found[1].mend == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
+    assert found[1].remedy == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
 
 
 def holding(*held: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_lacking_permissions_come_with_the_least_roles() -> None:
     held = [item for item in expected if not item.startswith(("compute.firewalls", "container.clusters"))]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
     assert "you lack 9 of" in missing.text
-    assert missing.mend.splitlines() == [
+    assert missing.remedy.splitlines() == [
         f'gcloud projects add-iam-policy-binding {PROJECT} --member="user:$(gcloud config get account)" --role={role}'
         for role in ("roles/compute.securityAdmin", "roles/container.admin")
     ]
@@ -72,7 +72,7 @@ def test_a_service_account_grants_to_itself() -> None:
     google = Recorded(holding(), account="ci@your-project.iam.gserviceaccount.com")
     assert (
         "--member=serviceAccount:ci@your-project.iam"
-        in only_missing(project.check_permissions(google, environment())).mend
+        in only_missing(project.check_permissions(google, environment())).remedy
     )
 
 
@@ -90,10 +90,10 @@ def test_the_nodes_service_account_is_asked_about_itself() -> None:
     assert "iam.serviceAccounts.actAs" not in expected
     path = f"iam projects/-/serviceAccounts/{account}"
     absent = only_missing(project.check_permissions(Recorded(holding(*expected)), settings))
-    assert absent.mend == f"gcloud iam service-accounts create nodes --project={PROJECT}"
+    assert absent.remedy == f"gcloud iam service-accounts create nodes --project={PROJECT}"
     there: dict[str, Any] = {path: {"email": account}, f"{path}:testIamPermissions": {}}
     refused = only_missing(project.check_permissions(Recorded(holding(*expected) | there), settings))
-    assert refused.mend.endswith("--role=roles/iam.serviceAccountUser")
+    assert refused.remedy.endswith("--role=roles/iam.serviceAccountUser")
     there[f"{path}:testIamPermissions"] = {"permissions": ["iam.serviceAccounts.actAs"]}
     assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == ["fine", "fine"]
 
@@ -106,7 +106,7 @@ def machine(accelerator: str = "", count: int = 0) -> dict[str, Any]:
 def test_a_machine_type_that_the_zone_lacks() -> None:
     found = zones.check(Recorded({f"compute zones/{ZONE}/machineTypes/n2-standard-16": machine()}), environment())
     assert only_missing(found).text == f"zone {ZONE} has no a4-highgpu-8g; the command lists the zones that have it"
-    assert '--filter="name=a4-highgpu-8g"' in only_missing(found).mend
+    assert '--filter="name=a4-highgpu-8g"' in only_missing(found).remedy
 
 
 def test_a_gpu_that_the_zone_does_not_offer_the_project() -> None:
@@ -133,11 +133,11 @@ def test_rdma_networks_need_the_zones_network_profile() -> None:
 
 def test_the_state_bucket() -> None:
     gone = only_missing(backend.check_bucket(Recorded({}), "state"))
-    assert gone.mend.startswith(f"gcloud storage buckets create gs://state --project={PROJECT}")
+    assert gone.remedy.startswith(f"gcloud storage buckets create gs://state --project={PROJECT}")
     answers: dict[str, Any] = {"storage b/state": {"name": "state"}, "storage b/state/iam/testPermissions": {}}
     assert "you lack storage.objects.create" in only_missing(backend.check_bucket(Recorded(answers), "state")).text
     answers["storage b/state/iam/testPermissions"] = lambda query: {"permissions": query["permissions"]}
-    assert only_missing(backend.check_bucket(Recorded(answers), "state")).mend == (
+    assert only_missing(backend.check_bucket(Recorded(answers), "state")).remedy == (
         "gcloud storage buckets update gs://state --versioning"
     )
     answers["storage b/state"] = {"versioning": {"enabled": True}}

@@ -253,7 +253,7 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
         finding for finding in json.loads(done.stdout)["findings"] if finding["text"].startswith("in the cluster")
     ]
     assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
-    assert lacking["mend"].startswith("berth engineer add NAME -s shop")
+    assert lacking["remedy"].startswith("berth engineer add NAME -s shop")
     assert set(cluster.asked) == {*WAITING, *BERTH, *APART, "create rolebindings", "create roles"}
 
 

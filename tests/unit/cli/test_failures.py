@@ -5,14 +5,17 @@ stdout, and its exit code.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pulumi.automation import CommandResult, EngineEvent
+from pulumi.automation.errors import create_command_error
 from typer.testing import CliRunner, Result
 
-from berth.cli import berths, fabric_proof, status, watch
+from berth.cli import berths, engine, fabric_proof, status, watch
 from berth.cli.environment import Environment
 from berth.cli.main import app
 from berth.cli.verbs import lab
@@ -84,6 +87,19 @@ def pulumi(project: Path, says: str) -> None:
     program = project / "bin/pulumi"
     program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit 255\n')
     program.chmod(0o755)
+
+
+class FailingStack:
+    """A stack of the Automation API whose preview reports these errors as events, and fails."""
+
+    def __init__(self, messages: list[str]) -> None:
+        self.messages = messages
+
+    def preview(self, *, on_event: Callable[[EngineEvent], None], **_options: bool) -> None:
+        for number, message in enumerate(self.messages):
+            diagnostic = {"message": message, "color": "never", "severity": "error"}
+            on_event(EngineEvent.from_json({"sequence": number, "timestamp": 0, "diagnosticEvent": diagnostic}))
+        raise create_command_error(CommandResult("", "", 255))
 
 
 def berth(command: str, stack: str) -> Result:
@@ -221,6 +237,32 @@ def test_a_diagnosis_without_a_network_says_so_once(project: Path) -> None:
     report = (project / "report.md").read_text()
     assert report.count("cannot reach its state backend") == 1
     assert "- Plan of stack env: not made, for the same reason" in report
+
+
+def test_a_plan_without_a_network_says_what_could_not_be_reached(project: Path) -> None:
+    lost = "dial tcp: lookup get.pulumi.com: no such host"
+    pulumi(project, f"Could not automatically download resource plugin pulumi-resource-gcp: {lost}")
+    output = error_of(berth("preview -s", "env"), NOT_ASKED)
+    assert "Pulumi cannot download a plugin: Could not automatically download" in output
+    assert "state backend" not in output
+
+
+@pytest.mark.parametrize(
+    ("messages", "begins"),
+    [
+        (['Get "https://container.googleapis.com": dial tcp: no such host'], "Pulumi needs a connection that failed: "),
+        (["dial tcp: no such host", "pool dev: quota exceeded"], "dial tcp: no such host\npool dev"),
+    ],
+)
+def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
+    nobody: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
+) -> None:
+    pulumi(nobody, "no credentials")
+    monkeypatch.setattr(engine, "_stack", lambda _stack: (engine.Pulumi(version=False), FailingStack(messages)))
+    done = berth("diagnose -o report.md", "bob")
+    assert done.exit_code == BAD_INPUT  # the berth is not up
+    plan = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))
+    assert plan.startswith(f"Plan of stack env: {begins}")
 
 
 @pytest.mark.usefixtures("nobody")

@@ -235,7 +235,7 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
     recorder = run(program, "lab", outputs={"masterVersion": "1.33.4-gke.1000000"})
     assert len(recorded) == 1
     assert recorded[0].startswith(
-        "the cluster exists, and its pools do not: GKE 1.33.4-gke.1000000 is too old: managed"
+        "the cluster was created, its pools were not: GKE 1.33.4-gke.1000000 is too old: managed"
     )
     assert recorder.of_type(NODE_POOL) == []
 

@@ -54,7 +54,7 @@ def test_needs_come_newest_first_with_those_who_need_them() -> None:
         ("managed DRANET", "1.34.1-gke.1829001", "pools 'train', 'other'"),
         ("flex-start", "1.32.2-gke.1652000", "pool 'dev'"),
         ("GPUDirect RDMA on A4", "1.32.2-gke.1475000", "pools 'train', 'other'"),
-        ("A4 machines and their driver R570", "1.32.1-gke.1729000", "pools 'train', 'other'"),
+        ("series A4 with its driver R570", "1.32.1-gke.1729000", "pools 'train', 'other'"),
         ("managed DCGM", "1.30.1-gke.1204000", "cluster.managedDcgm"),
     ]
     assert all(need.feature.source.link.startswith("https://") for need in needs)
@@ -68,6 +68,6 @@ def test_nothing_is_needed_of_a_cluster_with_nothing_new() -> None:
 def test_a_channels_version_is_held_to_the_same_needs() -> None:
     assert too_old(environment(dev=FLEX), "1.33.5-gke.1080000") is None
     assert too_old(environment(dev=FLEX), "1.31.7-gke.1212000") == (
-        "GKE 1.31.7-gke.1212000 is too old: flex-start (pool 'dev') came with 1.32.2-gke.1652000; write `version:"
-        ' "1.32.2-gke.1652000"` under `cluster`, or a newer one'
+        "GKE 1.31.7-gke.1212000 is too old: flex-start (pool 'dev') needs 1.32.2-gke.1652000."
+        ' Set `cluster.version` to "1.32.2-gke.1652000" or newer.'
     )
