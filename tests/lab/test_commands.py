@@ -99,7 +99,7 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     assert yaml.safe_load(file.read_text()) == yaml.safe_load(text)
     # No lock is left. Deletions are listed first, and need consent.
     refused = berth(day, "up", "-s", "day", "--yes", code=3)
-    assert "Whose work is lost: berth carol (2 pods, 1 GPU)" in refused.stderr
+    assert "Work that is lost: berth carol (2 pods, 1 GPU)" in refused.stderr
     assert len(pods(day, "carol")) == 2
     berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
     eventually(lambda: pods(day, "carol") == [], "carol's pods are gone")
