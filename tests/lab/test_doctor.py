@@ -199,7 +199,10 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
     project.write("shop", environment=existing)
     code, report = doctor(project)
     assert code == 1
-    assert [text for _, text, _ in missing(report)] == ["no node has the label cloud.google.com/gke-nodepool=cpu"]
+    no_pool, no_enforcer = [text for _, text, _ in missing(report)]
+    assert no_pool == "no node has the label cloud.google.com/gke-nodepool=cpu"
+    # The lab's nodes run no agent of a network.
+    assert no_enforcer.startswith("nothing in the cluster enforces NetworkPolicies")
     fine = [
         finding["text"]
         for finding in report["findings"]
@@ -232,7 +235,7 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
         put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
         code, report = doctor(project)
         assert (code, missing(report)) == (0, [])
-        assert any("cluster shop is there (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
+        assert any("cluster shop exists (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
         code, report = doctor(project, ENGINEER)
         assert (code, missing(report)) == (0, [])
         assert report["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"
