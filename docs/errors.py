@@ -79,7 +79,7 @@ REMEDIES = {
     "there is no such file": "Correct the name.",
     "cannot be read: …": "Look at the file and its permissions.",
     "is not YAML: …": "Correct the YAML in the named line.",
-    "the cluster exists, and its pools do not: …": "The text after the colon has the remedy.",
+    "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
     "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
     "the kubeconfig cannot be used: …": "Write the kubeconfig again, or run the update of the environment.",
     "the API server … answers … with something other than JSON": "Look at proxies between here and the cluster.",
