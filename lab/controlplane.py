@@ -239,7 +239,7 @@ def egress(home: Home) -> dict[str, Any]:
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
         raise LabError(
-            f"{path} has {len(path)} characters, and Linux allows a socket's path {SOCKET_LIMIT}",
+            f"{path} has {len(path)} characters, but Linux allows {SOCKET_LIMIT} in the path of a socket",
             "name a folder with a shorter path with --home or BERTH_LAB",
             code=USAGE,
         )
@@ -328,7 +328,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
         supervisor.stop_all(grace=LAYOUT_GRACE)
     if result.returncode != 0 or not (folder / "kwok.yaml").is_file():
         raise LabError(
-            f"kwokctl could not lay out the control plane:\n{quoted(result.stderr + result.stdout)}",
+            f"kwokctl could not set up the control plane:\n{quoted(result.stderr + result.stdout)}",
             "run `make lab` again; `make lab-clean` makes a new lab",
         )
     first = next(yaml.safe_load_all((folder / "kwok.yaml").read_text()))

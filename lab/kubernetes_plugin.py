@@ -84,7 +84,7 @@ def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENC
     if choice == "stand-in":
         return Plugin(None, f"{CHOICE} asks for it")
     own = default_folder().parent / "pulumi"
-    with exclusive(own / "lock", lambda: progress.say("waiting for another lab that fetches Pulumi's plugin")):
+    with exclusive(own / "lock", lambda: progress.say("waiting for another lab that is downloading Pulumi's plugin")):
         found = _found(home, own)
         if found is not None:
             return Plugin(found)
@@ -102,7 +102,7 @@ def choose(home: Home, engine: Path, progress: Progress, silence: float = SILENC
             _note(own).write_text(json.dumps({"asked": _question(engine), "reason": reason}))
     if choice == "real":
         raise LabError(
-            f"Pulumi's {NAME} plugin {wanted_version()} cannot be had, and {CHOICE} asks for it: {reason}",
+            f"Pulumi's {NAME} plugin {wanted_version()} cannot be downloaded, but {CHOICE} requires it: {reason}",
             f"run `pulumi plugin install resource {NAME} {wanted_version()}` where there is a network, or unset"
             f" {CHOICE}",
         )
@@ -183,7 +183,7 @@ def _fetch(engine: Path, own: Path, silence: float) -> str:
             )
         try:
             if not _finished(process, [Path(temporary), own / "plugins"], log, silence):
-                return f"no byte of it came within {silence:g} seconds"
+                return f"no data arrived within {silence:g} seconds"
         finally:
             process.kill()
             process.wait()

@@ -151,7 +151,7 @@ def up(home: Home, progress: Progress) -> Running:
         supervisor = Supervisor(home)
         plane = controlplane.load(home)
         if plane is None:
-            with progress.step("laying out the control plane", "control plane laid out: certificates, ports, flags"):
+            with progress.step("setting up the control plane", "control plane set up: certificates, ports, flags"):
                 plane = controlplane.lay_out(home, supervisor)
         else:
             supervisor.end_strays()
@@ -159,7 +159,7 @@ def up(home: Home, progress: Progress) -> Running:
         needed = processes(home, plane)
         started: list[str] = []
         if any(supervisor.problem(process, patience=0) is not None for process in needed):
-            with progress.step("starting processes that do not run", "") as step:
+            with progress.step("starting the processes that are not running", "") as step:
                 started = supervisor.start(needed)
                 step.done = f"started {', '.join(started)}" if started else "all processes work"
         if had_real_node(home):

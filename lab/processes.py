@@ -214,7 +214,7 @@ class Supervisor:
         for port in process.ports:
             if (pid := listener(port)) is not None:
                 raise LabError(
-                    f"port {port} is taken by {_holder(pid)}, and the lab's {process.name} is set up to listen there",
+                    f"port {port} is taken by {_holder(pid)}, but the lab's {process.name} must listen there",
                     "end that program, or run `make lab-clean` for a new lab on other ports",
                 )
         self.home.logs.mkdir(parents=True, exist_ok=True)
@@ -252,7 +252,7 @@ class Supervisor:
         raise LabError(
             f"{process.name} ({process.purpose}) {outcome}; the last lines of {log}:\n"
             f"{quoted(log.read_text(errors='replace'), LOG_LINES)}",
-            "fix what they name and run `make lab` again; `make lab-clean` makes a new lab",
+            "fix the cause that they name and run `make lab` again; `make lab-clean` makes a new lab",
         )
 
     def stop(self, names: Iterable[str], grace: float = STOP_SECONDS) -> list[str]:

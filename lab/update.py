@@ -74,11 +74,11 @@ def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool)
         if _pulumi(home, "stack", "init", name, "--no-select") != 0:
             raise LabError(f"stack {name} could not be created", "see Pulumi's own message above")
     for path in _dead_locks(home, stack):
-        progress.say(f"an earlier update of stack {stack} was killed: its lock is removed")
+        progress.say(f"an earlier update of stack {stack} was killed: its lock was removed")
         path.unlink(missing_ok=True)
     options = ("--yes", "--skip-preview", "--suppress-outputs", *(["--refresh"] if refresh else []))
     if _pulumi(home, "up", "--stack", stack, *options) != 0:
         raise LabError(
             f"the update of stack {stack} did not succeed; Pulumi's messages above have the cause",
-            "fix that and run the same command again: what was created stays, the rest is tried again",
+            "fix the cause and run the same command again: created resources stay, the others are tried again",
         )

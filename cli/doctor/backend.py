@@ -110,7 +110,7 @@ def secrets(stack: str, url: str) -> list[Finding]:
     if salt and not fits(given, salt):
         return [
             TOPIC.missing(
-                f"the passphrase is not the one that stack {stack} was made with (encryptionsalt in its file)",
+                f"the passphrase is not the one that stack {stack} was created with (encryptionsalt in its file)",
                 "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
             )
         ]
@@ -182,7 +182,7 @@ def check_bucket(google: Google, bucket: str) -> list[Finding]:
 def _grant_bucket(bucket: str) -> str:
     return (
         f'gcloud storage buckets add-iam-policy-binding gs://{bucket} --member="user:$(gcloud config get account)"'
-        " --role=roles/storage.objectUser   # by who administers it; reading the bucket itself:"
+        " --role=roles/storage.objectUser   # run by an admin; reading the bucket itself:"
         " roles/storage.bucketViewer"
     )
 

@@ -140,9 +140,7 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     return CLUSTER.missing(problem) if problem else CLUSTER.fine(f"the API server answers: Kubernetes {version}")
 
 
-_OF_ENVIRONMENT = (
-    "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # by who administers it"
-)
+_OF_ENVIRONMENT = "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # run by an admin"
 
 
 def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str) -> Finding:
@@ -159,7 +157,7 @@ def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy:
     except WouldFailError as error:
         return CLUSTER.missing(str(error))
     except BerthError as error:
-        return CLUSTER.unchecked(f"your rights in the cluster were not asked for: {error}")
+        return CLUSTER.unchecked(f"your rights in the cluster could not be checked: {error}")
     lacking = [f"{verb} {resource}" for verb, group, resource in rights if not _may(api, verb, group, resource)]
     if lacking:
         return CLUSTER.missing(f"in the cluster you may not {', '.join(lacking)}", remedy)
@@ -220,7 +218,7 @@ def check_environment(stack: str) -> list[Finding]:
         return [ENVIRONMENT.missing(text, remedy)]
     there = ENVIRONMENT.fine(f"environment {up.stack} is up")
     least = {name: pool.nodes_at_least for name, pool in up.contract.pools.items()}
-    remedy = f"berth engineer add NAME -s {up.stack}   # by who administers it: a berth that needs no rights of yours"
+    remedy = f"berth engineer add NAME -s {up.stack}   # run by an admin: a berth that needs no rights of yours"
     try:
         api = ClusterApi(up.kubeconfig)
         nodes, _ = api.list(NODES)

@@ -73,7 +73,7 @@ def examine(stack: str) -> Examination:
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
     findings = [
-        SETTINGS.fine(f"{shown(stack_path(stack))} is good"),
+        SETTINGS.fine(f"{shown(stack_path(stack))} is valid"),
         *(SETTINGS.unchecked(line) for line in checked.warnings),
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -124,7 +124,7 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
     except GoogleError as error:
         return None, [_no_access(error)]
     account = f" ({google.account})" if google.account else ""
-    found = [CREDENTIALS.fine(f"Google credentials are there, and work{account}")]
+    found = [CREDENTIALS.fine(f"the Google credentials work{account}")]
     try:
         return google, [*found, project.check_project(google)]
     except GoogleError as error:

@@ -221,7 +221,7 @@ def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
             f"gcloud auth application-default set-quota-project {project}",
         )
     if status == _FORBIDDEN:
-        return GoogleError("forbidden", f"you may not read it: {message}")
+        return GoogleError("forbidden", f"you may not read this: {message}")
     return GoogleError("refused", f"{api} answers {status}: {message}")
 
 

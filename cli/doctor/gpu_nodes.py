@@ -62,9 +62,8 @@ def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
         if untolerated([taint], tolerated):
             key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
             yield CLUSTER.missing(
-                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings don't name: no"
-                " worker runs on"
-                " them, nor does a daemon of the GPU Operator",
+                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings do not name:"
+                " neither workers nor the GPU Operator's daemons run on them",
                 f"environment.pools.{pool.name}.taints: [{{key: {key}, value: {value!r}, effect: {effect}}}]",
             )
 

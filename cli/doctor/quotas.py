@@ -69,7 +69,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     """
     amounts, pools = needs(settings)
     if not amounts:
-        return [TOPIC.fine("no pool needs quota: reservations had theirs when they were made")]
+        return [TOPIC.fine("no pool needs quota: reserved machines used theirs when they were reserved")]
     region = settings.in_region
     limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
     _without_preemptible(limits, amounts, pools)

@@ -82,7 +82,7 @@ def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
         return f"is {found['status']}, not READY"
     machine = ((found.get("specificReservation") or {}).get("instanceProperties") or {}).get("machineType")
     if machine and machine != pool.machine_type:
-        return f"is of {machine}, and the pool's machines are {pool.machine_type}"
+        return f"has machines of type {machine}, but the pool's are {pool.machine_type}"
     return ""
 
 

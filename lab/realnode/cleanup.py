@@ -65,7 +65,7 @@ def sweep(home: Home) -> None:
                 group.rmdir()
         if time.monotonic() > deadline:
             raise LabError(
-                f"something of the real node remains: {', '.join(remaining[:5])}",
+                f"parts of the real node remain: {', '.join(remaining[:5])}",
                 "run `make lab-down` again; a process may wait for a disk",
             )
         time.sleep(_INTERVAL_SECONDS)

@@ -30,7 +30,7 @@ def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: M
     result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         output = quoted(result.stderr + result.stdout)
-        raise LabError(f"{what} failed ({command[0]}):\n{output}", "fix what it names, then run it again")
+        raise LabError(f"{what} failed ({command[0]}):\n{output}", "fix the cause, then run it again")
     return result.stdout
 
 

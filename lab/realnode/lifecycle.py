@@ -125,7 +125,7 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
     missing = {name: path for name, path in archives.items() if name not in there or known.get(name) != str(path)}
     if not missing:
         return
-    with progress.step("giving containerd the images", f"images: {', '.join(missing)}"):
+    with progress.step("importing the images into containerd", f"images: {', '.join(missing)}"):
         for name, path in missing.items():
             images("import", path)
             known[name] = str(path)
@@ -263,7 +263,7 @@ def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
         return
     if needed or names(home) or cleanup.leftovers(home):
         down(home)
-        progress.say("the real node had stopped and is simulated again; `make lab-real` brings it back")
+        progress.say("the real node had stopped, so it is simulated now; `make lab-real` starts it again")
 
 
 def down(home: Home) -> list[str]:

@@ -48,8 +48,8 @@ def pool_of(home: Home) -> Record:
         if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
             return record
     raise LabError(
-        f"no node pool of the lab is marked as real: none with a node has the label {key}: {value}",
-        "give one that label (labels: under the pool in stacks/Pulumi.lab.yaml) and a node, then run it again",
+        f"no node pool of the lab is marked as real: no pool with a node has the label {key}: {value}",
+        "give one pool that label (`labels` of the pool in stacks/Pulumi.lab.yaml) and a node, then run it again",
         code=USAGE,
     )
 

@@ -84,7 +84,7 @@ def require(home: Home) -> None:
     if Path("/var/lib") in home.root.resolve().parents:
         # The node has an empty folder there.
         raise LabError(
-            f"a real node cannot join a lab below /var/lib, and this one is in {home.root}",
+            f"a real node cannot join a lab in a folder below /var/lib, and this lab is in {home.root}",
             "name another folder with --home or BERTH_LAB",
             code=USAGE,
         )
@@ -103,7 +103,8 @@ def free_network(taken: list[IPv4Network]) -> IPv4Network:
         if not any(candidate.overlaps(network) for network in taken):
             return candidate
     raise LabError(
-        f"this machine has routes into all of {_CANDIDATES[-1]} to {_CANDIDATES[0]}, and a real node needs one of them",
+        f"this machine has routes into all networks from {_CANDIDATES[-1]} to {_CANDIDATES[0]},"
+        " but a real node needs a free one",
         _WITHOUT,
         code=USAGE,
     )

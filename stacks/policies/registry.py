@@ -49,12 +49,12 @@ def _policy_of(file: Path) -> Policy:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - the module is the user's
-        problem = f"cannot be loaded, so that no stack is checked: {type(error).__name__}: {error}"
+        problem = f"cannot be loaded, so no stack is checked: {type(error).__name__}: {error}"
         raise BadInputError(problem, place=shown(file)) from None
     policy = getattr(module, "POLICY", None)
     if not isinstance(policy, Policy):
         raise BadInputError(
-            "has no POLICY of the class berth.stacks.policies.policy.Policy, so that no stack is checked",
+            "has no POLICY of the class berth.stacks.policies.policy.Policy, so no stack is checked",
             "add one; a file whose name begins with '_' is left out",
             place=shown(file),
         )

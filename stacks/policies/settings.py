@@ -139,7 +139,7 @@ def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
             judgment.problems.append(Problem(path, message, of_key=True))
         elif name not in needed and policies()[name].applies_to == "environment":
             # The berth of an engineer's own stack may need the waiver of any other policy.
-            judgment.warnings.append(Problem(path, f"nothing here breaks policy {name}; take the waiver out"))
+            judgment.warnings.append(Problem(path, f"nothing here violates policy {name}; remove the waiver"))
 
 
 def _with_rdma(pools: Pools) -> dict[str, int]:

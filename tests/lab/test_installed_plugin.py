@@ -137,4 +137,4 @@ def test_a_server_that_never_answers_is_given_up(
         override(monkeypatch, f"http://127.0.0.1:{server.getsockname()[1]}")
         found = kubernetes_plugin.choose(lab.home, lab.home.bin / "pulumi", Progress(), silence=2)
     assert found.folder is None
-    assert "no byte of it came within 2 seconds" in found.reason
+    assert "no data arrived within 2 seconds" in found.reason

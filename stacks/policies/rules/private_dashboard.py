@@ -31,7 +31,7 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         annotations = {**as_mapping(at(service, "metadata", "annotations")), **as_mapping(annotations)}
         yield from _exposed(f"the head's Service of {name}", service_type, annotations)
         if at(head, "enableIngress") not in (None, False):
-            yield Finding(f"{name} has an Ingress (enableIngress), which lets the internet in", "take it out")
+            yield Finding(f"{name} has an Ingress (enableIngress), which lets the internet in", "remove it")
     if kind in _GATES.get(group, ()):
         yield Finding(
             f"{kind} {name} lets requests in from outside the cluster",

@@ -19,7 +19,8 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
             # KubeRay does not overwrite it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
             modes = ", ".join(others)
             yield Finding(
-                f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`", "take it out"
+                f"Ray of {name} has RAY_AUTH_MODE={modes} in `env`, which overrides `auth: token`",
+                "remove it",
             )
 
 
@@ -33,7 +34,7 @@ def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
 
 POLICY = Policy(
     name="ray-auth",
-    asks="Every RayCluster asks for its token.",
+    asks="Every RayCluster requires its token.",
     why="Without a token, whoever reaches the head, including every pod of the cluster, runs code as its owner.",
     remedy="use `auth: token`",
     judge=_judge,

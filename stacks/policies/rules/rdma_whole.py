@@ -24,7 +24,7 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
             if gpus != whole:
                 yield Finding(
                     f"a worker of {object_name(resource)} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
-                    " whose RDMA NICs go to one pod with all of them",
+                    " whose RDMA NICs go to one pod together with all GPUs",
                     f"take {whole}, or another pool",
                 )
     if resource.type == NODE_POOL and (name := google_name(resource)) in context.rdma:
@@ -47,7 +47,8 @@ POLICY = Policy(
     name="rdma-whole",
     asks="A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC"
     " (`gpuAllocation: dra`), and such a pool's GPUs are not shared.",
-    why="A node's RDMA NICs go to one pod together with all its GPUs: GPUs that are left over idle at a high price.",
+    why="A node's RDMA NICs go to one pod together with all its GPUs: GPUs that this pod does not"
+    " use are idle, at a high price.",
     remedy="take all GPUs of a node, or another pool",
     judge=_judge,
     applies_to="raycluster",

@@ -25,7 +25,7 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
 POLICY = Policy(
     name="required-labels",
     asks="A production environment has the labels of `policies.requiredLabels`.",
-    why="Nobody knows whom to send a bill or an alarm at night to.",
+    why="Without them nobody knows who pays for the environment, or whom to call when it fails.",
     remedy="add the labels to `labels`",
     judge=_judge,
     applies_to="environment",

@@ -215,7 +215,7 @@ def block(count: int, used: int) -> dict[str, Any]:
         ({}, f"pool train: zone {ZONE} of project {PROJECT} has no reservation a4"),
         (
             {AT: reserved(machine_type="a3-ultragpu-8g")},
-            "is of a3-ultragpu-8g, and the pool's machines are a4-highgpu-8g",
+            "has machines of type a3-ultragpu-8g, but the pool's are a4-highgpu-8g",
         ),
         ({AT: reserved(status="CREATING")}, "reservation a4 is CREATING, not READY"),
         ({AT: reserved()}, "has no block a4-block-1"),

@@ -197,7 +197,7 @@ def info(reason: str, **metadata: str) -> dict[str, Any]:
             403,
             {"error": {"message": "Required 'x' permission\nfor y"}},
             "forbidden",
-            "you may not read it: Required 'x' permission",
+            "you may not read this: Required 'x' permission",
             "",
         ),
         (

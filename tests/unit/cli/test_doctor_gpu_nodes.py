@@ -70,7 +70,7 @@ def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
 def test_a_taint_that_the_settings_lack_comes_with_the_line_to_write() -> None:
     taint = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
     (found,) = check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED))
-    assert "pool dev: nodes have the taint dedicated=ml:NoSchedule, which its settings don't name" in found.text
+    assert "pool dev: nodes have the taint dedicated=ml:NoSchedule, which its settings do not name" in found.text
     written = yaml.safe_load(found.remedy.partition("taints: ")[2])
     assert check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED | {"taints": written})) == []
 

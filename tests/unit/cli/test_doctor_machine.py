@@ -123,7 +123,7 @@ def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "other")
     assert states(backend.secrets("dev", "gs://state")) == ["fine"]  # a new stack takes any
     write(project, {"pools": {}}, encryptionsalt=SALT)
-    assert "is not the one that stack dev was made with" in only_missing(backend.secrets("dev", "gs://state")).text
+    assert "is not the one that stack dev was created with" in only_missing(backend.secrets("dev", "gs://state")).text
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     (project / "secret").write_text("lab\n")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(project / "secret"))

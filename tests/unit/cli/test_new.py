@@ -107,7 +107,7 @@ def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("import nonsense_of_nobody\n", "policies/broken.py: cannot be loaded, so that no stack is checked: Module"),
+        ("import nonsense_of_nobody\n", "policies/broken.py: cannot be loaded, so no stack is checked: Module"),
         ("POLICY = 1\n", "policies/broken.py: has no POLICY of the class berth.stacks.policies.policy.Policy"),
         ("from policies.image_registry import POLICY\n", "there is a policy 'image-registry' already"),
     ],

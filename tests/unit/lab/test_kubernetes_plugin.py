@@ -102,7 +102,7 @@ def test_another_engine_is_asked_again(machine: Path) -> None:
 
 def test_a_network_that_does_not_answer_ends_the_try(machine: Path) -> None:
     found = chosen(machine, "exec sleep 600", silence=0.3)
-    assert (found.folder, found.reason.split(";")[0]) == (None, "no byte of it came within 0.3 seconds")
+    assert (found.folder, found.reason.split(";")[0]) == (None, "no data arrived within 0.3 seconds")
 
 
 def test_a_download_may_take_longer_than_the_silence(machine: Path) -> None:
@@ -120,7 +120,7 @@ def test_the_stand_in_can_be_asked_for(machine: Path, monkeypatch: pytest.Monkey
 def test_the_real_one_can_be_insisted_on(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen(machine)
     monkeypatch.setenv(CHOICE, "real")
-    with pytest.raises(LabError, match="cannot be had") as failure:
+    with pytest.raises(LabError, match="cannot be downloaded") as failure:
         chosen(machine)
     assert "no such host" in failure.value.problem
     assert chosen(machine, FETCHES).folder is not None, "an earlier refusal does not count"

@@ -73,7 +73,7 @@ CASES = {
         (
             "environment.engineers.alice.auth: policy ray-auth: Ray of alice has "
             "RAY_AUTH_MODE=disabled in `env`, which overrides"
-            " `auth: token`; take it out"
+            " `auth: token`; remove it"
         ),
     ),
     "part of a node with RDMA": (
@@ -81,7 +81,7 @@ CASES = {
         (
             "environment.engineers.alice.worker.gpus: policy rdma-whole: a worker of alice takes 4 "
             "of the 8 GPUs of a node of pool"
-            " 'train', whose RDMA NICs go to one pod with all of them; take 8, or another pool, or waive it"
+            " 'train', whose RDMA NICs go to one pod together with all GPUs; take 8, or another pool, or waive it"
         ),
     ),
     "none of a node with RDMA": (
@@ -104,7 +104,7 @@ PRODUCTION_CASES = {
         (
             "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a "
             "production environment has no"
-            " deletion protection; take `cluster.deletionProtection` out, or set it to true, or waive it"
+            " deletion protection; remove `cluster.deletionProtection`, or set it to true, or waive it"
             " (policies.waived.deletion-protection: REASON)"
         ),
     ),
@@ -208,8 +208,8 @@ def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack
     judgment = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
     assert [f"{warning.where}: {warning.message}" for warning in judgment.warnings] == [
         (
-            "environment.policies.waived.deletion-protection: nothing here breaks policy "
-            "deletion-protection; take the waiver out"
+            "environment.policies.waived.deletion-protection: nothing here violates policy "
+            "deletion-protection; remove the waiver"
         ),
     ]
 

@@ -83,7 +83,7 @@ def test_released_programs_are_installed_once(
     (shared,) = PULUMI.release
     assert site.asked.count(shared.address.partition("://")[2]) == 1, "two tools share this file"
     assert list((machine / "temporary").iterdir()) == []
-    assert "Fetching 7 tools that their projects release" in printed()
+    assert "Fetching 7 tools from their release sites" in printed()
 
     site.asked.clear()
     assert programs_of(tools, progress) == found
@@ -99,7 +99,7 @@ def test_what_has_no_release_is_built_beside_the_downloads(
     assert found["helm"].read_text() == "released helm"
     assert found["kuberay-operator"].read_text() == "built ray-operator"
     assert (found["crds"] / "ray.yaml").exists()
-    assert "Fetching 1 tool that their projects release, and building 1 from source" in printed()
+    assert "Fetching 1 tool from their release sites, and building 1 from source" in printed()
 
 
 @pytest.mark.parametrize("tool", [KUBECTL, HELM, KWOK], ids=lambda tool: tool.name)
@@ -164,7 +164,7 @@ def test_a_release_that_cannot_be_had_is_built_from_source(
     assert found["kubectl"].read_text() == "released kubectl"
     assert _built(machine) == ["helm"]
     (line,) = [line for line in printed().splitlines() if "No release of" in line]
-    assert line.startswith("No release of helm can be had here (")
+    assert line.startswith("No release of helm can be downloaded here (")
     assert list((machine / "temporary").iterdir()) == []
 
 
@@ -201,7 +201,7 @@ def test_a_demanded_release_that_cannot_be_had_is_an_error(
     machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(releases.CHOICE, "release")
-    with pytest.raises(LabError, match=r"the release of helm .* cannot be had, and BERTH_LAB_TOOLS asks for it"):
+    with pytest.raises(LabError, match=r"the release of helm .* cannot be downloaded, but BERTH_LAB_TOOLS requires it"):
         programs_of([HELM], progress)
     assert _built(machine) == []
 
