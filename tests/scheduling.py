@@ -13,7 +13,7 @@ ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 """Folders whose tests use what a machine has once: the real node, containers."""
 
 # The longest begin first, so that the end does not wait for them.
-_ORDER = (*ONE_AT_A_TIME, "tests/lab/test_workflows.py", "tests/lab/")
+_ORDER = (*ONE_AT_A_TIME, "tests/lab/test_pages.py", "tests/lab/test_workflows.py", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types

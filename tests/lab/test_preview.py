@@ -177,7 +177,7 @@ def test_defaults_that_only_other_stacks_use_are_reported(fleet: Project) -> Non
     """No resource changes, and yet `pulumi up` does something."""
     changed(fleet, pools__dev__hourlyRate=3)
     done = preview(fleet)
-    assert "Engineers' stacks are told other pools from then on." in done.stdout
+    assert "From then on, engineers' own stacks read new values of: pools." in done.stdout
     assert done.returncode == 0
     assert preview(fleet, "--expect-no-changes").returncode == 4
 
@@ -211,7 +211,8 @@ def test_a_stack_that_was_never_up(fleet: Project) -> None:
     fleet.run("pulumi", "stack", "rm", "new", "--yes", "--preserve-config")
     assert done.returncode == 0, done.stderr
     assert "+ create node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
-    assert "Cost a day\n  B200: 384 GPU-hours (now 0)\n  L4: 96 GPU-hours (now 0)\nRisk: none." in done.stdout
+    assert "Cost a day\n  B200: 384 GPU-hours (now 0)\n  L4: 96 GPU-hours (now 0)\n" in done.stdout
+    assert done.stdout.endswith("Risk: none. Running work goes on.\n")
 
 
 def test_an_engine_that_fails(fleet: Project) -> None:
