@@ -139,7 +139,7 @@ def test_an_edited_job_is_replaced(work: Project, lab: Lab) -> None:
     plan = work.preview(STACK)
     assert {name: step for name, step in plan.items() if "Ray" in name} == {f"{RAY_JOB}::nightly": "replace"}
     output = work.run("berth", "preview", "-s", STACK, check=False).stdout
-    assert "job nightly runs again, as another RayJob" in " ".join(output.split())
+    assert "job nightly runs again, as a new RayJob" in " ".join(output.split())
     work.up(STACK)
     after = job_names(work, "berth-nightly")
     assert len(after) == 1

@@ -27,7 +27,7 @@ def test_a_crashed_node_is_repaired_and_then_leaves_nothing(real: RealNode) -> N
     pids = real.lab.pids()
     os.kill(pids[processes.NAMESPACES], signal.SIGKILL)
     node = real.node["metadata"]["name"]
-    assert "is simulated again" in real.lab.up()
+    assert "it is simulated now" in real.lab.up()
     assert cleanup.leftovers(real.lab.home) == []
     assert machine_state() == real.before
     assert real.lab.get("node", node)["metadata"]["annotations"]["kwok.x-k8s.io/node"] == "fake"
