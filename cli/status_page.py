@@ -15,7 +15,6 @@ from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet, Job, Pool, Ray
 from berth.components.ray.nodes import Node
 
-_COLORS = 8
 # Colors of the holders of GPUs: hues that differ in light and in dark.
 _HUES = (210, 140, 35, 275, 175, 330, 60, 0)
 _STYLE = (
@@ -91,7 +90,7 @@ def _nodes(fleet: Fleet) -> list[str]:
     if not nodes:
         return []
     names = sorted({holder.name for node in nodes for holder in node.holders})
-    colors = {name: f"of{number % _COLORS}" for number, name in enumerate(names)}
+    colors = {name: f"of{number % len(_HUES)}" for number, name in enumerate(names)}
     units = {pool.name: pool.unit for pool in fleet.pools}
     cards = "".join(_card(node, colors, units.get(node.pool, "GPU")) for node in nodes)
     return ["<h2>Nodes with GPUs</h2>", f'<div class="cards">{cards}</div>']

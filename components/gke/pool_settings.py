@@ -78,6 +78,7 @@ class Upgrade(Settings):
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
 
+_MOST_OPTIONS = 3
 _AUTOSCALED = "write the bounds under `nodes`: nodes: {min: 0, max: 4}"
 _OTHER_WORDS = {
     "spot": "write `capacity: spot`",
@@ -112,9 +113,6 @@ def _machine_types_with(accelerator: object) -> str:
         return "the machine type says which GPUs a node has, and how many"
     options = " or ".join(f"`machineType: {machine}`" for machine in found[:_MOST_OPTIONS])
     return f"the machine type says which GPUs a node has; write {options}"
-
-
-_MOST_OPTIONS = 3
 
 
 class PoolSettings(Settings):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from berth.components.core import types
 from berth.components.programs import keeper, servers
 from berth.components.programs.keeper import Keeper
 from berth.components.programs.lifetimes import parse_duration, parse_expiry
@@ -243,3 +244,22 @@ def test_lengths_of_lifecycles_have_limits() -> None:
             parse_duration(text)
     with pytest.raises(ValueError, match="the last day that a berth can have"):
         parse_expiry("2200-01-01")
+
+
+DURATIONS = ("90s", "10m", "2h", "36500d", "3153600000s")
+NO_DURATIONS = ("0s", "36501d", "9" * 5000 + "s", "2w", "")
+
+
+@pytest.mark.parametrize("text", [*DURATIONS, *NO_DURATIONS])
+def test_durations_are_those_of_the_settings(text: str) -> None:
+    """Programs in pods import nothing of berth, so both have the rule."""
+
+    def parsed(parse: Callable[[str], Any]) -> Any:
+        try:
+            return parse(text)
+        except ValueError:
+            return None
+
+    length = parsed(parse_duration)
+    assert (length is not None) == (text in DURATIONS)
+    assert parsed(types.parse_duration) == (length and length.total_seconds())
