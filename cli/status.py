@@ -174,7 +174,7 @@ def print_fleet(stack: str) -> None:
     out.print("Next:")
     for command, meaning in (
         ('eval "$(.venv/bin/berth lab env)"', "use the lab with plain pulumi, kubectl and helm"),
-        ("pulumi up -s alice", "a berth of an engineer's own stack"),
+        (f"berth engineer init alice -e {stack}", "write an engineer's own stack, and print what to run next"),
         (f"berth status -s {stack}", "this table"),
         ("make lab-down", "end it; make lab-clean deletes it"),
     ):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from berth.components.core.words import counted
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import supply
 from berth.lab.plugins.gcp.cluster import find_cluster
@@ -160,7 +161,7 @@ class NodePool(ResourceType):
         if (Pool(record.inputs).config.get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true":
             cloud.say("GKE's managed DRANET brings its device classes; the lab's controller plays the driver")
             cloud.fleet.define_network_classes()
-        cloud.say(f"{len(expected(record))} KWOK nodes for {record.name}")
+        cloud.say(f"{counted(len(expected(record)), 'KWOK node')} for {record.name}")
         cloud.fleet.reconcile(record)
 
     def delete(self, cloud: Cloud, record: Record) -> None:
