@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ import yaml
 from tests.scheduling import ByFile, longest_first
 
 GOLDEN = Path(__file__).parent / "golden"
+
+FIRST_FAILURES = 3
+FAILURE_CHARACTERS = 600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +39,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+    """Repeat the first failures last: later ones may follow from them, and CI keeps only the end of
+    a long output.
+    """
+    yield
+    stats = terminalreporter.stats
+    failures = sorted(stats.get("failed", []) + stats.get("error", []), key=lambda report: report.start)
+    for report in failures[:FIRST_FAILURES]:
+        terminalreporter.section(f"first failures: {report.nodeid} ({report.when})", sep="-")
+        terminalreporter.write_line(report.longreprtext[-FAILURE_CHARACTERS:])
 
 
 @pytest.fixture

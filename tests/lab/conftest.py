@@ -100,7 +100,19 @@ def brought_up(folder: Path) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Lab that tests of the session share: up, without stacks, its backend empty."""
+def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def lab(_shared_lab: Lab) -> Iterator[Lab]:
+    """Lab that the files of a worker share: up, and without resources at a file's beginning.
+
+    If a file fails and leaves its cluster behind, the next file gets a clean lab, so that one
+    failure is one failure.
+    """
+    yield _shared_lab
+    if any(_shared_lab.home.cloud.glob("*/clusters/*")):
+        _shared_lab.berth("clean")
+        _shared_lab.up()

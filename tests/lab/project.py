@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -142,7 +143,9 @@ def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Ite
 
 @contextlib.contextmanager
 def started(project: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that runs in the project's folder meanwhile."""
+    """Command that runs in the project's folder meanwhile; interrupted at the end, so that it
+    leaves no lock and no child behind.
+    """
     with subprocess.Popen(
         command,
         cwd=project.folder,
@@ -155,7 +158,11 @@ def started(project: Project, *command: str) -> Iterator[subprocess.Popen[str]]:
         try:
             yield process
         finally:
-            process.kill()
+            process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=DEADLINE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _short(urn: str) -> str:
