@@ -21,6 +21,12 @@ _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+", re.ASCII)
 _ACCOUNT = re.compile(r"[-a-z0-9]+@[-a-z0-9.:]+")
+_KMS_KEY = re.compile(
+    r"projects/[-a-z0-9.:]+/locations/([-a-z0-9]+)/keyRings/[-\w]{1,63}/cryptoKeys/[-\w]{1,63}", re.ASCII
+)
+# GKE takes this name only
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac).
+_SECURITY_GROUP = re.compile(r"gke-security-groups@([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}", re.ASCII)
 # It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 _RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")
 _RAYS_OWN = {
@@ -147,6 +153,30 @@ def _check_account(text: str) -> str:
     return text
 
 
+def _check_security_group(text: str) -> str:
+    if not _SECURITY_GROUP.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not the group that GKE takes: its name is gke-security-groups, in your domain; write for"
+            " example gke-security-groups@example.com"
+        )
+    return text
+
+
+def _check_kms_key(text: str) -> str:
+    if not _KMS_KEY.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not a key of Cloud KMS; write for example"
+            " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"
+        )
+    return text
+
+
+def location_of_key(key: str) -> str:
+    """Return the location of a key of Cloud KMS: us-central1, us, global."""
+    match = _KMS_KEY.fullmatch(key)
+    return match[1] if match else ""
+
+
 def _check_cidr(text: str) -> str:
     try:
         ipaddress.IPv4Network(text)
@@ -197,6 +227,12 @@ Region = Annotated[str, AfterValidator(_check_region)]
 
 ServiceAccount = Annotated[str, AfterValidator(_check_account)]
 """The e-mail address of a Google Cloud service account."""
+
+SecurityGroup = Annotated[str, AfterValidator(_check_security_group)]
+"""The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
+
+KmsKey = Annotated[str, AfterValidator(_check_kms_key)]
+"""The full name of a key of Cloud KMS."""
 
 ProjectId = Annotated[str, AfterValidator(_check_project)]
 """A Google Cloud project id."""

@@ -57,6 +57,13 @@ def cluster_arguments(settings: GkeSettings) -> dict[str, Any]:
             "enable_private_endpoint": cluster.private_endpoint,
         },
         "master_authorized_networks_config": _authorized_networks(cluster),
+        # Without a value in the settings nothing is sent, so a group or key that is in force stays.
+        "authenticator_groups_config": {"security_group": cluster.security_group} if cluster.security_group else None,
+        "database_encryption": (
+            {"state": "ENCRYPTED", "key_name": cluster.secrets_encryption_key}
+            if cluster.secrets_encryption_key
+            else None
+        ),
         "addons_config": _addons(settings),
         "enable_shielded_nodes": True,
         "logging_config": {"enable_components": [_LOGS.get(component, component) for component in cluster.logging]},

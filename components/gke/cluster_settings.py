@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Cidr, Name, NonEmpty, ServiceAccount
+from berth.components.core.types import Cidr, KmsKey, Name, NonEmpty, SecurityGroup, ServiceAccount
 
 GKE_VERSION = r"\d+\.\d+(\.\d+)?(-gke\.\d+)?"
 
@@ -46,6 +46,17 @@ class ClusterSettings(Settings):
     """Ranges from which the control plane can be reached, by name. Default: a new cluster can be
     reached from everywhere, with credentials; a list that is in force stays. `all: 0.0.0.0/0` opens
     it again."""
+    security_group: Annotated[SecurityGroup | None, Field(examples=["gke-security-groups@example.com"])] = None
+    """Google group whose member groups Kubernetes knows (Google Groups for RBAC). Without it,
+    `groups` under `access` give nobody access. Default: a new cluster has none; a group that is in
+    force stays."""
+    secrets_encryption_key: Annotated[
+        KmsKey | None,
+        Field(examples=["projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"]),
+    ] = None
+    """Key of Cloud KMS that also encrypts Kubernetes' Secrets in the cluster's database, in the
+    cluster's region. GKE's service agent needs the right to use it. Default: a new cluster has
+    none; a key that is in force stays."""
     multi_networking: bool | None = None
     """GKE multi-networking. Default: on where a pool has `rdma: networks`."""
     logging: Annotated[

@@ -27,7 +27,16 @@ _RAY_GROUP = "ray.io"
 
 def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
     """Return a GKE cluster as the engine plans it, from the arguments of its registration."""
-    return Planned(GKE_CLUSTER, name, {"name": name, **{to_camel(key): value for key, value in arguments.items()}})
+    return Planned(GKE_CLUSTER, name, {"name": name, **_in_camel_case(arguments)})
+
+
+def _in_camel_case(value: Any) -> Any:
+    """Return arguments with the engine's names; the keys of labels are the user's own."""
+    if isinstance(value, Mapping):
+        return {
+            to_camel(key): inner if key == "resource_labels" else _in_camel_case(inner) for key, inner in value.items()
+        }
+    return [_in_camel_case(item) for item in value] if isinstance(value, list) else value
 
 
 def ray_specs(resource: Planned) -> Iterator[Mapping[str, Any]]:

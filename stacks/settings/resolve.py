@@ -44,6 +44,7 @@ from berth.components.ray.workload_settings import (
 )
 from berth.components.sharing import Pool, Pools, SharingProfile, offered, scaling
 from berth.components.sharing import rules as sharing
+from berth.stacks.settings import groups
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -63,7 +64,7 @@ RESERVED = {
 
 # Rules on an environment's settings: what GKE, Google Cloud or Kubernetes would refuse.
 _RULES = (location, cluster, network, capacity, placement, nodes, sharing, scaling, operators, workloads)
-_WITH_WARNINGS = (cluster, capacity, sharing, scaling)
+_WITH_WARNINGS = (cluster, capacity, sharing, scaling, groups)
 
 _SIZE = tuple(f"worker.{key}" for key in ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources"))
 """Settings of a worker's size."""

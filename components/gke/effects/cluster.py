@@ -29,6 +29,17 @@ WORDS = {
     "enableIntranodeVisibility": "intranode visibility",
 }
 
+# Fields of the control plane alone, by Google's pages on them
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac and
+# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets); the provider's
+# source does not say what GKE does to the nodes.
+OF_CONTROL_PLANE = {
+    "authenticatorGroupsConfig": "Kubernetes knows the members of other Google groups: Roles for groups begin or cease"
+    " to apply",
+    "databaseEncryption": "GKE encrypts all Secrets with another key; while that key is disabled or destroyed, the API"
+    " server cannot read them",
+}
+
 # Fields that recreate no nodes, and whose change something else notices.
 DISTURBS = {
     "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
@@ -40,6 +51,7 @@ DISTURBS = {
     " no operator manages them",
     "workloadIdentityConfig": "pods get their Google identities from another pool",
     "nodeLocations": "the zones of pools that name none change",
+    **OF_CONTROL_PLANE,
 }
 
 

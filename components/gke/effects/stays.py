@@ -28,6 +28,12 @@ WAYS: Mapping[tuple[str, str], str] = {
     (CLUSTER, "masterAuthorizedNetworksConfig"): (
         "write `authorizedNetworks: {all: 0.0.0.0/0}` to open the control plane to every network"
     ),
+    (CLUSTER, "authenticatorGroupsConfig"): (
+        "`gcloud container clusters update CLUSTER --security-group=''` switches Google Groups for RBAC off"
+    ),
+    (CLUSTER, "databaseEncryption"): (
+        "`gcloud container clusters update CLUSTER --disable-database-encryption` gives the key up"
+    ),
     (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
     (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
 }

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.types import location_of_key
 from berth.components.core.written import written
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
@@ -32,6 +33,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     if settings.cluster.version and (text := too_old(settings, settings.cluster.version)):
         yield Problem((*_CLUSTER, "version"), text)
     yield from _control_plane(settings)
+    yield from _encrypted(settings)
     yield from _observed(settings)
 
 
@@ -129,6 +131,22 @@ def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
                 " (privateEndpoint:"
                 " true), which GKE refuses; name private networks, or take `privateEndpoint` out",
             )
+
+
+def _encrypted(settings: GkeSettings) -> Iterable[Problem]:
+    """Refuse a key of another region.
+
+    Source: "Encrypt secrets at the application layer"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets).
+    """
+    key = settings.cluster.secrets_encryption_key
+    if key and settings.location and location_of_key(key) != settings.in_region:
+        yield Problem(
+            (*_CLUSTER, "secretsEncryptionKey"),
+            f"the key is in {location_of_key(key)}, and the cluster in {settings.location}: Secrets could not be read"
+            f" while either is away; name a key in {settings.in_region}",
+            rests_on=((*_TOP, "zone"), (*_TOP, "region")),
+        )
 
 
 def _observed(settings: GkeSettings) -> Iterable[Problem]:

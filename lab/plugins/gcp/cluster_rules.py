@@ -10,7 +10,9 @@ Answers to (read):
     https://github.com/sassoftware/viya4-iac-gcp/issues/58 (versions).
 Answers to (read):
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods
-    (multi-networking needs Dataplane V2).
+    (multi-networking needs Dataplane V2), and
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets (the key is in
+    the location of the cluster).
 Answers to (believed): the texts of the other refusals. Asking GKE for such a cluster would settle
     each.
 """
@@ -53,6 +55,7 @@ def check_cluster(cloud: Cloud, record: Record) -> None:
     if inputs.get("enableMultiNetworking") and inputs.get("datapathProvider") != "ADVANCED_DATAPATH":
         raise bad_request("Multi-networking requires Dataplane V2 (datapath_provider ADVANCED_DATAPATH).")
     _check_control_plane(inputs)
+    _check_key(inputs)
 
 
 def check_version(asked: object, version: str) -> None:
@@ -107,3 +110,12 @@ def _check_control_plane(inputs: dict[str, Any]) -> None:
                 f'Invalid master authorized networks: network "{cidr}" is not a reserved network, which is required '
                 "for private endpoints."
             )
+
+
+def _check_key(inputs: dict[str, Any]) -> None:
+    """Refuse a key of Cloud KMS that is not where the cluster is."""
+    key = str((inputs.get("databaseEncryption") or {}).get("keyName") or "")
+    match = re.search(r"/locations/([^/]+)/", key)
+    region = region_of(str(inputs["location"]))
+    if key and (match is None or match[1] != region):
+        raise bad_request(f'Database encryption key "{key}" must be in the location of the cluster, "{region}".')

@@ -23,7 +23,9 @@ GOOD: dict[str, Any] = environment_values(
 ) | {
     "defaults": {"worker": {"pool": "dev"}},
 }
-LABELED = GOOD | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
+OFFICE = {"authorizedNetworks": {"office": "203.0.113.0/24"}}
+PRODUCTION = GOOD | {"cluster": OFFICE}
+LABELED = PRODUCTION | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
 
 
 def problems(environment: dict[str, Any], stack: str = "dev") -> list[str]:
@@ -100,7 +102,7 @@ def test_settings_against_a_policy(case: str) -> None:
 
 PRODUCTION_CASES = {
     "no protection": (
-        LABELED | {"cluster": {"deletionProtection": False}},
+        LABELED | {"cluster": OFFICE | {"deletionProtection": False}},
         (
             "environment.cluster.deletionProtection: policy deletion-protection: cluster prod of a "
             "production environment has no"
@@ -108,8 +110,21 @@ PRODUCTION_CASES = {
             " (policies.waived.deletion-protection: REASON)"
         ),
     ),
+    "control plane on the internet": (
+        LABELED | {"cluster": {}},
+        (
+            "environment.cluster.authorizedNetworks: policy restricted-control-plane: the control plane of cluster prod"
+            " can be reached from the whole internet; name the networks of your office and your CI in"
+            " `cluster.authorizedNetworks`, or set `cluster.privateEndpoint: true`, or waive it"
+            " (policies.waived.restricted-control-plane: REASON)"
+        ),
+    ),
+    "control plane for one half of the internet": (
+        LABELED | {"cluster": {"authorizedNetworks": {"low": "0.0.0.0/1"}}},
+        "policy restricted-control-plane: the control plane of cluster prod can be reached from 0.0.0.0/1, which is",
+    ),
     "no labels": (
-        GOOD,
+        PRODUCTION,
         (
             "environment.labels: policy required-labels: cluster prod of a production environment "
             "lacks labels owner, cost-center;"
@@ -223,6 +238,7 @@ config:
     zone: us-central1-b
     cluster:
       deletionProtection: false
+      privateEndpoint: true
     labels: {owner: ml-platform}
     pools:
       cpu: {machineType: n2-standard-16, nodes: 1}
@@ -237,10 +253,10 @@ config:
 """
     assert places_of_problems(path, text, "prod") == [
         ("6", "environment.cluster.deletionProtection"),
-        ("7", "environment.labels"),
-        ("14", "environment.engineers.alice.worker.gpus"),
-        ("16", "environment.engineers.bob.auth"),
-        ("17", "environment.engineers.bob.dashboard"),
+        ("8", "environment.labels"),
+        ("15", "environment.engineers.alice.worker.gpus"),
+        ("17", "environment.engineers.bob.auth"),
+        ("18", "environment.engineers.bob.dashboard"),
     ]
 
 

@@ -184,7 +184,13 @@ def test_a_pool_with_rdma_that_shares_its_gpus(config: dict[str, Any]) -> None:
     )
 
 
-CLUSTER = {"name": "prod", "deletionProtection": True, "resourceLabels": {"owner": "me"}}
+OFFICE = [{"displayName": "office", "cidrBlock": "203.0.113.0/24"}]
+CLUSTER = {
+    "name": "prod",
+    "deletionProtection": True,
+    "resourceLabels": {"owner": "me"},
+    "masterAuthorizedNetworksConfig": {"cidrBlocks": OFFICE},
+}
 
 
 def test_a_production_cluster() -> None:
@@ -192,6 +198,46 @@ def test_a_production_cluster() -> None:
     assert found(GKE_CLUSTER, {key: value for key, value in CLUSTER.items() if key != "deletionProtection"}) == []
     one(GKE_CLUSTER, CLUSTER | {"deletionProtection": False}, "deletion-protection", "cluster prod")
     one(GKE_CLUSTER, CLUSTER | {"resourceLabels": {"team": "x"}}, "required-labels", "lacks label owner")
+
+
+INTERNET = [{"displayName": "all", "cidrBlock": "0.0.0.0/0"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"masterAuthorizedNetworksConfig": None}, "the whole internet"),
+        ({"masterAuthorizedNetworksConfig": "(known later)"}, "the whole internet"),
+        ({"masterAuthorizedNetworksConfig": {"cidrBlocks": [*OFFICE, *INTERNET]}}, "most of the internet"),
+        ({"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "[secret]"}]}}, "most of the internet"),
+        (
+            {"masterAuthorizedNetworksConfig": {"cidrBlocks": OFFICE, "gcpPublicCidrsAccessEnabled": True}},
+            "every public address of Google Cloud",
+        ),
+        (
+            {"masterAuthorizedNetworksConfig": None, "controlPlaneEndpointsConfig": {"ipEndpointsConfig": {}}},
+            "the whole internet",
+        ),
+    ],
+)
+def test_a_control_plane_that_is_open_to_the_internet(change: dict[str, Any], words: str) -> None:
+    one(GKE_CLUSTER, CLUSTER | change, "restricted-control-plane", words)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"masterAuthorizedNetworksConfig": {"cidrBlocks": []}},
+        {"masterAuthorizedNetworksConfig": {}},
+        {"masterAuthorizedNetworksConfig": None, "privateClusterConfig": {"enablePrivateEndpoint": True}},
+        {
+            "masterAuthorizedNetworksConfig": None,
+            "controlPlaneEndpointsConfig": {"ipEndpointsConfig": {"enabled": False}},
+        },
+    ],
+)
+def test_a_control_plane_that_named_networks_reach_or_that_has_a_dns_name_only(change: dict[str, Any]) -> None:
+    assert found(GKE_CLUSTER, CLUSTER | change) == []
 
 
 def test_another_cluster_is_not_asked() -> None:

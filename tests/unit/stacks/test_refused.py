@@ -312,3 +312,19 @@ def test_nothing_is_concluded_from_what_is_wrong_by_itself(broken: dict[str, Any
     with pytest.raises(SettingsError) as caught:
         load("test", {"environment": over(BASE, broken)}, None)
     assert len(caught.value.lines) == 1, caught.value.lines
+
+
+def test_groups_are_a_warning_until_the_cluster_knows_them() -> None:
+    groups = {
+        "defaults": {"access": {"groups": ["ml-platform@example.com"]}},
+        "pools": {"dev": {"machineType": "g2-standard-8", "nodes": 1}},
+        "engineers": {"alice": {"access": {"users": ["alice@example.com"]}}},
+    }
+    assert [line for line in warnings(groups) if "groups" in line] == [
+        (
+            "environment.defaults.access.groups: gives nobody access: the cluster knows no Google groups; write"
+            " `cluster: {securityGroup: gke-security-groups@example.com}`"
+        )
+    ]
+    known = {"cluster": {"securityGroup": "gke-security-groups@example.com"}}
+    assert [line for line in warnings(over(groups, known)) if "groups" in line] == []

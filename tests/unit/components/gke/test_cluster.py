@@ -31,6 +31,8 @@ CASES: dict[str, dict[str, Any]] = {
             "privateEndpoint": True,
             "authorizedNetworks": {"office": "203.0.113.0/24", "ci": "198.51.100.7/32"},
             "logging": ["SYSTEM", "WORKLOADS", "APISERVER"],
+            "securityGroup": "gke-security-groups@example.com",
+            "secretsEncryptionKey": "projects/some-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
             "nodeServiceAccount": "nodes@some-project.iam.gserviceaccount.com",
         },
         "operators": {"kuberay": {"source": "addon"}},

@@ -108,7 +108,8 @@ def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> N
     assert {path: pools[path].nodes for path in node_pool.SIZE} == dict.fromkeys(node_pool.SIZE, "no")
     assert {path: cluster[path].nodes for path in gke_cluster.WORDS} == dict.fromkeys(gke_cluster.WORDS, "yes")
     others = [*gke_cluster.QUIET, *gke_cluster.DISTURBS]
-    assert {path: cluster[path].nodes for path in others} == dict.fromkeys(others, "no")
+    of_control_plane = dict.fromkeys(gke_cluster.OF_CONTROL_PLANE, "unknown")
+    assert {path: cluster[path].nodes for path in others} == dict.fromkeys(others, "no") | of_control_plane
     replaced = [path for path in (*gke_cluster.WORDS, *others) if cluster[path].replaces]
     assert replaced + [path for path in (*node_pool.WORDS, *node_pool.SIZE) if pools[path].replaces] == []
 
