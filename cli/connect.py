@@ -17,6 +17,7 @@ from typing import IO
 
 from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
+from berth.cli.environment import Environment
 from berth.cli.kubectl import Kubectl, private_folder, write_private
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, within
 from berth.components.cluster.pods import why_not_ready
@@ -272,16 +273,21 @@ def _next_head(berth: Berth) -> Object:
         time.sleep(_RETRY_SECONDS)
 
 
+def _kubeconfig_command(environment: Environment) -> str:
+    """Return the command that prints a kubeconfig of the environment's cluster with a login."""
+    if environment.login is None:
+        return f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(environment.stack)}"
+    context = f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
+    file = shlex.quote(str(Path(environment.login.kubeconfig).expanduser()))
+    return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
+
+
 def print_commands(request: Request) -> int:
     """Print the commands that do the same without berth; return the exit code."""
     berth = find(request.name, request.stack)
     secret = token_secret(berth.cluster)
     addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, Path("token") if secret else None)
-    lines = [
-        "umask 077",
-        f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(berth.environment.stack)} > kubeconfig",
-        "export KUBECONFIG=kubeconfig",
-    ]
+    lines = ["umask 077", f"{_kubeconfig_command(berth.environment)} > kubeconfig", "export KUBECONFIG=kubeconfig"]
     if secret:
         template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
         lines.append(

@@ -9,7 +9,9 @@ from pydantic import ValidationError
 
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
+from berth.components.gke import ExistingCluster
 from berth.stacks import stack_file
+from berth.stacks.login import logged_in, own_login
 from berth.stacks.settings.resolve import EnvironmentContract
 
 
@@ -32,13 +34,15 @@ class Environment:
     Attributes:
         stack: the environment's stack.
         contract: its output `environment`, which engineers' stacks read.
-        kubeconfig: kubeconfig of its cluster, as text.
+        kubeconfig: kubeconfig of its cluster, as text, with the login of the user of this machine.
+        login: file and context of that login, where the cluster's output has none.
         outputs: all outputs, secret ones in clear text.
     """
 
     stack: str
     contract: EnvironmentContract
     kubeconfig: str
+    login: ExistingCluster | None = None
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -48,6 +52,7 @@ def brought_up(stack: str) -> Environment:
     Raises:
         NotUpError: it was never brought up, or was destroyed.
         BadInputError: there is no such stack.
+        KubeconfigError: no kubeconfig of this machine logs in to its cluster.
         BerthError: Pulumi cannot be asked, or another version of berth brought the environment up.
     """
     engineer = settings_of(stack).get("engineer")
@@ -64,7 +69,8 @@ def brought_up(stack: str) -> Environment:
             f"another version of berth brought stack {environment} up (its output `environment` differs in {where});"
             f" run: {bring_up}"
         ) from None
-    return Environment(environment, contract, outputs["kubeconfig"], outputs)
+    login = own_login(outputs["kubeconfig"], contract.login)
+    return Environment(environment, contract, logged_in(outputs["kubeconfig"], login), login, outputs)
 
 
 def settings_of(stack: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pulumi
 from pydantic import ValidationError
 
 from berth.components.berth import Berth
-from berth.components.cluster.provider import kubernetes_provider
+from berth.stacks.existing import on_cluster
 from berth.stacks.load import EngineerStack
 from berth.stacks.notices import log
 from berth.stacks.settings.resolve import EnvironmentContract
@@ -23,6 +23,7 @@ async def engineer(loaded: EngineerStack) -> None:
 
     Raises:
         SettingsError: the berth doesn't fit on its environment.
+        KubeconfigError: no kubeconfig of this machine logs in to the environment's cluster.
         RunError: there is no such environment.
         NotReadyError: the RayCluster is not ready in time.
     """
@@ -31,13 +32,16 @@ async def engineer(loaded: EngineerStack) -> None:
     output = await reference.get_output_details("environment")
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
     log(found.warnings, found.judgment.waivers)
-    kubeconfig = reference.require_output("kubeconfig")
-    kubernetes = kubernetes_provider(kubeconfig, reference.require_output("clusterId"))
+    text = await reference.get_output_details("kubeconfig")
+    platform = on_cluster(
+        str(text.secret_value or text.value), reference.require_output("clusterId"), found.contract.login
+    )
+    kubernetes = platform.provider()
     name = found.berth.settings.name
     berth = Berth(name, found.berth, pulumi.ResourceOptions(providers={"kubernetes": kubernetes}))
     pulumi.export("namespace", berth.namespace)
     pulumi.export("rayCluster", name)
-    await wait_until_ready(loaded.stack, kubeconfig, [berth])
+    await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
 
 
 def full_name(environment: str) -> str:

@@ -10,7 +10,6 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
-from berth.components.cluster.provider import kubernetes_provider
 from berth.components.isolation import pod_policy, priority_classes
 from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
@@ -39,7 +38,7 @@ async def environment(loaded: Environment) -> None:
     manifests = manifests_of(loaded)
     platform = await _platform(loaded, occupants)
     resource_api = await claims_api(settings, platform.kubeconfig)
-    kubernetes = kubernetes_provider(platform.kubeconfig, platform.cluster_id)
+    kubernetes = platform.provider()
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
     operators = install(settings.operators, site, on_nodes)
@@ -65,7 +64,7 @@ async def environment(loaded: Environment) -> None:
     document = json.loads(loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True))
     pulumi.export("environment", pulumi.Output.secret(document))
     pulumi.export("clusterId", platform.cluster_id)
-    pulumi.export("kubeconfig", platform.kubeconfig)
+    pulumi.export("kubeconfig", platform.output)
     await wait_until_ready(stack, platform.kubeconfig, berths)
 
 

@@ -1,30 +1,28 @@
-"""Existing cluster, by one context of a kubeconfig in one text."""
+"""Existing cluster: the platform of an environment that makes no cluster."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pulumi
-import yaml
+import pulumi_kubernetes
 
-from berth.components.core.errors import BadInputError
-from berth.components.core.nearest import did_you_mean
+from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
 from berth.stacks.load import SettingsError
-from berth.stacks.stack_file import StackFile, project, shown
-
-# Keys of files in a kubeconfig, with the key for the file's content.
-_FILES = {
-    "certificate-authority": "certificate-authority-data",
-    "client-certificate": "client-certificate-data",
-    "client-key": "client-key-data",
-}
+from berth.stacks.login import (
+    KubeconfigError,
+    has_login,
+    logged_in,
+    one_context,
+    own_login,
+    pinned,
+    without_credentials,
+)
+from berth.stacks.stack_file import StackFile, project
 
 
 @dataclass(frozen=True)
@@ -32,22 +30,30 @@ class Platform:
     """Cluster for an environment's operators and RayClusters.
 
     Attributes:
-        kubeconfig: kubeconfig as text; secret.
+        kubeconfig: kubeconfig as text, for this process; secret.
         cluster_id: id for the cluster's whole life; another id recreates everything on the cluster.
         ready: resources that come before anything on the cluster, and go after it.
+        public: kubeconfig without credentials, the stack's output. Default: `kubeconfig`, which has
+            none.
+        login: kubeconfig of the user who runs Pulumi, where `public` has no login.
     """
 
     kubeconfig: pulumi.Output[str]
     cluster_id: pulumi.Input[str]
     ready: Sequence[pulumi.Resource] = ()
+    public: pulumi.Output[str] | None = None
+    login: ExistingCluster | None = None
 
+    @property
+    def output(self) -> pulumi.Output[str]:
+        """Kubeconfig without credentials, which the stack's state may have."""
+        return self.public or self.kubeconfig
 
-class KubeconfigError(BadInputError):
-    """Kubeconfig that cannot be used; `key` is the wrong setting: `kubeconfig` or `context`."""
-
-    def __init__(self, text: str, key: str = "kubeconfig") -> None:
-        super().__init__(text)
-        self.key = key
+    def provider(self) -> pulumi_kubernetes.Provider:
+        """Register the provider of the cluster."""
+        if self.login is None:
+            return kubernetes_provider(self.output, self.cluster_id)
+        return kubernetes_provider(self.login.kubeconfig, self.cluster_id, self.login.context)
 
 
 def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:
@@ -60,93 +66,26 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
     """
     try:
         text, server = one_context(project() / Path(settings.kubeconfig).expanduser(), settings.context)
+        public = without_credentials(text)
+        login = None if has_login(public) else pinned(settings, text)
     except KubeconfigError as error:
         problem = Problem(("environment", "cluster", "existing", error.key), str(error))
         raise SettingsError(stack, [problem], file) from None
-    return Platform(pulumi.Output.secret(text), server)
+    return Platform(pulumi.Output.secret(text), server, public=pulumi.Output.secret(public), login=login)
 
 
-def one_context(path: Path, context: str | None) -> tuple[str, str]:
-    """Return one context of a kubeconfig as JSON, and the address of its API server.
+def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster | None) -> Platform:
+    """Return the platform of an engineer's stack: the environment's cluster, with the user's login.
 
-    The JSON has no credentials of other clusters and names no files, so that it works on another
-    machine: it becomes an output of the stack, for engineers' stacks. Default: the current context.
+    Args:
+        text: output `kubeconfig` of the environment.
+        cluster_id: output `clusterId` of the environment.
+        named: file and context of the login. Default: KUBECONFIG, or ~/.kube/config.
 
     Raises:
-        KubeconfigError: the kubeconfig cannot be used.
+        KubeconfigError: no kubeconfig of this machine logs in to the cluster.
     """
-    config = _read(path)
-    name = context or config.get("current-context")
-    contexts = _named(config, "contexts", "context")
-    known = ", ".join(sorted(contexts)) or "none"
-    if not name:
-        raise KubeconfigError(
-            f"{shown(path)} has no current context; name one of its contexts with `context` ({known})", key="context"
-        )
-    if name not in contexts:
-        raise KubeconfigError(
-            f"{shown(path)} has no context {name!r}{did_you_mean(str(name), contexts)}; it has: {known}",
-            key="context" if context else "kubeconfig",
-        )
-    cluster_name, user_name = contexts[name].get("cluster"), contexts[name].get("user")
-    cluster = _named(config, "clusters", "cluster").get(str(cluster_name))
-    user = _named(config, "users", "user").get(str(user_name))
-    if not cluster or not cluster.get("server"):
-        raise KubeconfigError(
-            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address there"
-        )
-    if user is None:
-        raise KubeconfigError(f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there")
-    flat = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": cluster_name, "cluster": dict(_without_files(cluster, path))}],
-        "users": [{"name": user_name, "user": dict(_without_files(user, path))}],
-        "contexts": [{"name": name, "context": contexts[name]}],
-        "current-context": name,
-    }
-    return json.dumps(flat), str(cluster["server"])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise KubeconfigError(
-            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
-            " clusters get-credentials CLUSTER --location LOCATION --project PROJECT"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" (line {where.line + 1})" if where else ""
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}") from None
-    if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it has no list of clusters")
-    return config
-
-
-def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, Any]]:
-    """Return a kubeconfig's list of named entries as a mapping, without malformed ones."""
-    entries = config.get(key)
-    return {
-        str(entry["name"]): entry[inner] or {}
-        for entry in (entries if isinstance(entries, list) else [])
-        if isinstance(entry, dict) and "name" in entry and isinstance(entry.get(inner) or {}, dict) and inner in entry
-    }
-
-
-def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a cluster or user with the content of files beside the kubeconfig."""
-    for key, value in part.items():
-        if key not in _FILES:
-            yield key, str(config.parent / value) if key == "tokenFile" else value
-        elif not part.get(_FILES[key]):
-            file = config.parent / str(value)
-            try:
-                yield _FILES[key], base64.b64encode(file.read_bytes()).decode()
-            except OSError as error:
-                raise KubeconfigError(
-                    f"{shown(config)} names {shown(file)}, which cannot be read: {error.strerror}"
-                ) from None
+    login = own_login(text, named)
+    full = logged_in(text, login)
+    pin = pinned(login, full) if login else None
+    return Platform(pulumi.Output.secret(full), cluster_id, public=pulumi.Output.secret(text), login=pin)

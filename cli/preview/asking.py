@@ -9,6 +9,8 @@ from typing import Any
 
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
+from berth.components.gke import ExistingCluster
+from berth.stacks.login import KubeconfigError, logged_in
 
 SECONDS = 10
 """Time that a cluster has to answer once the engine has its plan."""
@@ -44,12 +46,17 @@ class Asking:
         try:
             self._known = self._outputs()
             kubeconfig = self._known.get("kubeconfig")
-            live = ClusterApi(str(kubeconfig)).list(RAY_CLUSTERS)[0] if kubeconfig else None
+            live = ClusterApi(self._with_login(str(kubeconfig))).list(RAY_CLUSTERS)[0] if kubeconfig else None
             self._answer = Answer(self._known, live=live)
-        except ClusterError as error:
+        except (ClusterError, KubeconfigError) as error:
             self._answer = Answer(self._known, not_asked=str(error))
         except BerthError:  # the preview itself reports why there are no outputs
             self._answer = Answer()
+
+    def _with_login(self, kubeconfig: str) -> str:
+        contract = self._known.get("environment")
+        named = contract.get("login") if isinstance(contract, Mapping) else None
+        return logged_in(kubeconfig, ExistingCluster.model_validate(named) if named else None)
 
     def answer(self, seconds: float = SECONDS) -> Answer:
         """Return the answer, after at most so many seconds."""

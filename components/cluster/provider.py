@@ -6,16 +6,21 @@ import pulumi
 import pulumi_kubernetes
 
 
-def kubernetes_provider(kubeconfig: pulumi.Input[str], cluster: pulumi.Input[str]) -> pulumi_kubernetes.Provider:
+def kubernetes_provider(
+    kubeconfig: pulumi.Input[str], cluster: pulumi.Input[str], context: str | None = None
+) -> pulumi_kubernetes.Provider:
     """Return a provider for one cluster that can resume after a killed run.
 
     Args:
-        kubeconfig: the kubeconfig as text.
+        kubeconfig: the kubeconfig as text, or the path of its file, whose credentials then stay out
+            of the stack's state.
         cluster: an identifier that stays the same for the cluster's whole life.
+        context: context of the kubeconfig. Default: its current one.
     """
     return pulumi_kubernetes.Provider(
         "cluster",
         kubeconfig=kubeconfig,
+        context=context,
         # Without it, a new address of the control plane replaces every object.
         cluster_identifier=cluster,
         enable_server_side_apply=True,

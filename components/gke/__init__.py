@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
+from berth.components.gke.kubeconfig import GKE_LOGIN
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, NetworkSettings
 from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.placement import on_pools, tolerations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
 __all__ = [
+    "GKE_LOGIN",
     "Cluster",
     "ClusterInputs",
     "ClusterSettings",

@@ -20,7 +20,8 @@ class ExistingCluster(Settings):
     """
 
     kubeconfig: Annotated[NonEmpty, Field(examples=["~/.kube/config"])]
-    """File of the kubeconfig, relative to the project's folder; `~` is the home folder."""
+    """File of the kubeconfig, relative to the project's folder; `~` is the home folder. Its
+    credentials stay out of the stack's state, so that every machine needs the file."""
     context: Annotated[NonEmpty | None, Field(examples=["gke_your-project_us-central1-b_prod"])] = None
     """Context in the kubeconfig. Default: its current one."""
 

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+GKE_LOGIN: dict[str, Any] = {
+    "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "installHint": "install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin",
+        "provideClusterInfo": True,
+    }
+}
+"""User of a kubeconfig who logs in by GKE's credential plugin."""
 
 
 def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
@@ -28,15 +39,7 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
             "users": [
                 {
                     "name": name,
-                    "user": {
-                        "exec": {
-                            "apiVersion": "client.authentication.k8s.io/v1beta1",
-                            "command": "gke-gcloud-auth-plugin",
-                            "installHint": "install gke-gcloud-auth-plugin: gcloud components install"
-                            " gke-gcloud-auth-plugin",
-                            "provideClusterInfo": True,
-                        }
-                    },
+                    "user": GKE_LOGIN,
                 }
             ],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],

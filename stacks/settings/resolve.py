@@ -14,7 +14,7 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import resource_problem
-from berth.components.gke import PoolSettings
+from berth.components.gke import ExistingCluster, PoolSettings
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import DEVELOPMENT, PRODUCTION, IsolationSettings
@@ -96,6 +96,8 @@ class EnvironmentContract(Settings):
     """Policies that do not hold, each with the reason: an engineer's own stack can waive none."""
     keeper: bool = False
     """Whether a keeper suspends and wakes berths."""
+    login: ExistingCluster | None = None
+    """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
 
 
 @dataclass
@@ -203,6 +205,7 @@ def contract_of(
         production=settings.is_production(stack),
         waived=settings.policies.waived,
         keeper=has_keeper(settings, resolved),
+        login=settings.cluster.existing,
     )
 
 

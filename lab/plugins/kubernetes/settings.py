@@ -7,6 +7,7 @@ Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/provider/provider.go (
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _KNOWN = frozenset(
     {
         "kubeconfig",
+        "context",
         "clusterIdentifier",
         "enableServerSideApply",
         "upsertExistingObjects",
@@ -77,8 +79,8 @@ def compare(request: DiffRequest) -> DiffResult:
     kinds = {key: kind for key, kind in changed(old, new).items() if key != "version"}
     if "clusterIdentifier" in kinds:
         moved = "clusterIdentifier"
-    elif "kubeconfig" in kinds and not new.get("clusterIdentifier") and _elsewhere(old, new):
-        moved = "kubeconfig"
+    elif {"kubeconfig", "context"} & kinds.keys() and not new.get("clusterIdentifier") and _elsewhere(old, new):
+        moved = "kubeconfig" if "kubeconfig" in kinds else "context"
     else:
         moved = ""
     return DiffResult(
@@ -92,9 +94,31 @@ def _elsewhere(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _kubeconfig(plain: Mapping[str, Any]) -> Any:
-    """Return the text of the kubeconfig; the engine's default provider takes KUBECONFIG's file."""
-    file = Path(os.environ.get("KUBECONFIG", ""))
-    return plain.get("kubeconfig") or (file.read_text(encoding="utf-8") if file.is_file() else None)
+    """Return the text of the kubeconfig, which may be given as a path, with its current context.
+
+    The engine's default provider takes KUBECONFIG's file.
+    """
+    given = plain.get("kubeconfig")
+    if isinstance(given, Unknown):
+        return given
+    text, context = given or _content(os.environ.get("KUBECONFIG", "")), plain.get("context")
+    text = _content(str(given)) or text
+    if not context or not text:
+        return text
+    try:
+        document = yaml.safe_load(text)
+        return json.dumps(document | {"current-context": context})
+    except (yaml.YAMLError, TypeError):
+        return text  # whoever reads it reports what is wrong
+
+
+def _content(path: str) -> str | None:
+    """Return the text of a file; `~` is the home folder. None where there is no such file."""
+    file = Path(path).expanduser()
+    try:
+        return file.read_text(encoding="utf-8") if path and file.is_file() else None
+    except OSError:  # a text is too long for a file's name
+        return None
 
 
 def _server(kubeconfig: Any) -> tuple[str, str]:

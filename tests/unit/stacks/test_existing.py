@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from berth.components.gke import ExistingCluster
-from berth.stacks.existing import KubeconfigError, existing, one_context
+from berth.stacks.existing import existing
 from berth.stacks.load import SettingsError
+from berth.stacks.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
 
 
 def write(folder: Path, **changes: Any) -> Path:
@@ -52,7 +53,7 @@ def test_one_context_is_kept_with_all_that_it_needs(tmp_path: Path) -> None:
     ]
     assert config["users"] == [{"name": "me", "user": {"token": "my-token"}}]
     assert config["current-context"] == "gpus-me"
-    assert "your-token" not in text, "nobody else's credentials go into the stack's state"
+    assert "your-token" not in text, "a process has nobody else's credentials"
 
 
 def test_a_context_can_be_named(tmp_path: Path) -> None:
@@ -106,3 +107,80 @@ def test_a_missing_kubeconfig_is_a_settings_error_with_what_makes_one(tmp_path: 
     first, second = str(raised.value).splitlines()
     assert first == "stack dev: 1 problem in its settings; nothing is changed"
     assert second.startswith(f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one")
+
+
+SECRETS: list[dict[str, Any]] = [
+    {"token": "canary"},
+    {"username": "me", "password": "canary"},
+    {"client-certificate-data": "canary", "client-key-data": "canary"},
+    {"auth-provider": {"name": "oidc", "config": {"refresh-token": "canary"}}},
+    {"exec": {"command": "aws", "args": ["canary"], "env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "canary"}]}},
+]
+
+
+@pytest.mark.parametrize("user", SECRETS)
+def test_no_credential_leaves_the_machine(tmp_path: Path, user: dict[str, Any]) -> None:
+    text, _ = one_context(write(tmp_path, users=[{"name": "me", "user": user}]), None)
+    assert "canary" in text
+    public = without_credentials(text)
+    assert "canary" not in public
+    assert json.loads(public)["users"] == []
+    (cluster,) = json.loads(public)["clusters"]
+    assert cluster["cluster"].keys() == {"server", "certificate-authority-data"}
+
+
+def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
+    added = {
+        "command": "/opt/bin/gke-gcloud-auth-plugin",
+        "args": ["canary"],
+        "env": [{"name": "T", "value": "canary"}],
+    }
+    text, _ = one_context(write(tmp_path, users=[{"name": "me", "user": {"exec": added}}]), None)
+    public = without_credentials(text)
+    assert "canary" not in public
+    assert json.loads(public)["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
+    assert logged_in(public, None) == public, "it needs no other login"
+
+
+def public_of(path: Path) -> str:
+    return without_credentials(one_context(path, None)[0])
+
+
+def test_everybody_logs_in_with_a_kubeconfig_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    public = public_of(write(tmp_path))
+    own = tmp_path / "own"
+    own.mkdir()
+    # Their current context is another cluster's, and the server's address ends with a slash.
+    clusters = [
+        {"name": "other", "cluster": {"server": "https://10.0.0.2:6443"}},
+        {"name": "theirs", "cluster": {"server": "https://10.0.0.1:6443/"}},
+    ]
+    contexts = [
+        {"name": "elsewhere", "context": {"cluster": "other", "user": "you"}},
+        {"name": "here", "context": {"cluster": "theirs", "user": "you"}},
+    ]
+    path = write(own, clusters=clusters, contexts=contexts, **{"current-context": "elsewhere"})
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{path}")
+    login = own_login(public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus"))
+    assert login == ExistingCluster(kubeconfig=str(path), context="here")
+    config = json.loads(logged_in(public, login))
+    assert (config["current-context"], config["users"]) == ("here", [{"name": "you", "user": {"token": "your-token"}}])
+
+
+def test_a_named_kubeconfig_of_another_cluster_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
+    named = ExistingCluster(kubeconfig=str(path), context="other-you")
+    with pytest.raises(
+        KubeconfigError, match=r"no kubeconfig of yours logs in to https://10\.0\.0\.1:6443 \(looked in"
+    ):
+        own_login(public_of(path), named)
+    assert own_login(public_of(path), ExistingCluster(kubeconfig=str(path), context="gpus-me"))
+
+
+def test_a_credential_in_a_file_with_a_relative_path_is_refused(tmp_path: Path) -> None:
+    user = {"client-certificate": "me.crt", "client-key-data": "a2V5"}
+    (tmp_path / "me.crt").write_text("certificate")
+    settings = ExistingCluster(kubeconfig=str(write(tmp_path, users=[{"name": "me", "user": user}])))
+    with pytest.raises(SettingsError, match=r"by a relative path, .* kubectl config view --raw --flatten"):
+        existing("dev", settings, None)

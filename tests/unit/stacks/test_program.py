@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pulumi
 import pytest
 import yaml
 
+from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 from berth.stacks import stack_file
 from berth.stacks.engineer import engineer
 from berth.stacks.environment import environment
@@ -52,7 +52,7 @@ def lab_with_managed_rdma() -> Environment:
 def lab_outputs() -> dict[str, Any]:
     return {
         "environment": shipped("lab").contract().model_dump(mode="json", by_alias=True, exclude_none=True),
-        "kubeconfig": "{}",
+        "kubeconfig": gke_kubeconfig("lab", "127.0.0.1:1", "Y2E="),
         "clusterId": "projects/berth-lab/locations/us-central1-b/clusters/lab",
     }
 
@@ -197,7 +197,8 @@ def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kub
     assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "https://10.0.0.1:6443"
-    assert json.loads(provider.inputs["kubeconfig"]["value"])["current-context"] == "it"
+    assert (provider.inputs["kubeconfig"], provider.inputs["context"]) == (str(kubeconfig), "it")
+    assert "some-token" not in str(recorder.registrations), "no credential is in the stack's state"
 
 
 @pytest.mark.parametrize("source", ["present", "addon"])

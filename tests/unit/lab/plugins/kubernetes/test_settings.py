@@ -43,8 +43,18 @@ def test_the_default_provider_takes_the_file_of_the_environment(
     assert settings.read({}) == settings.Settings(document())
 
 
+def test_a_path_stands_for_its_file_and_the_state_has_no_credentials(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(document("my-token"))
+    assert settings.read({"kubeconfig": str(file)}) == settings.Settings(document("my-token"))
+    chosen = settings.read({"kubeconfig": str(file), "context": "one"}).kubeconfig
+    assert yaml.safe_load(str(chosen)) == yaml.safe_load(document("my-token"))
+    with pytest.raises(ProviderError, match="not the text of a kubeconfig"):
+        settings.read({"kubeconfig": str(file), "context": "gone"})
+
+
 @pytest.mark.parametrize(
-    "given", [{"renderYamlToDirectory": "x"}, {"enableServerSideApply": "false"}, {"context": "x"}]
+    "given", [{"renderYamlToDirectory": "x"}, {"enableServerSideApply": "false"}, {"namespace": "x"}]
 )
 def test_a_setting_that_the_stand_in_lacks_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(ProviderError, match=rf"the setting {next(iter(given))}.* install the real one"):
@@ -66,4 +76,5 @@ def test_another_cluster_replaces_and_new_credentials_do_not() -> None:
     same = {"clusterIdentifier": "lab"}
     assert compare({**here, **same}, {**there, **same}) == {"kubeconfig": Kind.UPDATE}
     assert compare({**here, **same}, {**here, "clusterIdentifier": "x"}) == {"clusterIdentifier": Kind.UPDATE_REPLACE}
+    assert compare({**here, **same}, {**here, **same, "context": "one"}) == {"context": Kind.ADD}
     assert compare(here, here) == {}

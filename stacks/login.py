@@ -1,0 +1,244 @@
+"""Logins to a cluster: one context of a kubeconfig, and what of it may leave the machine.
+
+A stack's state has the API server and its certificate authority, and no credential. Whoever runs
+Pulumi or berth logs in with a kubeconfig of their own, or by GKE's credential plugin.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from berth.components.core.errors import BadInputError
+from berth.components.core.nearest import did_you_mean
+from berth.components.gke import GKE_LOGIN, ExistingCluster
+from berth.stacks.stack_file import project, shown
+
+# Keys of files in a kubeconfig, with the key for the file's content.
+_FILES = {
+    "certificate-authority": "certificate-authority-data",
+    "client-certificate": "client-certificate-data",
+    "client-key": "client-key-data",
+}
+_PUBLIC = ("server", "certificate-authority-data", "tls-server-name", "insecure-skip-tls-verify")
+"""Keys of a cluster that say where it is, and how to know it."""
+
+
+class KubeconfigError(BadInputError):
+    """Kubeconfig that cannot be used; `key` is the wrong setting: `kubeconfig` or `context`."""
+
+    def __init__(self, text: str, key: str = "kubeconfig") -> None:
+        super().__init__(text)
+        self.key = key
+
+
+def without_credentials(text: str) -> str:
+    """Return a kubeconfig with the server and its certificate authority only.
+
+    GKE's credential plugin stays, as berth's own clusters have it: it names nobody. The command of
+    another plugin does not, since it would run on the machines of everyone who reads the output.
+
+    Args:
+        text: kubeconfig with one context.
+    """
+    config = json.loads(text)
+    (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
+    command = str((user["user"].get("exec") or {}).get("command", ""))
+    users = [{"name": user["name"], "user": GKE_LOGIN}] if Path(command).name == GKE_LOGIN["exec"]["command"] else []
+    known = {key: cluster["cluster"][key] for key in _PUBLIC if key in cluster["cluster"]}
+    where = {"cluster": cluster["name"]} | ({"user": user["name"]} if users else {})
+    return json.dumps(
+        config
+        | {
+            "clusters": [{"name": cluster["name"], "cluster": known}],
+            "users": users,
+            "contexts": [{"name": context["name"], "context": where}],
+        }
+    )
+
+
+def has_login(text: str) -> bool:
+    """Return whether a stack's output `kubeconfig` has a login: GKE's credential plugin."""
+    return bool(_loaded(text).get("users"))
+
+
+def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
+    """Return the settings with their context, so that `kubectl config use-context` changes nothing.
+
+    Args:
+        settings: file and context that an environment or an engineer names.
+        text: that context as text.
+
+    Raises:
+        KubeconfigError: it names files by relative paths, which Pulumi's provider would not find.
+    """
+    path = project() / Path(settings.kubeconfig).expanduser()
+    name = str(json.loads(text)["current-context"])
+    config = _read(path)
+    context = _named(config, "contexts", "context")[name]
+    cluster = _named(config, "clusters", "cluster")[str(context["cluster"])]
+    user = _named(config, "users", "user")[str(context["user"])]
+    for key, value in (cluster | user).items():
+        if key in (*_FILES, "tokenFile") and not Path(str(value)).is_absolute() and not user.get(f"{key}-data"):
+            raise KubeconfigError(
+                f"{shown(path)}: context {name!r} names {value} by a relative path, which Pulumi's provider would not"
+                f" find; write a file without such paths: KUBECONFIG={shown(path)} kubectl config view --raw --flatten"
+            )
+    return ExistingCluster(kubeconfig=settings.kubeconfig, context=name)
+
+
+def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | None:
+    """Return the kubeconfig with which this machine's user logs in to an environment's cluster.
+
+    Args:
+        text: output `kubeconfig` of the environment's stack.
+        named: file and context that the settings name; used where they lead to the same cluster.
+
+    Returns:
+        File and context; None where the output has a login.
+
+    Raises:
+        KubeconfigError: no kubeconfig of this machine has the cluster.
+    """
+    if has_login(text):
+        return None
+    server = str(_loaded(text)["clusters"][0]["cluster"]["server"]).rstrip("/")
+    if named and _server_of(project() / Path(named.kubeconfig).expanduser(), named.context) == server:
+        return named
+    files = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    for path in files or [Path("~/.kube/config").expanduser()]:
+        for context in (None, *_contexts(path)):
+            if _server_of(path, context) == server:
+                return ExistingCluster(kubeconfig=str(path), context=context)
+    looked = ", ".join(map(shown, files)) or "~/.kube/config"
+    raise KubeconfigError(
+        f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the cluster for a login, or"
+        " name the file with KUBECONFIG"
+    )
+
+
+def logged_in(text: str, named: ExistingCluster | None) -> str:
+    """Return an environment's kubeconfig with the login of the user of this machine.
+
+    Args:
+        text: output `kubeconfig` of the environment's stack.
+        named: file and context that the settings name.
+
+    Raises:
+        KubeconfigError: no kubeconfig of this machine has the cluster.
+    """
+    login = own_login(text, named)
+    if login is None:
+        return text
+    return one_context(project() / Path(login.kubeconfig).expanduser(), login.context)[0]
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    document = yaml.safe_load(text)
+    return document if isinstance(document, dict) else {}
+
+
+def _contexts(path: Path) -> list[str]:
+    try:
+        return list(_named(_read(path), "contexts", "context"))
+    except KubeconfigError:
+        return []
+
+
+def _server_of(path: Path, context: str | None) -> str | None:
+    try:
+        return one_context(path, context)[1].rstrip("/")
+    except KubeconfigError:
+        return None
+
+
+def one_context(path: Path, context: str | None) -> tuple[str, str]:
+    """Return one context of a kubeconfig as JSON, and the address of its API server.
+
+    The JSON has no credentials of other clusters and names no files. It has the credentials of this
+    context: only this process uses it. Default: the current context.
+
+    Raises:
+        KubeconfigError: the kubeconfig cannot be used.
+    """
+    config = _read(path)
+    name = context or config.get("current-context")
+    contexts = _named(config, "contexts", "context")
+    known = ", ".join(sorted(contexts)) or "none"
+    if not name:
+        raise KubeconfigError(
+            f"{shown(path)} has no current context; name one of its contexts with `context` ({known})", key="context"
+        )
+    if name not in contexts:
+        raise KubeconfigError(
+            f"{shown(path)} has no context {name!r}{did_you_mean(str(name), contexts)}; it has: {known}",
+            key="context" if context else "kubeconfig",
+        )
+    cluster_name, user_name = contexts[name].get("cluster"), contexts[name].get("user")
+    cluster = _named(config, "clusters", "cluster").get(str(cluster_name))
+    user = _named(config, "users", "user").get(str(user_name))
+    if not cluster or not cluster.get("server"):
+        raise KubeconfigError(
+            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address there"
+        )
+    if user is None:
+        raise KubeconfigError(f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there")
+    flat = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster_name, "cluster": dict(_without_files(cluster, path))}],
+        "users": [{"name": user_name, "user": dict(_without_files(user, path))}],
+        "contexts": [{"name": name, "context": contexts[name]}],
+        "current-context": name,
+    }
+    return json.dumps(flat), str(cluster["server"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise KubeconfigError(
+            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
+            " clusters get-credentials CLUSTER --location LOCATION --project PROJECT"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" (line {where.line + 1})" if where else ""
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}") from None
+    if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it has no list of clusters")
+    return config
+
+
+def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, Any]]:
+    """Return a kubeconfig's list of named entries as a mapping, without malformed ones."""
+    entries = config.get(key)
+    return {
+        str(entry["name"]): entry[inner] or {}
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and "name" in entry and isinstance(entry.get(inner) or {}, dict) and inner in entry
+    }
+
+
+def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a cluster or user with the content of files beside the kubeconfig."""
+    for key, value in part.items():
+        if key not in _FILES:
+            yield key, str(config.parent / value) if key == "tokenFile" else value
+        elif not part.get(_FILES[key]):
+            file = config.parent / str(value)
+            try:
+                yield _FILES[key], base64.b64encode(file.read_bytes()).decode()
+            except OSError as error:
+                raise KubeconfigError(
+                    f"{shown(config)} names {shown(file)}, which cannot be read: {error.strerror}"
+                ) from None
