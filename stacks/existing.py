@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pulumi
 import pulumi_kubernetes
 
 from berth.components.cluster.provider import kubernetes_provider
+from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
 from berth.stacks.load import SettingsError
@@ -22,7 +22,7 @@ from berth.stacks.login import (
     pinned,
     without_credentials,
 )
-from berth.stacks.stack_file import StackFile, project
+from berth.stacks.stack_file import StackFile, path_of
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,12 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
         SettingsError: the kubeconfig cannot be used.
     """
     try:
-        text, server = one_context(project() / Path(settings.kubeconfig).expanduser(), settings.context)
+        text, server = one_context(path_of(settings.kubeconfig), settings.context)
         public = without_credentials(text)
         login = None if has_login(public) else pinned(settings, text)
-    except KubeconfigError as error:
-        problem = Problem(("environment", "cluster", "existing", error.key), str(error))
+    except BadInputError as error:
+        key = error.key if isinstance(error, KubeconfigError) else "kubeconfig"
+        problem = Problem(("environment", "cluster", "existing", key), str(error))
         raise SettingsError(stack, [problem], file) from None
     return Platform(pulumi.Output.secret(text), server, public=pulumi.Output.secret(public), login=login)
 

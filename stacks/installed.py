@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pulumi
 
@@ -13,7 +12,7 @@ from berth.components.core.problems import Problem
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.load import Environment, SettingsError
 from berth.stacks.manifest_file import read
-from berth.stacks.stack_file import project
+from berth.stacks.stack_file import path_of
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
@@ -36,7 +35,7 @@ def manifests_of(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
     if dranet.source != "manifest" or dranet.manifest is None:
         return {}
     try:
-        return {"dranet": read(project() / Path(dranet.manifest).expanduser())}
+        return {"dranet": read(path_of(dranet.manifest))}
     except BadInputError as error:
         problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
         raise SettingsError(loaded.stack, [problem], loaded.file) from None

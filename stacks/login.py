@@ -18,7 +18,10 @@ import yaml
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import GKE_LOGIN, ExistingCluster
-from berth.stacks.stack_file import project, shown
+from berth.stacks import document
+from berth.stacks.stack_file import path_of, shown
+
+_LARGEST = 1 << 20
 
 # Keys of files in a kubeconfig, with the key for the file's content.
 _FILES = {
@@ -49,7 +52,8 @@ def without_credentials(text: str) -> str:
     """
     config = json.loads(text)
     (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
-    command = str((user["user"].get("exec") or {}).get("command", ""))
+    plugin = user["user"].get("exec")
+    command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
     users = [{"name": user["name"], "user": GKE_LOGIN}] if Path(command).name == GKE_LOGIN["exec"]["command"] else []
     known = {key: cluster["cluster"][key] for key in _PUBLIC if key in cluster["cluster"]}
     where = {"cluster": cluster["name"]} | ({"user": user["name"]} if users else {})
@@ -78,7 +82,7 @@ def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
     Raises:
         KubeconfigError: it names files by relative paths, which Pulumi's provider would not find.
     """
-    path = project() / Path(settings.kubeconfig).expanduser()
+    path = _path(settings.kubeconfig)
     name = str(json.loads(text)["current-context"])
     config = _read(path)
     context = _named(config, "contexts", "context")[name]
@@ -109,7 +113,7 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
     if has_login(text):
         return None
     server = str(_loaded(text)["clusters"][0]["cluster"]["server"]).rstrip("/")
-    if named and _server_of(project() / Path(named.kubeconfig).expanduser(), named.context) == server:
+    if named and _server_of(_path(named.kubeconfig), named.context) == server:
         return named
     files = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     for path in files or [Path("~/.kube/config").expanduser()]:
@@ -136,12 +140,12 @@ def logged_in(text: str, named: ExistingCluster | None) -> str:
     login = own_login(text, named)
     if login is None:
         return text
-    return one_context(project() / Path(login.kubeconfig).expanduser(), login.context)[0]
+    return one_context(_path(login.kubeconfig), login.context)[0]
 
 
 def _loaded(text: str) -> dict[str, Any]:
-    document = yaml.safe_load(text)
-    return document if isinstance(document, dict) else {}
+    loaded = yaml.safe_load(text)
+    return loaded if isinstance(loaded, dict) else {}
 
 
 def _contexts(path: Path) -> list[str]:
@@ -168,7 +172,7 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
         KubeconfigError: the kubeconfig cannot be used.
     """
     config = _read(path)
-    name = context or config.get("current-context")
+    name = context or str(config.get("current-context") or "")
     contexts = _named(config, "contexts", "context")
     known = ", ".join(sorted(contexts)) or "none"
     if not name:
@@ -202,7 +206,9 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = document.plain(document.read(_contents(path).decode("utf-8")))
+        # What leaves the machine is JSON, which has no dates.
+        json.dumps(config)
     except FileNotFoundError:
         raise KubeconfigError(
             f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
@@ -210,13 +216,34 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" (line {where.line + 1})" if where else ""
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}") from None
+    except document.DocumentError as error:
+        line = f" (line {error.line})" if error.line else ""
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}: {error.problem}") from None
+    except TypeError as error:
+        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
         raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it has no list of clusters")
     return config
+
+
+def _contents(path: Path) -> bytes:
+    """Return the bytes of a file of a sensible size: a device would have no end.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a file")
+    if path.stat().st_size > _LARGEST:
+        raise OSError(f"it is larger than {_LARGEST >> 20} MiB")
+    return path.read_bytes()
+
+
+def _path(kubeconfig: str) -> Path:
+    try:
+        return path_of(kubeconfig)
+    except BadInputError as error:
+        raise KubeconfigError(error.problem) from None
 
 
 def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, Any]]:
@@ -237,8 +264,8 @@ def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, An
         elif not part.get(_FILES[key]):
             file = config.parent / str(value)
             try:
-                yield _FILES[key], base64.b64encode(file.read_bytes()).decode()
+                yield _FILES[key], base64.b64encode(_contents(file)).decode()
             except OSError as error:
                 raise KubeconfigError(
-                    f"{shown(config)} names {shown(file)}, which cannot be read: {error.strerror}"
+                    f"{shown(config)} names {shown(file)}, which cannot be read: {error.strerror or error}"
                 ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 
 from berth.components.core.errors import BadInputError
@@ -12,11 +13,14 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path as SettingsPath
 from berth.components.core.problems import Problem
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import project, shown
+from berth.stacks.stack_file import path_of, shown
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they become annotations, of which an object has 256 KiB at most
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations)."""
+
+_MOST_FILES = 5000
+"""Most files that a folder of code is searched for: a folder of a whole machine has no end."""
 
 _INSTEAD = "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}` names"
 
@@ -32,15 +36,12 @@ def read(path: Path) -> dict[str, str]:
     Raises:
         BadInputError: the code is missing, not text, too large, or hides a module of Python or Ray.
     """
-    if path.is_dir():
-        files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if _counts(file, path)}
-    elif path.is_file():
-        files = {path.name: path}
-    else:
-        raise BadInputError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
+    try:
+        files, size = _files(path)
+    except OSError as error:
+        raise BadInputError(f"{shown(path)} cannot be read: {error.strerror}") from None
     if not any(name.endswith(".py") for name in files):
         raise BadInputError(f"{shown(path)} has no Python file (*.py)")
-    size = sum(file.stat().st_size for file in files.values())
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
@@ -65,7 +66,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
             continue
         path: SettingsPath = ("environment", "services", name)
         try:
-            code[name] = read(_path(service.code))
+            code[name] = read(path_of(service.code))
         except BadInputError as error:
             problems.append(Problem((*path, "code"), str(error)))
             continue
@@ -100,6 +101,9 @@ def _application(
     except SyntaxError as error:
         yield Problem((*path, "import_path"), f"{code}: {file}:{error.lineno}: Python cannot read this: {error.msg}")
         return
+    except (ValueError, RecursionError, MemoryError) as error:  # NUL, and brackets in brackets in brackets
+        yield Problem((*path, "import_path"), f"{code}: {file}: Python cannot read this: {error or 'too deep'}")
+        return
     first = name.split(".")[0]
     if names is not None and first not in names:
         yield Problem(
@@ -125,8 +129,21 @@ def _names(module: ast.Module) -> Collection[str] | None:
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _path(code: str) -> Path:
-    return project() / Path(code).expanduser()
+def _files(path: Path) -> tuple[dict[str, Path], int]:
+    """Return the files of some code by path, and the number of their bytes.
+
+    Raises:
+        BadInputError: there is no code, or far too much of it.
+    """
+    if path.is_file():
+        return {path.name: path}, path.stat().st_size
+    if not path.is_dir():
+        raise BadInputError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
+    found = list(islice(path.rglob("*"), _MOST_FILES + 1))
+    if len(found) > _MOST_FILES:
+        raise BadInputError(f"{shown(path)} has more than {_MOST_FILES} files; name the folder of the code alone")
+    files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
+    return files, sum(file.stat().st_size for file in files.values())
 
 
 def _counts(file: Path, folder: Path) -> bool:

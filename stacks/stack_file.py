@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
+from berth.stacks import document
 
 if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell's completion need not wait for
     from berth.components.core.problems import Path as SettingsPath
@@ -21,7 +20,7 @@ if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell'
 NAMESPACE = "berth"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """Names of stacks that Pulumi takes."""
-_LONGEST_NAME, _LARGEST, _MOST_VALUES = 100, 1 << 20, 100_000
+_LONGEST_NAME, _LARGEST = 100, 1 << 20
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
@@ -37,6 +36,18 @@ def project() -> Path:
 def shown(path: Path) -> str:
     """Return a path as a user in the project's folder would write it."""
     return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)
+
+
+def path_of(text: str) -> Path:
+    """Return the path that a setting gives: from the project's folder, or from `~`, the home.
+
+    Raises:
+        BadInputError: there is no such home folder.
+    """
+    try:
+        return project() / Path(text).expanduser()
+    except RuntimeError:
+        raise BadInputError(f"there is no home folder {text.partition('/')[0]!r}; write the whole path") from None
 
 
 class StackFileError(BadInputError):
@@ -63,12 +74,12 @@ class StackFile:
         node: Any = self._config
         line: int | None = None
         for part in (f"{NAMESPACE}:{path[0]}", *path[1:]):
-            if isinstance(node, CommentedMap) and part in node:
+            if isinstance(node, CommentedMap) and part in (node.lc.data or {}):
                 line = int(node.lc.key(part)[0]) + 1
             elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
                 line = int(node.lc.item(part)[0]) + 1
             else:
-                break
+                break  # no such entry, or one that a merge key brings from elsewhere
             node = node[part]
         return line
 
@@ -146,41 +157,14 @@ def parse(path: Path, text: str) -> StackFile:
     """
     name = shown(path)
     try:
-        document = YAML(typ="rt", pure=True).load(text)
-    except MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise StackFileError((error.problem or "is not YAML").replace("\n", " "), place=f"{name}{line}") from None
-    except RecursionError:
-        raise StackFileError("is nested too deeply", place=name) from None
-    except YAMLError as error:
-        raise StackFileError(f"is not YAML: {error}", place=name) from None
-    config = document.get("config") if isinstance(document, CommentedMap) else None
+        found = document.read(text)
+    except document.DocumentError as error:
+        raise StackFileError(error.problem, place=f"{name}:{error.line}" if error.line else name) from None
+    config = found.get("config") if isinstance(found, CommentedMap) else None
     if not isinstance(config, CommentedMap):
         remedy = f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"
         raise StackFileError(f"has no `config:`; {remedy}", place=name)
+    settings = {str(key): value for key, value in config.items()}
     prefix = f"{NAMESPACE}:"
-    mine = {str(key)[len(prefix) :]: value for key, value in config.items() if str(key).startswith(prefix)}
-    try:
-        if sum(_values(value, {}) for value in mine.values()) > _MOST_VALUES:
-            raise StackFileError(f"has more than {_MOST_VALUES} values once its anchors are resolved", place=name)
-        return StackFile(path, {key: _plain(value) for key, value in mine.items()}, config)
-    except RecursionError:
-        raise StackFileError("has an anchor that contains itself", place=name) from None
-
-
-def _values(value: Any, known: dict[int, int]) -> int:
-    """Return the number of values in a node, a node once for each alias of it."""
-    if not isinstance(value, CommentedMap | CommentedSeq):
-        return 1
-    if id(value) not in known:
-        inner = value.values() if isinstance(value, CommentedMap) else value
-        known[id(value)] = 1 + sum(_values(one, known) for one in inner)
-    return known[id(value)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, CommentedMap):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, CommentedSeq):
-        return [_plain(inner) for inner in value]
-    return value
+    mine = {key[len(prefix) :]: document.plain(value) for key, value in settings.items() if key.startswith(prefix)}
+    return StackFile(path, mine, config)

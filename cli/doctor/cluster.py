@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.gpu_nodes import check_nodes
@@ -16,11 +13,11 @@ from berth.cli.doctor.registered import WouldFailError, types_of
 from berth.cli.environment import brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.pods import is_ready
-from berth.components.core.errors import BerthError
+from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
-from berth.stacks import stack_file
+from berth.stacks import document, stack_file
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
@@ -81,9 +78,8 @@ def _resource(kind: str) -> str:
 
 def check_existing(stack: str, settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
     """Check an existing cluster: kubeconfig, API server, rights of an update, declared pools."""
-    path = Path(existing.kubeconfig).expanduser()
-    path = path if path.is_absolute() else stack_file.project() / path
     try:
+        path = stack_file.path_of(existing.kubeconfig)
         text = _in_context(path.read_text(encoding="utf-8"), existing.context)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -95,7 +91,7 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
                 " --project=PROJECT",
             )
         ]
-    except ValueError as error:
+    except (ValueError, BadInputError) as error:
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl config get-contexts")]
     try:
         api = ClusterApi(text)
@@ -114,17 +110,18 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
 def _in_context(text: str, context: str | None) -> str:
     """Return the kubeconfig with another current context."""
     try:
-        config = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"the kubeconfig is not YAML: {str(error).splitlines()[0]}") from None
+        config = document.plain(document.read(text))
+    except document.DocumentError as error:
+        raise ValueError(f"the kubeconfig is not YAML: {error}") from None
     if not isinstance(config, dict) or not config.get("clusters"):
         raise ValueError("the file is not a kubeconfig: it names no clusters")
     if context is None:
         return text
-    known = [str(known.get("name")) for known in config.get("contexts") or []]
+    contexts = config.get("contexts")
+    known = [str(one.get("name")) for one in (contexts if isinstance(contexts, list) else []) if isinstance(one, dict)]
     if context not in known:
         raise ValueError(f"the kubeconfig has no context {context!r}; it has {', '.join(known) or 'none'}")
-    return json.dumps(config | {"current-context": context})
+    return json.dumps(config | {"current-context": context}, default=str)
 
 
 def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from berth.components.core.image import Image
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Duration, NonEmpty, parse_duration
@@ -212,7 +213,7 @@ class KeeperSettings(Settings):
 
     every: Annotated[Duration, AfterValidator(_check_every), Field(examples=["10m"])] = "5m"
     """Interval of the keeper's runs: whole minutes that divide an hour, from 1m to 30m."""
-    image: Annotated[NonEmpty | None, Field(examples=["python:3.12-slim"])] = None
+    image: Annotated[Image | None, Field(examples=["python:3.12-slim"])] = None
     """Image with Python 3.11 or newer. Default: the berths' image, of `defaults`."""
 
     @property

@@ -16,9 +16,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from berth.components.core.image import Image
 from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
-from berth.components.core.types import NonEmpty
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.operators.driver_installer import installer_daemon_set
@@ -50,7 +50,7 @@ class GibSettings(Settings):
 
     source: Literal["installer", "present"] = "installer"
     """`installer`: berth installs it. `present`: it is on the nodes already."""
-    image: Annotated[NonEmpty, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = versions.GIB_IMAGE
+    image: Annotated[Image, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = versions.GIB_IMAGE
     """Image with the plugin."""
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
+from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Duration, Name, NonEmpty, Quantity, RayResource
 from berth.components.fabric import Nccl, NcclShape
@@ -106,7 +107,7 @@ class RayClusterShape(DefaultedSettings):
     """Worker pod."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
-    image: Annotated[NonEmpty, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
+    image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []
     """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with

@@ -153,13 +153,13 @@ BOMB = "\n".join(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"\xff\xfe\x00\x01", "is not text: a stack's file is YAML in UTF-8"),
-        (b"", "has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
-        (b"- a\n- b\n", "has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
-        (b"a" * (2 << 20), "is larger than 1 MiB, which no stack's file is"),
-        (b"config: " + b"[" * 5000, "is nested too deeply"),
-        (BOMB.encode(), "has more than 100000 values once its anchors are resolved"),
-        (None, "is not a file"),
+        (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8"),
+        (b"", ": has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
+        (b"- a\n- b\n", ": has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
+        (b"a" * (2 << 20), ": is larger than 1 MiB, which no stack's file is"),
+        (b"config: " + b"[" * 5000, ":1: is nested more than 50 levels deep"),
+        (BOMB.encode(), ":8: has more than 100000 values once its anchors are resolved"),
+        (None, ": is not a file"),
     ],
     ids=["binary", "empty", "list", "huge", "deep", "anchors", "folder"],
 )
@@ -169,9 +169,9 @@ def test_a_file_that_is_no_stack_is_one_line(tmp_path: Path, content: bytes | No
     file.parent.mkdir()
     file.mkdir() if content is None else file.write_bytes(content)
     done = berth("check", "odd", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml: {problem}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml{problem}\n")
     done = berth("status", "-s", "odd", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml: {problem}\n")
+    assert (done.returncode, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml{problem}\n")
 
 
 def test_a_pipe_as_a_file_is_not_waited_for(tmp_path: Path) -> None:

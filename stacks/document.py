@@ -1,0 +1,161 @@
+"""YAML document of a stack's file: plain values with lines; no more of YAML than settings need.
+
+Pulumi reads the same text with another library. What the two read differently is refused, and so is
+what only one of them can read: tags, numbers such as 010 and .nan, and anchors that contain
+themselves.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.composer import MaxDepthExceededError
+from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scalarbool import ScalarBoolean
+
+from berth.components.core.errors import BadInputError
+
+DEEPEST = 50
+_MOST_VALUES = 100_000
+_MOST_DIGITS = 18
+_LONGEST_SHOWN = 40
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "merge", "null", "seq", "str", "timestamp")
+)
+_UNREADABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Control characters, and halves of characters, which no text of Kubernetes can have."""
+
+
+class DocumentError(BadInputError):
+    """Text that is not the YAML of a stack's file; `line` counts from 1, 0 for none."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+class _Constructor(RoundTripConstructor):
+    """Constructor that checks all nodes before it makes a value of any."""
+
+    def get_single_data(self) -> Any:
+        node = self.composer.get_single_node()
+        if node is None:
+            return None
+        _measure(node, {})
+        return self.construct_document(node)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - ruamel's signature
+        try:
+            return super().construct_object(node, deep)
+        except (ArithmeticError, ValueError) as error:
+            raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
+
+
+def read(text: str) -> Any:
+    """Return a document; its mappings and lists know the lines of their entries.
+
+    Raises:
+        DocumentError: the text is not one document of the YAML that settings need.
+    """
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Constructor = _Constructor
+    yaml.max_depth = DEEPEST
+    try:
+        return yaml.load(text.removeprefix("\ufeff"))
+    except MaxDepthExceededError as error:
+        raise DocumentError(f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1) from None
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise DocumentError((error.problem or "is not YAML").replace("\n", " "), line) from None
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise DocumentError(f"is not YAML: it has the character {chr(error.character)!r}", line) from None
+    except YAMLError as error:
+        raise DocumentError(f"is not YAML: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a document without the spelling and the lines that it remembers."""
+    if isinstance(value, CommentedMap):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, CommentedSeq):
+        return [plain(inner) for inner in value]
+    if isinstance(value, TaggedScalar):
+        return str(value.value)  # of `!!str`, the only tag whose scalars are kept so
+    if isinstance(value, ScalarBoolean):
+        return bool(value)
+    for kind in (str, int, float):
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return kind(value)
+    return value
+
+
+def _measure(node: Node, known: dict[int, int | None]) -> int:
+    """Return the number of values in a node, a node once for each alias of it.
+
+    Raises:
+        DocumentError: the node has something that settings do not have.
+    """
+    line = node.start_mark.line + 1
+    if id(node) in known:
+        size = known[id(node)]
+        if size is None:
+            raise DocumentError("has an anchor that contains itself", line)
+        return size
+    known[id(node)] = None
+    _check(node, line)
+    if isinstance(node, MappingNode):
+        inner = [part for pair in node.value for part in pair]
+    else:
+        inner = [] if isinstance(node, ScalarNode) else list(node.value)
+    size = 1 + sum(_measure(part, known) for part in inner)
+    if size > _MOST_VALUES:
+        raise DocumentError(f"has more than {_MOST_VALUES} values once its anchors are resolved", line)
+    known[id(node)] = size
+    return size
+
+
+def _check(node: Node, line: int) -> None:
+    """Check one node by itself.
+
+    Raises:
+        DocumentError: it has something that settings do not have.
+    """
+    tag = str(node.tag)
+    if tag not in _TAGS:
+        raise DocumentError(f"has the tag {tag!r}, which settings do not have; take it out", line)
+    if isinstance(node, MappingNode):
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode):
+                raise DocumentError("has a mapping or list as a key; write a name", key.start_mark.line + 1)
+    if not isinstance(node, ScalarNode):
+        return
+    if found := _UNREADABLE.search(node.value):
+        raise DocumentError(f"has the character {found[0]!r}, which settings cannot have; take it out", line)
+    kind = tag.rpartition(":")[2]
+    if kind == "int" and re.fullmatch(r"[-+]?0[\d_]+", node.value):
+        message = f"{_shown(node)} is another number for Pulumi, because of its leading 0; take the 0 out, or quote it"
+        raise DocumentError(message, line)
+    if kind == "int" and len(node.value) > _MOST_DIGITS:
+        raise DocumentError(f"{_shown(node)} has more digits than a number of Pulumi; quote it if it is text", line)
+    if kind == "float" and not _finite(node.value):
+        raise DocumentError(f"{_shown(node)} is not a number that Pulumi can pass on; quote it if it is text", line)
+
+
+def _finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
+    except ValueError:
+        return True  # a spelling of YAML that the constructor reads, or refuses
+
+
+def _shown(node: Node) -> str:
+    text = str(node.value)
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")

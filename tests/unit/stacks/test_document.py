@@ -1,0 +1,146 @@
+"""YAML that a stack's file cannot have: one problem with its line, and no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from berth.cli.check import check
+from berth.stacks import document, service_code
+from berth.stacks.login import KubeconfigError, one_context
+
+FILE = """config:
+  berth:environment:
+    project: berth-lab
+    zone: us-central1-b
+    pools:
+      cpu: {{machineType: n2-standard-16, nodes: 1}}
+    defaults: {{worker: {{pool: cpu, gpus: 0}}}}
+    engineers:
+      alice: {{{setting}}}
+"""
+DEEP = "{a: " * 60 + "1" + "}" * 60
+
+CASES = {
+    "day": ("lifecycle: {expires: 2026-02-30}", "'2026-02-30' has no value: day is out of range for month"),
+    "month": ("lifecycle: {expires: 2026-13-01}", "'2026-13-01' has no value: month must be in 1..12"),
+    "digits": (f"workers: {'9' * 5000}", f"'{'9' * 40}…' has more digits than a number of Pulumi"),
+    "tagged number": ("workers: !!int two", "'two' has no value"),
+    "tag": ("workers: !two 2", "has the tag '!two'"),
+    "ordered": ("env: !!omap [a: b]", "has the tag 'tag:yaml.org,2002:omap'"),
+    "set": ("env: !!set {a, b}", "has the tag 'tag:yaml.org,2002:set'"),
+    "binary": ('image: !!binary "AAAA"', "has the tag 'tag:yaml.org,2002:binary'"),
+    "program": ("env: !!python/object:os.system {}", "has the tag 'tag:yaml.org,2002:python/object:os.system'"),
+    "octal": ("workers: 010", "'010' is another number for Pulumi, because of its leading 0"),
+    "infinite": ("workers: .inf", "'.inf' is not a number that Pulumi can pass on"),
+    "overflow": ("workers: 1e999", "'1e999' is not a number that Pulumi can pass on"),
+    "not a number": ("workers: .NaN", "'.NaN' is not a number that Pulumi can pass on"),
+    "NUL": ('env: {A: "a\\0b"}', "has the character '\\x00', which settings cannot have"),
+    "escape": ('env: {"\\e[31m": b}', "has the character '\\x1b', which settings cannot have"),
+    "half": ('image: "\\ud800"', "has the character '\\ud800', which settings cannot have"),
+    "key": ("? {a: b} : c", "has a mapping or list as a key"),
+    "merge": ("<<: 5", "expected a mapping or list of mappings for merging"),
+    "own merge": ("env: &a {<<: *a}", "has an anchor that contains itself"),
+    "own list": ("access: {users: &a [*a]}", "has an anchor that contains itself"),
+    "deep": (f"env: {DEEP}", "is nested more than 50 levels deep"),
+    "lists": (f"env: {'[' * 5000}", "is nested more than 50 levels deep"),
+    "twice": ("workers: 1, workers: 2", 'found duplicate key "workers"'),
+    "control": ("env: {A: \x01}", "is not YAML: it has the character '\\x01'"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_yaml_that_settings_do_not_have(case: str) -> None:
+    setting, problem = CASES[case]
+    lines = check("env", FILE.format(setting=setting)).lines
+    assert len(lines) == 1
+    assert lines[0].startswith(f"stacks/Pulumi.env.yaml:9: {problem}")
+
+
+GOOD = {
+    "anchors": "env: &a {A: b}, head: {cpu: &b 2, memory: 4Gi}, worker: {cpu: *b}",
+    "merge": "worker: {<<: &a {cpu: 2}, memory: 4Gi}",
+    "kinds": "workers: !!int 2, env: {A: !!str 010}",
+    "colored text": 'env: {A: "tab\\tand é ü 漢 🚢"}',
+}
+
+
+@pytest.mark.parametrize("case", GOOD)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_yaml_that_settings_may_have(case: str, ends: str, mark: str) -> None:
+    text = mark + FILE.format(setting=GOOD[case]).replace("\n", ends)
+    assert check("env", text).lines == []
+
+
+def test_values_have_no_memory_of_their_spelling() -> None:
+    values = document.plain(document.read("a: &a true\nb: 0x1F\nc: 1_000\nd: 'x'\ne: [*a, 1.50]\n"))
+    assert values == {"a": True, "b": 31, "c": 1000, "d": "x", "e": [True, 1.5]}
+    assert [type(value) for value in values.values()] == [bool, int, int, str, list]
+
+
+def test_a_merged_setting_has_the_line_of_its_parent() -> None:
+    text = FILE.format(setting="worker: {<<: *w}").replace("config:", "x: &w {cpu: -1}\nconfig:", 1)
+    (line,) = check("env", text).lines
+    assert line.startswith("stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a")
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("~nobody-has-this-name/app", "there is no home folder '~nobody-has-this-name'"),
+        ("a" * 5000, "cannot be read: File name too long"),
+        ("/", "/ has more than 5000 files; name the folder of the code alone"),
+    ],
+)
+def test_code_that_is_nowhere_or_everywhere(code: str, problem: str) -> None:
+    service = f"x: {{code: {code}, serveConfig: {{applications: [{{import_path: a.b}}]}}, worker: {{gpus: 0}}}}"
+    text = FILE.format(setting="") + f"    services:\n      {service}\n"
+    found = [line for line in check("env", text).lines if "services.x.code: " in line]
+    assert len(found) == 1
+    assert problem in found[0]
+
+
+@pytest.mark.parametrize("text", ["a = '\0'", "(" * 1000 + ")" * 1000, "-" * 100_000 + "1"])
+def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "app.py").write_text(text)
+    service = f"x: {{code: {tmp_path}, serveConfig: {{applications: [{{import_path: app.b}}]}}, worker: {{gpus: 0}}}}"
+    lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
+    assert service_code.read(tmp_path)
+    assert any("Python cannot read this" in line for line in lines)
+
+
+KUBECONFIG = """clusters: [{{name: c, cluster: {{server: "https://10.0.0.1", certificate-authority: {authority}}}}}]
+users: [{{name: u, user: {user}}}]
+contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
+current-context: {current}
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"user": "{token: 2026-01-01}"}, "is not a kubeconfig: Object of type date is not JSON serializable"),
+        ({"user": "&a {token: *a}"}, "it is not YAML (line 2): has an anchor that contains itself"),
+        ({"user": "{token: 2026-13-01}"}, "it is not YAML (line 2): '2026-13-01' has no value"),
+        ({"user": f"{{token: 1{'0' * 5000}}}"}, "it is not YAML (line 2): '1000"),
+        ({"user": "{a: " * 5000}, "it is not YAML (line 2): is nested more than 50 levels deep"),
+        ({"current": "[x]"}, "has no context \"['x']\""),
+        ({"authority": '"a\\0b"'}, "it is not YAML (line 1): has the character '\\x00'"),
+        ({"authority": "/dev/zero"}, "names /dev/zero, which cannot be read: it is not a file"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, values: dict[str, str], problem: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG.format(**{"authority": "/etc/hostname", "user": "{}", "current": "x"} | values))
+    with pytest.raises(KubeconfigError) as caught:
+        one_context(path, None)
+    assert problem in str(caught.value)
+
+
+def test_a_kubeconfig_is_a_file(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match="it is not a file"):
+        one_context(Path("/dev/zero"), None)
+    with pytest.raises(KubeconfigError, match="it is not a file"):
+        one_context(tmp_path, None)
