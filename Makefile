@@ -11,7 +11,7 @@ UV := uv==0.13.8
 EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench picture pages effects site recording requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench chaos picture pages effects site recording requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -59,6 +59,11 @@ dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in d
 
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
+
+chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 RECORD=docs/reliability.json)
+	@$(BIN)/berth lab tools
+	@$(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(foreach part,$(PART),--part $(part)) $(if $(RECORD),--record $(RECORD))
 
 tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))

@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
@@ -60,6 +61,7 @@ class UpdateResult:
 
     Attributes:
         interrupted: Ctrl-C or SIGTERM came while it ran.
+        terminated: the first of them was SIGTERM.
         error: error in the engine's words; None for success.
         outputs: the stack's outputs after `up`, without secrets.
     """
@@ -67,6 +69,7 @@ class UpdateResult:
     interrupted: bool
     error: str | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    terminated: bool = False
 
 
 class Pulumi(PulumiCommand):
@@ -79,6 +82,7 @@ class Pulumi(PulumiCommand):
     Attributes:
         stderr: what the last command wrote to stderr.
         interrupts: number of interrupts that `pass_signals_on` has seen.
+        terminated: whether the first of them was SIGTERM.
     """
 
     def __init__(self, *, version: bool) -> None:
@@ -92,7 +96,7 @@ class Pulumi(PulumiCommand):
         """
         if shutil.which("pulumi") is None:
             raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
-        self.command, self.stderr, self.interrupts = "pulumi", "", 0
+        self.command, self.stderr, self.interrupts, self.terminated = "pulumi", "", 0, False
         if version:
             try:
                 super().__init__(skip_version_check=True)
@@ -128,7 +132,8 @@ class Pulumi(PulumiCommand):
                     self._process.send_signal(signal.SIGINT)
                 stdout, self.stderr = self._process.communicate()
             finally:
-                _end(self._process)
+                if self.interrupts or self._process.poll() is None:
+                    _end(self._process)
         result = CommandResult(stdout, self.stderr, self._process.returncode)
         if result.code:
             raise create_command_error(result)
@@ -142,7 +147,8 @@ class Pulumi(PulumiCommand):
             report: called with the number of interrupts so far.
         """
 
-        def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        def interrupt(number: int, _frame: FrameType | None) -> None:
+            self.terminated = self.terminated or (number == signal.SIGTERM and not self.interrupts)
             self.interrupts += 1
             if self._process and self._process.poll() is None:
                 self._process.send_signal(signal.SIGINT)
@@ -166,7 +172,19 @@ def _end(process: subprocess.Popen[str]) -> None:
         try:
             process.communicate(timeout=_END_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+    _end_session(process.pid)
+
+
+def _end_session(leader: int) -> None:
+    """End what an interrupted engine leaves behind: a language host that it had just started.
+
+    Each plugin has a process group of its own, so that only the session finds all of them.
+    """
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(path.name)) == leader:
+                os.kill(int(path.name), signal.SIGKILL)
 
 
 class _Workspace(LocalWorkspace):
@@ -244,13 +262,13 @@ def update(
         try:
             if verb == "destroy":
                 engine.destroy(on_event=collect)
-                return UpdateResult(pulumi.interrupts > 0)
+                return UpdateResult(pulumi.interrupts > 0, terminated=pulumi.terminated)
             outputs = engine.up(on_event=collect, show_secrets=False).outputs
         except CommandError as error:
-            return UpdateResult(pulumi.interrupts > 0, str(_failure(stack, events, pulumi.stderr, error)))
-    return UpdateResult(
-        pulumi.interrupts > 0, outputs={name: output.value for name, output in outputs.items() if not output.secret}
-    )
+            text = str(_failure(stack, events, pulumi.stderr, error))
+            return UpdateResult(pulumi.interrupts > 0, text, terminated=pulumi.terminated)
+    shown = {name: output.value for name, output in outputs.items() if not output.secret}
+    return UpdateResult(pulumi.interrupts > 0, outputs=shown, terminated=pulumi.terminated)
 
 
 def outputs(stack: str) -> dict[str, Any]:

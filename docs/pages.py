@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, errors, lab, pictures, policies, settings, supported_versions
+from docs import commands, errors, lab, pictures, policies, reliability, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -16,6 +16,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/policies.md": policies.page,
     "docs/errors.md": errors.page,
     "docs/lab.md": lab.page,
+    "docs/reliability.md": reliability.page,
     "docs/supported-versions.md": supported_versions.page,
     **pictures.GENERATED,
 }

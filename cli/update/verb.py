@@ -16,6 +16,7 @@ from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.engine import Verb, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, planned
+from berth.cli.signals import TERMINATED
 from berth.cli.update.losses import Losses, losses_of
 from berth.cli.update.progress import Progress
 from berth.cli.update.tracker import Tracker
@@ -139,7 +140,9 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
     err.print(f"go on with: berth {verb} -s {stack}", markup=False)
     if options.as_json:
         print_json({"stack": stack, "verb": verb, **facts, "errors": errors})
-    return INTERRUPTED if result.interrupted else FAILED
+    if result.interrupted:
+        return TERMINATED if result.terminated else INTERRUPTED
+    return FAILED
 
 
 def _print_interrupted(times: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CLONE = Path(__file__).resolve().parents[2]
-FOLDERS = ("components", "stacks", "cli", "lab", "bench", "docs", "tests")
+FOLDERS = ("components", "stacks", "cli", "lab", "bench", "chaos", "docs", "tests")
 LONGEST = 400
 # Columns of a page's prose.
 WIDTH = 100

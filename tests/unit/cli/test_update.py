@@ -7,8 +7,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from pulumi.automation import EngineEvent, ResOutputsEvent
 
@@ -21,6 +24,7 @@ from berth.cli.update.verb import Options
 from berth.components.plan.plan import plan_of
 from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Known, Report, report_of
+from tests.lab.project import eventually
 from tests.unit.cli.fake_pulumi import FakePulumi
 from tests.unit.components.plan.recordings import recorded
 
@@ -108,9 +112,56 @@ def test_an_interrupt_is_passed_on_to_the_engine(
 
     result = engine.update("env", "up", interrupt_once, counts.append)
     assert (result.interrupted, result.error) == (True, "update canceled")
+    assert result.terminated == (sent == signal.SIGTERM)
     assert counts == [1]
     assert pulumi.commands == ["up --yes --skip-preview --exec-kind auto.local --event-log LOG --stack env"]
     assert signal.getsignal(sent) == before
+
+
+def test_what_an_interrupted_engine_leaves_behind_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The engine ends without its language host, which has a process group of its own."""
+    FakePulumi(tmp_path, monkeypatch)
+    host = tmp_path / "host"
+    (tmp_path / "bin" / "pulumi").write_text(
+        f"""#!{sys.executable}
+import os, signal, subprocess, sys, time
+child = subprocess.Popen(["{sys.executable}", "-c", "import time; time.sleep(600)"], process_group=0,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
+open("{host}.new", "w").write(str(child.pid))
+os.rename("{host}.new", "{host}")
+time.sleep(600)
+"""
+    )
+    pulumi = engine.Pulumi(version=False)
+
+    def interrupt() -> None:
+        eventually(host.exists, "the language host runs")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        pulumi.run(["preview"], str(tmp_path), {})
+    thread.join()
+    assert capfd.readouterr().err == ""
+    child = int(host.read_text())
+    eventually(
+        lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE, "it ended"
+    )
+
+
+@pytest.mark.parametrize(("terminated", "code"), [(False, 130), (True, 143)])
+def test_an_interrupted_update_has_the_exit_code_of_its_signal(
+    terminated: bool,  # noqa: FBT001
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = engine.UpdateResult(interrupted=True, error="update canceled", terminated=terminated)
+    monkeypatch.setattr(verb, "update", lambda *_: result)
+    assert verb._run("x", "up", created()[0], Options(as_json=True), {}) == code  # noqa: SLF001
 
 
 def test_an_interrupt_is_not_reported_as_an_error(

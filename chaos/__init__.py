@@ -1,0 +1,1 @@
+"""Campaign of faults, seeded, so that each case can be repeated."""

@@ -1,0 +1,159 @@
+"""Signals at random moments: every verb ends soon, with the signal's exit code, cleaned up."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from berth.components.proof import RUN_LABEL
+from chaos.case import Outcome, Part, crashes, strays
+from chaos.fleet import ENV, OWN, Ended, Fleet
+
+END_SECONDS = 10.0
+"""Longest time from the signal to the end of the command."""
+
+_HUNG_SECONDS = 120.0
+_USUAL_STATUS_SECONDS = 1.8
+_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def _nothing(_fleet: Fleet, _chance: random.Random) -> None:
+    pass
+
+
+def _something_to_do(fleet: Fleet, chance: random.Random) -> None:
+    """Change the settings of the engineer's stack, so that an update has work."""
+    memory = chance.choice(["2Gi", "3Gi", "4Gi"])
+    fleet.project.write(OWN, engineer={"environment": ENV, "worker": {"memory": memory}})
+
+
+def _there(fleet: Fleet, chance: random.Random) -> None:
+    """Bring the engineer's berth up."""
+    _something_to_do(fleet, chance)
+    fleet.project.up(OWN)
+
+
+def _suspend(fleet: Fleet, *, suspended: bool) -> None:
+    value = "true" if suspended else "false"
+    patch = f'{{"spec":{{"suspend":{value}}}}}'
+    fleet.project.run("kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch)
+
+
+def _awake(fleet: Fleet, _chance: random.Random) -> None:
+    _suspend(fleet, suspended=False)
+
+
+def _suspended(fleet: Fleet, _chance: random.Random) -> None:
+    _suspend(fleet, suspended=True)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb that is interrupted.
+
+    Attributes:
+        command: the command line.
+        seconds: how long it runs undisturbed; the signal comes within.
+        codes: exit codes beside the signal's that are right, as the verb's help says.
+        before: brings the fleet into the state that the verb needs.
+        stack: stack whose lock it may take; "" for none.
+    """
+
+    command: tuple[str, ...]
+    seconds: float
+    codes: frozenset[int] = frozenset()
+    before: Callable[[Fleet, random.Random], None] = _nothing
+    stack: str = ""
+
+
+VERBS = {
+    "up": Verb(("berth", "up", "-s", OWN, "--yes", "--allow-destroy"), 10.0, before=_something_to_do, stack=OWN),
+    "preview": Verb(("berth", "preview", "-s", OWN), 4.8, stack=OWN),
+    "destroy": Verb(("berth", "destroy", "-s", OWN, "--yes", "--allow-destroy"), 11.0, before=_there, stack=OWN),
+    # Ctrl-C is the end of a watch that people mean.
+    "status --watch": Verb(("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), 4.0, frozenset({0})),
+    "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), 4.0, before=_awake),
+    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), 3.0, before=_suspended),
+    "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV), 8.0),
+    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 2.0, frozenset({0, 1})),
+    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 2.0, frozenset({1})),
+    "lab up": Verb(("berth", "lab", "up", "--no-update"), 1.2),
+}
+
+
+class Interrupts(Part):
+    """Signals at random moments."""
+
+    name = "signals"
+    title = "SIGINT or SIGTERM to a verb at a random moment"
+    good = (
+        f"ends within {END_SECONDS:.0f} s, with the signal's exit code, without a stack trace; no Job, lock, child"
+        " process or credential file is left"
+    )
+    cases = 50 * len(VERBS)
+
+    def __init__(self, verbs: tuple[str, ...] = tuple(VERBS)) -> None:
+        self._verbs = verbs
+        self._pace = 1.0
+
+    def prepare(self, fleet: Fleet) -> None:
+        """Measure how fast this machine is: moments are parts of a verb's usual time."""
+        status = fleet.run("pace", "berth", "status", "-s", ENV)
+        self._pace = max(0.5, status.seconds / _USUAL_STATUS_SECONDS)
+
+    def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
+        """Interrupt one verb."""
+        name = self._verbs[number % len(self._verbs)]
+        verb = VERBS[name]
+        sent = chance.choice(list(_CODES))
+        # A terminal's Ctrl-C reaches the whole group.
+        to_group = chance.choice([False, True])
+        moment = chance.uniform(0.02, verb.seconds) * self._pace
+        verb.before(fleet, chance)
+        whom = "its group" if to_group else "it alone"
+        what = f"{name}: {signal.Signals(sent).name} to {whom} after {moment:.2f} s"
+        mark = f"signals-{number}-{time.monotonic_ns()}"
+        with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
+            process = fleet.start(mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary)
+            early = process.end(moment)
+            if early is not None:
+                return Outcome(name, f"{what}: had ended", crashes(early), {"code": early.code, "early": True})
+            (os.killpg if to_group else os.kill)(process.process.pid, sent)
+            began = time.monotonic()
+            ended = process.end(_HUNG_SECONDS)
+            took = time.monotonic() - began
+            if ended is None:
+                process.process.kill()
+                return Outcome(name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)])
+            problems = _problems(fleet, verb, sent, ended, took)
+            problems += strays(mark)
+            problems += [f"file left: {path.name}" for path in Path(temporary).glob("berth-*")]
+        if verb.stack:
+            fleet.unlock(verb.stack)
+        return Outcome(name, what, problems, {"code": ended.code, "seconds": round(took, 2)})
+
+
+def _problems(fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took: float) -> list[str]:
+    problems = crashes(ended)
+    if took > END_SECONDS:
+        problems.append(f"ended after {took:.1f} s")
+    # Before its first import and after its last step, a verb leaves signals to the system.
+    right = {_CODES[sent], -sent, *verb.codes}
+    finished = ended.code == 0 and bool(ended.stdout.strip())
+    if ended.code not in right and not finished:
+        problems.append(f"exit code {ended.code}: {ended.text.strip()[-600:]}")
+    if verb.stack and (locks := fleet.locks(verb.stack)):
+        problems.append(f"locks left: {', '.join(path.name for path in locks)}; {ended.text.strip()[-600:]}")
+    if verb.command[1] == "verify":
+        left = fleet.lab.get("namespaces,jobs", "-A", "-l", RUN_LABEL)["items"]
+        names = [f"{item['kind']} {item['metadata']['name']}" for item in left]
+        if names:
+            problems.append(f"left: {', '.join(names)}; {ended.text.strip()[-600:]}")
+            fleet.lab.run(["kubectl", "delete", "namespace", "berth-verify", "--ignore-not-found"], check=False)
+    return problems

@@ -1,0 +1,177 @@
+"""Programs killed in the middle of an update: the next one brings everything in order."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import psutil
+
+from chaos.case import Outcome, Part, chance_of, crashes, strays
+from chaos.fleet import ENV, OWN, Fleet, marked
+from chaos.proxy import Request
+
+Target = Literal["engine", "program", "plugin"]
+TARGETS: tuple[Target, ...] = get_args(Target)
+MOMENTS = ("before", "after")
+
+_END_SECONDS = 90.0
+_LONGEST_DELAY = 0.05
+_UP = ("pulumi", "up", "-s", OWN, "--yes", "--skip-preview")
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Write boundary at which a program is killed.
+
+    Attributes:
+        write: number of the write to the API server, counted from 1.
+        moment: before the API server has the write, or after it has answered.
+        target: program that is killed.
+    """
+
+    write: int
+    moment: str
+    target: Target
+
+    def __str__(self) -> str:
+        return f"the {self.target} is killed {self.moment} write {self.write}"
+
+
+def boundaries(writes: int) -> list[Boundary]:
+    """Return all boundaries of an update with this many writes."""
+    return [
+        Boundary(write, moment, target) for write in range(1, writes + 1) for moment in MOMENTS for target in TARGETS
+    ]
+
+
+class Kills(Part):
+    """SIGKILL at write boundaries of a new berth's update."""
+
+    name = "kills"
+    title = "SIGKILL to the engine, the program or the Kubernetes plugin, before or after a write"
+    good = (
+        "after one `pulumi cancel` and one `pulumi up` the cluster has the same objects as after an undisturbed"
+        " update; the state knows each of them; no process is left"
+    )
+    cases = 1050
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, Any] = {}
+        self._boundaries: list[Boundary] = []
+
+    def prepare(self, fleet: Fleet) -> None:
+        """Count the writes of an undisturbed update, and keep its objects."""
+        fleet.project.write(OWN, engineer={"environment": ENV})
+        _gone(fleet)
+        writes: list[str] = []
+        with fleet.proxy.disturbed(after=lambda request: writes.append(request.path) if request.writes else None):
+            fleet.project.up(OWN)
+        self._wanted = own_objects(fleet)
+        self._boundaries = boundaries(len(writes))
+        # A short campaign has all kinds, too.
+        chance_of(0, self.name, 0).shuffle(self._boundaries)
+        _gone(fleet)
+
+    def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
+        """Kill a program at one boundary, and go on as a person would."""
+        boundary = self._boundaries[number % len(self._boundaries)]
+        delay = chance.uniform(0.0, _LONGEST_DELAY)
+        mark = f"kills-{number}-{time.monotonic_ns()}"
+        killer = _Killer(mark, boundary, delay)
+        problems: list[str] = []
+        with fleet.proxy.disturbed(before=killer.before, after=killer.after):
+            killed = fleet.run(mark, *_UP, seconds=_END_SECONDS)
+        if killed.stderr == "hung":
+            problems.append(f"the update does not end after the {boundary.target} was killed")
+        problems += crashes(killed)
+        problems += strays(mark)
+        fleet.run(mark, "pulumi", "cancel", "-s", OWN, "--yes")
+        again = fleet.run(mark, *_UP)
+        if again.code != 0:
+            problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
+        problems += self._differences(fleet)
+        facts = {"killed": killer.killed, "code": killed.code, "seconds": round(again.seconds, 1)}
+        _gone(fleet)
+        return Outcome(boundary.target, f"{boundary}, {1000 * delay:.0f} ms later", problems, facts)
+
+    def _differences(self, fleet: Fleet) -> list[str]:
+        found = own_objects(fleet)
+        known = fleet.known(OWN)
+        problems = [f"missing: {name}" for name in self._wanted.keys() - found.keys()]
+        problems += [f"orphan: {name}" for name in found.keys() - known]
+        problems += [f"beyond the settings: {name}" for name in found.keys() - self._wanted.keys()]
+        problems += [
+            f"differs: {name}: {_first_difference(self._wanted[name], found[name])}"
+            for name in self._wanted.keys() & found.keys()
+            if self._wanted[name] != found[name]
+        ]
+        return problems
+
+
+class _Killer:
+    """Kills one program of a case, once."""
+
+    def __init__(self, mark: str, boundary: Boundary, delay: float) -> None:
+        self._mark, self._boundary, self._delay = mark, boundary, delay
+        self._begun = self._answered = 0
+        self._lock = threading.Lock()
+        self.killed = False
+
+    def before(self, request: Request) -> None:
+        if request.writes:
+            with self._lock:
+                self._begun += 1
+                now = self._begun == self._boundary.write
+            if now and self._boundary.moment == "before":
+                self._kill()
+
+    def after(self, request: Request) -> None:
+        if request.writes:
+            with self._lock:
+                self._answered += 1
+                now = self._answered == self._boundary.write
+            if now and self._boundary.moment == "after":
+                self._kill()
+
+    def _kill(self) -> None:
+        time.sleep(self._delay)
+        for process in marked(self._mark):
+            with contextlib.suppress(psutil.Error):
+                if _is(process, self._boundary.target):
+                    process.kill()
+                    self.killed = True
+
+
+def _is(process: psutil.Process, target: Target) -> bool:
+    words = process.cmdline()
+    line = " ".join(words)
+    if target == "engine":
+        return bool(words) and words[0].endswith("pulumi")
+    if target == "program":
+        return "pulumi-language-python-exec" in line
+    return "pulumi-resource-kubernetes" in line or "berth.lab.plugins.kubernetes" in line
+
+
+def own_objects(fleet: Fleet) -> dict[str, Any]:
+    """Return the objects of the engineer's stack that no controller made."""
+    return {name: item for name, item in fleet.objects(OWN).items() if not item["metadata"].get("owned")}
+
+
+def _gone(fleet: Fleet) -> None:
+    """Remove the engineer's berth."""
+    fleet.run("gone", "pulumi", "cancel", "-s", OWN, "--yes")
+    fleet.project.destroy(OWN)
+
+
+def _first_difference(a: Any, b: Any, path: str = "") -> str:
+    """Return the path and the values of the first difference of two objects."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(a.keys() | b.keys()):
+            if a.get(key) != b.get(key):
+                return _first_difference(a.get(key), b.get(key), f"{path}.{key}")
+    return f"{path or '.'} is {str(b)[:200]}, not {str(a)[:200]}"

@@ -1,0 +1,119 @@
+"""Page of reliability, from the figures of the last recorded campaign of faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from berth.lab.home import CLONE
+
+FIGURES = CLONE / "docs/reliability.json"
+
+_HEAD = """\
+# Reliability
+
+An update has bad days: somebody presses Ctrl-C, a laptop's memory is full and the kernel kills a
+program, the API server answers with errors or not at all, two people update at once. A campaign
+does all of this to berth, and counts what happens. `make pages` writes this page from
+[the figures](reliability.json) of the recorded campaign.
+
+## Figures
+
+A part of the campaign has a goal, the least share of its cases that are good. `make chaos` exits
+with 1 if one is missed. **A recorded campaign is often shorter than a full one:** compare the two
+columns before you rely on a figure. With 100 good cases and no bad one, the true share of bad cases
+can still be 3 in 100 (at 95 % confidence).
+"""
+
+_RUN = """\
+## Run it
+
+<!-- not run: the full campaign takes hours -->
+```sh
+make chaos                                   # all parts, in full
+make chaos CASES=20 SEED=7                   # 20 cases of each part, chosen by another seed
+make chaos PART=signals MINUTES=10           # one part, for ten minutes
+make chaos PART=kills SEED=7 CASE=12         # one case again
+make chaos RECORD=docs/reliability.json      # and record the figures for this page
+```
+
+The campaign brings up a lab of its own, one environment on it and an engineer's own stack, and
+removes everything at its end, also after Ctrl-C. It prints each case when it ends, with the exit
+code and the duration; a bad case with its output. The results are in `build/chaos.json`. Seed, part
+and number choose a case: which signal, which write, which faults. Timing differs between runs, so a
+repeated case is alike, not identical. A short part of the campaign, with a fixed seed, is in
+`make test`.
+
+## How the parts work
+
+- **`signals`** starts a command and sends it SIGINT or SIGTERM at a random moment of its usual
+  duration, to it alone or, as a terminal does, to its process group.
+- **`answers`** and **`outages`** put an HTTPS proxy before the API server, with a certificate of
+  the lab's authority. In `answers`, one answer in ten is 429, 503, cut off after a random part of
+  it, or late. A cut answer to a write means that the API server did the work. In `outages` the
+  proxy refuses connections for a minute.
+- **`kills`** counts the writes of an update at the proxy, and sends SIGKILL to the engine, the
+  program or the Kubernetes plugin before or after one of them. Then it does what a person would
+  do, `pulumi cancel` and `pulumi up`, and compares all objects of the stack with those of an
+  undisturbed update.
+- **`races`** starts two updates within three seconds.
+- **`restarts`** sends SIGKILL to etcd or the API server at a random write, and starts it again.
+
+## Limits
+
+- The Kubernetes plugin is the lab's stand-in, written after the real one, unless the lab has the
+  real one: `berth lab status` says which. Its retries are berth's, so the figures of `answers`,
+  `outages`, `kills` and `restarts` say little about the real plugin's retries.
+- The state is in files on one machine. Object storage with its own faults is not disturbed.
+- Nodes are simulated, so `connect` and `logs` end early; tests of the real node interrupt a
+  connection that stands.
+- `verify fabric` is not interrupted by the campaign.
+- The machine does not lose power: what a killed etcd wrote is in the kernel's cache.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    parts = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    figures = [*_summary(parts), *_groups(parts)] if parts else ["No campaign is recorded yet.\n"]
+    return "\n".join([_HEAD, *figures, _RUN])
+
+
+def _summary(parts: Mapping[str, Any]) -> Iterator[str]:
+    yield "| part | disturbance | goal | good | cases run | full campaign |"
+    yield "|---|---|---|---|---|---|"
+    for name, part in parts.items():
+        share = f"{part['good']} of {part['cases']}"
+        yield f"| `{name}` | {part['title']} | {_percent(part['bar'])} | {share} | {part['cases']} | {part['full']} |"
+    yield ""
+    yield "A good case of a part:\n"
+    for name, part in parts.items():
+        yield f"- `{name}`: {part['good_case']}."
+    yield ""
+
+
+def _groups(parts: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Cases by kind"
+    yield ""
+    yield "“Succeeded” counts the commands that reached their goal in spite of the disturbance; the other"
+    yield "good ones named the cause. “Longest” is in seconds: from the signal to the end, the next update after"
+    yield "a kill, or the disturbed command.\n"
+    yield "| part | kind | cases | good | succeeded | longest | seed | date |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, part in parts.items():
+        for kind, group in part["groups"].items():
+            figures = f"{group['cases']} | {group['good']} | {group['succeeded']} | {group['longest']}"
+            yield f"| `{name}` | {kind} | {figures} | {part['seed']} | {part['date']} |"
+    yield ""
+    failed = [(name, case) for name, part in parts.items() for case in part["failed"]]
+    if failed:
+        yield "Bad cases:\n"
+        for name, case in failed:
+            first = " ".join(case["problems"][0].split())[:200]
+            yield f"- `{name}` {case['number']}, {case['what']}: {first}"
+        yield ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"

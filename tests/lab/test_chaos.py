@@ -1,0 +1,37 @@
+"""A small part of the campaign of faults (`make chaos`), with a fixed seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from chaos.__main__ import campaign
+from chaos.answers import Answers
+from chaos.case import Part
+from chaos.fleet import Fleet, launched
+from chaos.interrupts import Interrupts
+from chaos.kills import Kills
+from tests.lab.conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+SEED = 20
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """An environment that is up, reached through the proxy."""
+    with launched(tmp_path_factory.mktemp("chaos"), lab) as fleet:
+        yield fleet
+
+
+@pytest.mark.parametrize(
+    ("part", "cases"),
+    [(Interrupts(("verify gpu", "preview", "suspend")), 3), (Kills(), 2), (Answers(), 6)],
+    ids=lambda value: value.name if isinstance(value, Part) else None,
+)
+def test_a_bad_day(fleet: Fleet, part: Part, cases: int) -> None:
+    outcomes = [outcome for _, outcome, _ in campaign(fleet, part, SEED, range(cases))]
+    assert {outcome.what: outcome.problems for outcome in outcomes if outcome.problems} == {}
+    assert len(outcomes) == cases
