@@ -66,6 +66,6 @@ def crashes(ended: Ended) -> list[str]:
     return [f"crash: {ended.text[found.start() :][:1500]}" for found in _CRASHES.finditer(ended.text)][:1]
 
 
-def strays(mark: str) -> list[str]:
-    """Return processes of a case that are left, as problems."""
-    return [f"process left: {line}" for line in left_behind(mark)]
+def strays(mark: str, spared: str = "") -> list[str]:
+    """Return processes of a case that are left, as problems, except a spared program."""
+    return [f"process left: {line}" for line in left_behind(mark, spared)]

@@ -103,7 +103,7 @@ class Ended:
 
     @property
     def text(self) -> str:
-        """Both outputs."""
+        """Standard output and standard error."""
         return f"{self.stdout}\n{self.stderr}"
 
 
@@ -144,17 +144,32 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def left_behind(mark: str, seconds: float = _SETTLE_SECONDS) -> list[str]:
-    """Return the command lines of a case's processes that go on, and end them."""
+def left_behind(mark: str, spared: str = "", seconds: float = _SETTLE_SECONDS) -> list[str]:
+    """Return the command lines of a case's processes that go on, and end them.
+
+    Args:
+        mark: mark of the case.
+        spared: program that may go on, which is ended and not reported; "" for none.
+        seconds: time in which the others may end.
+    """
     deadline = time.monotonic() + seconds
-    while (found := marked(mark)) and time.monotonic() < deadline:
+    while (found := _lines(mark)) and time.monotonic() < deadline:
+        if spared and all(spared in line for line in found.values()):
+            break
         time.sleep(0.1)
-    lines = []
     for process in found:
         with contextlib.suppress(psutil.Error):
-            lines.append(" ".join(process.cmdline())[:200])
             process.kill()
-    return lines
+    return [line[:200] for line in found.values() if not spared or spared not in line]
+
+
+def _lines(mark: str) -> dict[psutil.Process, str]:
+    """Return the command lines of a case's living processes."""
+    found = {}
+    for process in marked(mark):
+        with contextlib.suppress(psutil.Error):
+            found[process] = " ".join(process.cmdline())
+    return found
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,7 @@ class Proxy:
     def stop(self) -> None:
         """End all connections and the thread."""
         self._run(self._down())
+        self._run(_end_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -215,6 +216,14 @@ class Proxy:
         await _pump(upstream, writer, answer, until_end=True, cut=cut)
         await writer.drain()
         return answer.get("connection", "").lower() != "close"
+
+
+async def _end_tasks() -> None:
+    """End the tasks of connections whose client has not noticed yet."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _head(reader: asyncio.StreamReader) -> Head:
