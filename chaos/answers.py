@@ -151,7 +151,7 @@ def _up(fleet: Fleet) -> None:
 
 def _ended(fleet: Fleet, mark: str, verb: Verb, watch_seconds: float) -> Ended | None:
     """Run a command; None for one that hangs."""
-    running = fleet.start(mark, *verb.command, KUBECONFIG=str(fleet.kubeconfig))
+    running = fleet.start(mark, *verb.command)
     if not verb.ends:
         ended = running.end(watch_seconds)
         if ended is not None:

@@ -173,24 +173,38 @@ def _lines(mark: str) -> dict[psutil.Process, str]:
 
 
 @dataclass(frozen=True)
+class BehindProxy(Lab):
+    """The lab, for programs that log in to its API server through the proxy."""
+
+    login: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        return super().env | {"KUBECONFIG": str(self.login)}
+
+
+@dataclass(frozen=True)
 class Fleet:
-    """Lab, proxy and project of a campaign."""
+    """Lab, proxy and project of a campaign.
+
+    Attributes:
+        lab: the lab, reached without the proxy.
+        proxy: the proxy.
+        project: project whose commands go through the proxy.
+        kubeconfig: kubeconfig that leads to the proxy.
+    """
 
     lab: Lab
     proxy: Proxy
     project: Project
-
-    @property
-    def kubeconfig(self) -> Path:
-        """Kubeconfig that leads to the proxy."""
-        return self.project.folder / "kubeconfig"
+    kubeconfig: Path
 
     def start(self, mark: str, *command: str, **more: str) -> Command:
         """Start a command with a case's mark."""
         process = subprocess.Popen(
             command,
             cwd=self.project.folder,
-            env=self.lab.env | {CASE: mark, "PYTHONUNBUFFERED": "1"} | more,
+            env=self.project.lab.env | {CASE: mark, "PYTHONUNBUFFERED": "1"} | more,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -283,7 +297,8 @@ def launched(folder: Path, lab: Lab) -> Iterator[Fleet]:
         raise RuntimeError("the lab is not up")
     proxy = Proxy(plane)
     proxy.start()
-    fleet = Fleet(lab, proxy, Project.make(folder / "project", lab))
+    login = folder / "kubeconfig"
+    fleet = Fleet(lab, proxy, Project.make(folder / "project", BehindProxy(lab.home, login)), login)
     try:
         fleet.kubeconfig.write_text(_through(proxy, lab))
         nodes = [node(f"{pool}-{number}", pool, number) for pool in _MACHINES for number in range(2)]
@@ -296,8 +311,6 @@ def launched(folder: Path, lab: Lab) -> Iterator[Fleet]:
     finally:
         for stack in (OWN, ENV):
             fleet.unlock(stack)
-            lab.run(
-                ["pulumi", "destroy", "-s", stack, "--yes", "--skip-preview"], cwd=fleet.project.folder, check=False
-            )
+            fleet.project.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview", check=False)
         lab.run(["kubectl", "delete", "nodes", "-l", f"{_NODE}=true", "--wait=false"], check=False)
         proxy.stop()

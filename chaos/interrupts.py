@@ -14,12 +14,19 @@ from pathlib import Path
 from berth.components.proof import RUN_LABEL
 from chaos.case import Outcome, Part, crashes, strays
 from chaos.fleet import ENV, OWN, Ended, Fleet
+from chaos.proxy import Fault, Request
 
 END_SECONDS = 10.0
 """Longest time from the signal to the end of the command."""
 
 _HUNG_SECONDS = 120.0
 _USUAL_STATUS_SECONDS = 1.8
+_KUBECTL = """#!/bin/sh
+for word in "$@"; do
+    case "$word" in *[0-9]:[0-9]*) echo "Forwarding from 127.0.0.1:${word%%:*} -> ${word##*:}" ;; esac
+done
+exec sleep 600
+"""
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -63,6 +70,7 @@ class Verb:
         codes: exit codes beside the signal's that are right, as the verb's help says.
         before: brings the fleet into the state that the verb needs.
         stack: stack whose lock it may take; "" for none.
+        real: let the nodes count as real, whose logs go on and whose ports are forwarded.
     """
 
     command: tuple[str, ...]
@@ -70,6 +78,7 @@ class Verb:
     codes: frozenset[int] = frozenset()
     before: Callable[[Fleet, random.Random], None] = _nothing
     stack: str = ""
+    real: bool = False
 
 
 VERBS = {
@@ -81,8 +90,8 @@ VERBS = {
     "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), 4.0, before=_awake),
     "wake": Verb(("berth", "wake", "bob", "--stack", ENV), 3.0, before=_suspended),
     "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV), 8.0),
-    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 2.0, frozenset({0, 1})),
-    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 2.0, frozenset({1})),
+    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), real=True),
+    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, real=True),
     "lab up": Verb(("berth", "lab", "up", "--no-update"), 1.2),
 }
 
@@ -120,8 +129,10 @@ class Interrupts(Part):
         what = f"{name}: {signal.Signals(sent).name} to {whom} after {moment:.2f} s"
         mark = f"signals-{number}-{time.monotonic_ns()}"
         with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
-            process = fleet.start(mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary)
-            early = process.end(moment)
+            more = _forwarding(fleet, Path(temporary)) if verb.real else {}
+            with fleet.proxy.disturbed(_as_real if verb.real else None):
+                process = fleet.start(mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary, **more)
+                early = process.end(moment)
             if early is not None:
                 return Outcome(name, f"{what}: had ended", crashes(early), {"code": early.code, "early": True})
             (os.killpg if to_group else os.kill)(process.process.pid, sent)
@@ -137,6 +148,23 @@ class Interrupts(Part):
         if verb.stack:
             fleet.unlock(verb.stack)
         return Outcome(name, what, problems, {"code": ended.code, "seconds": round(took, 2)})
+
+
+def _as_real(request: Request) -> Fault | None:
+    """Hide that nodes are simulated, and give their pods a log."""
+    path = request.path.partition("?")[0]
+    if path == "/api/v1/nodes":
+        return Fault("403")
+    return Fault("endless") if path.endswith("/log") else None
+
+
+def _forwarding(fleet: Fleet, folder: Path) -> dict[str, str]:
+    """Put a kubectl first on PATH that forwards no port, and never ends."""
+    program = folder / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.write_text(_KUBECTL)
+    program.chmod(0o700)
+    return {"PATH": f"{program.parent}:{fleet.lab.env['PATH']}"}
 
 
 def _problems(fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took: float) -> list[str]:

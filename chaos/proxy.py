@@ -22,13 +22,14 @@ from berth.lab.controlplane import ControlPlane
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
-Kind = Literal["429", "503", "cut", "slow"]
+Kind = Literal["403", "429", "503", "cut", "slow", "endless"]
 KINDS: tuple[Kind, ...] = ("429", "503", "cut", "slow")
 
 _LIMIT = 1 << 22
 _SLOW_SECONDS = 2.0
 _PIECE = 1 << 16
 _NOTHING = 0.1
+_ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nstarted\n\r\n"
 
 Head = tuple[str, dict[str, str], bytes]
 """First line, headers with names in lower case, and the bytes of both."""
@@ -57,8 +58,8 @@ class Fault:
     """A disturbance of one answer.
 
     Attributes:
-        kind: `429` and `503` are answered without the API server; `cut` passes the request on and
-            breaks the answer off; `slow` delays it.
+        kind: a status is answered without the API server, and so is `endless`, a line of text and
+            no end; `cut` passes the request on and breaks the answer off; `slow` delays it.
         place: part of a cut answer that arrives, from 0 (nothing) to 1.
     """
 
@@ -189,10 +190,12 @@ class Proxy:
         fault = self.disturb(request)
         if fault is not None:
             self.counts[fault.kind] += 1
-        if fault is not None and fault.kind in ("429", "503"):
+        if fault is not None and fault.kind not in ("cut", "slow"):
             await _pump(reader, None, headers, until_end=False)
-            writer.write(_refusal(int(fault.kind)))
+            writer.write(_ENDLESS if fault.kind == "endless" else _refusal(int(fault.kind)))
             await writer.drain()
+            if fault.kind == "endless":
+                await reader.read()
             return True
         self.before(request)
         up.write(raw)
@@ -300,7 +303,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 def _refusal(status: int) -> bytes:
     """Return the answer of a busy API server."""
-    reason = "TooManyRequests" if status == HTTPStatus.TOO_MANY_REQUESTS else "ServiceUnavailable"
+    reason = HTTPStatus(status).name.title().replace("_", "")
     body = json.dumps(
         {
             "kind": "Status",

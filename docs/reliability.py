@@ -66,9 +66,13 @@ repeated case is alike, not identical. A short part of the campaign, with a fixe
   real one: `berth lab status` says which. Its retries are berth's, so the figures of `answers`,
   `outages`, `kills` and `restarts` say little about the real plugin's retries.
 - The state is in files on one machine. Object storage with its own faults is not disturbed.
-- Nodes are simulated, so `connect` and `logs` end early; tests of the real node interrupt a
-  connection that stands.
-- `verify fabric` is not interrupted by the campaign.
+- Nodes are simulated. For `connect` and `logs`, the proxy answers that nodes may not be listed and
+  that a log goes on, and a program in kubectl's place says that it forwards ports. Tests of the
+  real node interrupt a connection that stands.
+- `verify fabric` creates nothing on simulated nodes, and the campaign does not interrupt it. A test
+  of the real node interrupts its all-reduce (tests/real/test_fabric.py).
+- `kills` spares Pulumi's language host, which outlives a killed engine by up to five minutes: it
+  asks that often whether the engine is there. It holds no lock and changes nothing.
 - The machine does not lose power: what a killed etcd wrote is in the kernel's cache.
 """
 

@@ -28,7 +28,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
 
 @pytest.mark.parametrize(
     ("part", "cases"),
-    [(Interrupts(("verify gpu", "preview", "suspend")), 3), (Kills(), 2), (Answers(), 6)],
+    [(Interrupts(("verify gpu", "preview", "connect")), 3), (Kills(), 1), (Answers(), 4)],
     ids=lambda value: value.name if isinstance(value, Part) else None,
 )
 def test_a_bad_day(fleet: Fleet, part: Part, cases: int) -> None:
