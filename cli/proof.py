@@ -10,6 +10,7 @@ from typing import Protocol, get_args
 from rich.text import Text
 
 from berth.cli.console import err
+from berth.cli.signals import put_off
 from berth.components.cluster.api import ClusterError
 from berth.components.proof import RUN_LABEL, Verdict
 
@@ -46,7 +47,8 @@ def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool)
             look = f"kubectl get {kinds},pods -n {namespace} {selector}"
             err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\nremove: {remove}", markup=False)
         else:
-            _clean_up(run, f"remove: {remove}")
+            with put_off():
+                _clean_up(run, f"remove: {remove}")
 
 
 def _clean_up(run: Run, remove: str) -> None:

@@ -8,13 +8,18 @@ Exceptions").
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from types import FrameType
 
 TERMINATED = 143
 
 _AGAIN_SECONDS = 1.0
+_CLEAN_UP_SECONDS = 8.0
 
 
 class Terminated(SystemExit):
@@ -32,6 +37,38 @@ def raise_on_signals() -> None:
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
             signal.signal(number, _end)
+
+
+@contextlib.contextmanager
+def put_off() -> Iterator[None]:
+    """Let a clean-up end before the first signal does; a second signal, or a long time, ends it.
+
+    A clean-up that already follows a signal is ended by the next one.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in _ENDS if in_main and signal.getsignal(number) is _end]
+    if _on_its_way() or not numbers:
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if came:
+            _end(number, frame)
+        came.append(number)
+        os.write(2, b"interrupted: cleaning up first; Ctrl-C again ends it at once\n")
+        signal.signal(signal.SIGALRM, lambda *_: _end(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, _CLEAN_UP_SECONDS)
+
+    for number in numbers:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, _end)
+    if came:
+        _end(came[0], None)
 
 
 def leave_to_the_system() -> None:

@@ -96,6 +96,46 @@ def test_a_signal_that_python_loses_ends_the_process_and_not_its_clean_up(sent: 
     assert (done.returncode, done.stdout) == (code, "waits\ncleaned up\n")
 
 
+CLEANS_UP = """
+import os, signal, sys
+from berth.cli.proof import cleaned_up
+from berth.cli.signals import leave_to_the_system, raise_on_signals
+
+number, before, during = (int(word) for word in sys.argv[1:])
+
+class Run:
+    run = "r"
+
+    def clean_up(self):
+        for _ in range(during):
+            os.kill(os.getpid(), number)
+        print("cleaned up", flush=True)
+
+raise_on_signals()
+try:
+    with cleaned_up(Run(), "proofs", "jobs", "kubectl delete jobs", keep=False):
+        for _ in range(before):
+            os.kill(os.getpid(), number)
+    print("went on", flush=True)
+finally:
+    leave_to_the_system()
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("before", "during", "done"), [(0, 1, "cleaned up\n"), (0, 2, ""), (1, 0, "cleaned up\n"), (1, 1, "")]
+)
+def test_a_signal_waits_for_a_clean_up_and_the_second_one_does_not(
+    sent: signal.Signals, code: int, before: int, during: int, done: str
+) -> None:
+    arguments = [str(int(sent)), str(before), str(during)]
+    ended = subprocess.run(
+        [sys.executable, "-c", CLEANS_UP, *arguments], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (code, done), ended.stderr
+
+
 @pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
 def buffering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python writes stdout at its end, or at once."""
