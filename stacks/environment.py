@@ -10,8 +10,8 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
-from berth.components.isolation import pod_policy, priority_classes
-from berth.components.lifecycle import Keeper, KeeperInputs, KeeperSettings
+from berth.components.isolation import pod_policy, priority_classes, ray_policy
+from berth.components.lifecycle import KEEPER_USER, Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import Platform, existing
@@ -43,7 +43,7 @@ async def environment(loaded: Environment) -> None:
     site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
     operators = install(settings.operators, site, on_nodes)
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
-    cluster_wide = [*priority_classes(), *pod_policy()]
+    cluster_wide = [*priority_classes(), *pod_policy(), *ray_policy([KEEPER_USER])]
     before_berths = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in cluster_wide]
     # Without an operator of berth's own, the nodes at least come first, and go last.
     on_cluster = pulumi.ResourceOptions(

@@ -115,7 +115,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     programs = config_map(settings.nested_containers, namespace, labels)
     hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(
-        namespace=namespace_manifest(namespace, labels | isolation.namespace_labels),
+        namespace=namespace_manifest(namespace, labels | isolation.namespace_labels, isolation.namespace_annotations),
         objects=[*isolation.objects, *keeper, *([programs] if programs else [])],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),
         jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
@@ -123,6 +123,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     )
 
 
-def namespace_manifest(name: str, labels: dict[str, str]) -> Manifest:
+def namespace_manifest(name: str, labels: dict[str, str], annotations: dict[str, str]) -> Manifest:
     """Return the namespace of a berth."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    metadata = {"name": name, "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

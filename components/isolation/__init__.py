@@ -18,6 +18,7 @@ from berth.components.isolation.pod_security import (
 )
 from berth.components.isolation.pod_templates import cluster_spec
 from berth.components.isolation.priority import priority_classes
+from berth.components.isolation.ray_admission import ray_policy
 from berth.components.isolation.rbac import binding
 from berth.components.isolation.settings import (
     DEVELOPMENT,
@@ -63,6 +64,7 @@ __all__ = [
     "peer",
     "pod_policy",
     "priority_classes",
+    "ray_policy",
     "restricted",
     "tcp",
     "to_api_server",

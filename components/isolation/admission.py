@@ -13,9 +13,16 @@ from typing import Any
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.fabric import NODE_FOLDERS
+from berth.components.hardware.names import POOL_LABEL
 
 PODS = "berth-pods"
 """Name of the admission policy on pods of berths."""
+
+POOLS = "berth/pools"
+"""Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
+
+IN_BERTHS = {"namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABEL, "operator": "Exists"}]}}
+"""Constraint of a policy that holds in the namespaces of berths."""
 
 _FOLDERS = json.dumps(list(NODE_FOLDERS))
 
@@ -24,11 +31,19 @@ _VARIABLES = {
     " + object.spec.?ephemeralContainers.orValue([])",
     "contexts": "variables.containers.map(c, c.?securityContext)",
     "folders": "object.spec.?volumes.orValue([]).filter(v, has(v.hostPath))",
+    "annotations": "namespaceObject.metadata.?annotations.orValue({})",
+    "pool": f"object.spec.?nodeSelector[?'{POOL_LABEL}'].orValue('')",
+    # A pod for any node, such as KubeRay's default submitter, which has no devices.
+    "anywhere": "variables.pool == '' && object.spec.?resourceClaims.orValue([]).size() == 0"
+    " && object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('').startsWith('node.kubernetes.io/'))"
+    " && variables.containers.all(c, c.?resources.?limits.orValue({}).all(name, name in"
+    " ['cpu', 'memory', 'ephemeral-storage']))",
 }
 
 # Rules of `baseline` (https://kubernetes.io/docs/concepts/security/pod-security-standards/), with
 # two differences: pods may mount NCCL's folders to read them, and may run without a profile of
-# seccomp or AppArmor, as nested containers do.
+# seccomp or AppArmor, as nested containers do. The last rule keeps pods to the berth's pools: a
+# quota counts GPUs, not which ones.
 _RULES = {
     "may not use the node's network, processes or IPC": "!object.spec.?hostNetwork.orValue(false)"
     " && !object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)",
@@ -42,6 +57,9 @@ _RULES = {
     f" v.hostPath.path in {_FOLDERS})",
     "may mount folders of the node read-only": "variables.containers.all(c, c.?volumeMounts.orValue([]).all(m,"
     " m.?readOnly.orValue(false) || !variables.folders.exists(v, v.name == m.name)))",
+    "may run only on the pools of the berth": f"request.operation == 'UPDATE' || !('{POOLS}' in variables.annotations)"
+    " || (object.spec.?nodeName.orValue('') == '' && (variables.anywhere"
+    f" || variables.pool in variables.annotations['{POOLS}'].split(',')))",
 }
 
 
@@ -56,10 +74,7 @@ def pod_policy() -> list[Manifest]:
         for operation, resource in (("CREATE", "pods"), ("UPDATE", "pods/ephemeralcontainers"))
     ]
     spec = {
-        "matchConstraints": {
-            "namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABEL, "operator": "Exists"}]},
-            "resourceRules": requests,
-        },
+        "matchConstraints": {**IN_BERTHS, "resourceRules": requests},
         "variables": [{"name": name, "expression": expression} for name, expression in _VARIABLES.items()],
         "validations": [
             {"expression": expression, "message": f"pods of a berth {rule}"} for rule, expression in _RULES.items()

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates
+from berth.components.isolation.admission import POOLS
+from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pools_of
+from berth.components.isolation.ray_admission import RAY_AUTH
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
 from berth.components.operators import KubeRaySettings
 
@@ -43,11 +45,13 @@ class Isolation:
     Attributes:
         level: Pod Security level that the API server enforces in the namespace.
         namespace_labels: labels of the namespace that set the level.
+        namespace_annotations: annotations of the namespace: facts for the admission policies.
         objects: objects of the namespace that must exist before the first pod.
     """
 
     level: PodSecurity
     namespace_labels: dict[str, str]
+    namespace_annotations: dict[str, str]
     objects: list[Manifest]
 
 
@@ -77,16 +81,19 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         )
     if settings.quotas:
         withheld = {GPU_RESOURCE, *inputs.gpu_resources}
-        objects.append(quota.resource_quota(namespace, labels, contents, withheld))
+        room = quota.Room(settings.storage, settings.ephemeral_storage)
+        objects.append(quota.resource_quota(namespace, labels, contents, withheld, room))
         objects += [quota.priority_quota(namespace, labels, priority)] if priority else []
-        objects.append(quota.limit_range(namespace, labels))
+        objects.append(quota.limit_range(namespace, labels, room))
     if inputs.access.anyone:
         # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
         # unknown.
         token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
         objects.append(rbac.role(namespace, labels, token_secret, level))
         objects.append(rbac.role_binding(namespace, labels, inputs.access))
-    return Isolation(level, {pod_security.ENFORCE: level}, objects)
+    auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
+    annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
+    return Isolation(level, {pod_security.ENFORCE: level}, annotations, objects)
 
 
 def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:

@@ -37,11 +37,14 @@ _BASELINE_CAPABILITIES = frozenset(
     """.split()
 )
 _RESTRICTED_CAPABILITIES = {"NET_BIND_SERVICE"}
-_RESTRICTED_VOLUMES = frozenset(
+RESTRICTED_VOLUMES = frozenset(
     """
     configMap csi downwardAPI emptyDir ephemeral image persistentVolumeClaim projected secret
     """.split()
 )
+"""Kinds of volumes that `restricted` allows. The node mounts the others, out of reach of
+NetworkPolicies: a folder of its own, or a file server."""
+
 _SAFE_SYSCTLS = frozenset(
     """
     kernel.shm_rmid_forced net.ipv4.ip_local_port_range net.ipv4.ip_local_reserved_ports
@@ -139,7 +142,7 @@ def _probed_hosts(container: Object) -> Iterator[bool]:
 def _above_restricted(pod: Object) -> Iterator[bool]:
     """Yield whether each rule of `restricted` beyond `baseline` refuses a field that a pod sets."""
     for volume in pod.get("volumes") or []:
-        yield not (volume.keys() - {"name"}) <= _RESTRICTED_VOLUMES
+        yield not (volume.keys() - {"name"}) <= RESTRICTED_VOLUMES
     for context in _contexts(pod):
         yield context.get("allowPrivilegeEscalation") is True
         yield context.get("runAsNonRoot") is False

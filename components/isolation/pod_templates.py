@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from berth.components.hardware.names import POOL_LABEL
 
 Object = dict[str, Any]
 
@@ -33,6 +35,13 @@ def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
             yield "worker", group["template"], clusters * workers
     if submitter := (manifest.get("spec") or {}).get("submitterPodTemplate"):
         yield "submitter", submitter, 1
+
+
+def pools_of(manifests: Iterable[Object]) -> list[str]:
+    """Return the node pools that the pods of manifests select, sorted."""
+    templates = [template for manifest in manifests for _, template, _ in pod_templates(manifest)]
+    selected = [(template["spec"].get("nodeSelector") or {}).get(POOL_LABEL) for template in templates]
+    return sorted({pool for pool in selected if pool})
 
 
 def autoscales(manifest: Object) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import Literal
 
 from berth.components.cluster.gpus import claimed_gpus_of
 from berth.components.core.manifest import Manifest
@@ -16,51 +18,87 @@ NAME = "berth"
 
 # Containers that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the
 # autoscaler beside a head, and the init container of a worker that waits for the head.
-_AUTOSCALER = {"cpu": Decimal("0.5"), "memory": Decimal(512 * 2**20)}
-_WAITING = {"cpu": Decimal("0.2"), "memory": Decimal(256 * 2**20)}
+_AUTOSCALER = {"resources": {"limits": {"cpu": "500m", "memory": "512Mi"}}}
+_WAITING = {"resources": {"limits": {"cpu": "200m", "memory": "256Mi"}}}
+
+DISK = "ephemeral-storage"
+"""Resource of containers: files on the disk of their node."""
 
 # Reserve for the submitters of two RayJobs (KubeRay's default: 500m and 200Mi, at most 1Gi) and one
-# debug pod.
-_RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30)}
+# debug pod; they may reserve less than the disk of a small node.
+_RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30), DISK: Decimal(20 * 2**30)}
 
-# Resources of a container that names none; a quota refuses pods without requests.
-_DEFAULT_REQUEST = {"cpu": "100m", "memory": "256Mi"}
+# Resources of a container that names none; a quota refuses pods without requests. The disk of a
+# small node has room for the requests of a hundred heads.
+_DEFAULT_REQUEST = {"cpu": "100m", "memory": "256Mi", DISK: "64Mi"}
 _DEFAULT_LIMIT = {"cpu": "1", "memory": "1Gi"}
 
+# Room for objects and pods that engineers make beside the berth's own: RayJobs stay until somebody
+# deletes them, each with a RayCluster of its own or none.
+_ROOM = {"raycluster": 20, "raycronjob": 10, "rayjob": 100, "rayservice": 10}
+_PODS = 20
+_CLAIMS = 10
+
+# What opens a berth to the outside: KubeRay creates them on demand.
+_WAYS_IN = ("ingresses.networking.k8s.io", "gateways.gateway.networking.k8s.io")
+
 Amounts = dict[str, Decimal]
+_Kind = Literal["requests", "limits"]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Room of a berth on disks.
+
+    Attributes:
+        storage: storage that all volume claims together request.
+        disk: disk of its node that a container uses at most.
+    """
+
+    storage: str
+    disk: str
 
 
 def resource_quota(
-    namespace: str, labels: dict[str, str], manifests: Iterable[Manifest], withheld: Iterable[str]
+    namespace: str, labels: dict[str, str], manifests: Iterable[Manifest], withheld: Iterable[str], room: Room
 ) -> Manifest:
-    """Return the ResourceQuota that limits all pods together and refuses other load balancers.
+    """Return the ResourceQuota that limits all pods together and refuses ways in from outside.
 
     Args:
         namespace: namespace of the berth.
         labels: labels of the object.
         manifests: pod-making manifests and Services of the namespace.
         withheld: GPU resources whose quota is 0 unless the pods request them.
+        room: room of the berth on disks.
     """
     contents = list(manifests)
     requests: Amounts = dict.fromkeys(withheld, Decimal(0))
-    memory_limits, claims = _RESERVE["memory"], 0
+    limits: Amounts = {}
+    claims, pods = 0, _PODS
     for manifest in contents:
         for kind, template, count in pod_templates(manifest):
-            beside = _AUTOSCALER if kind == "head" and autoscales(manifest) else {}
-            asked = _asked(template["spec"], "requests", beside)
+            beside = kind == "head" and autoscales(manifest)
+            asked = _asked(template["spec"], "requests", room, with_autoscaler=beside)
             if claimed := claimed_gpus_of(template):
                 # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes
                 # 1.36).
                 asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
-            requests = _sum(requests, {resource: count * amount for resource, amount in asked.items()})
-            memory_limits += count * _asked(template["spec"], "limits", beside)["memory"]
+            requests = _sum(requests, _times(count, asked))
+            limits = _sum(limits, _times(count, _asked(template["spec"], "limits", room, with_autoscaler=beside)))
             claims += count * len(template["spec"].get("resourceClaims") or [])
+            pods += count
     requests = _sum(requests, _RESERVE)
+    limits = _sum(limits, {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(room.disk)})
     services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
     balancers = [service for service in services if service["type"] == "LoadBalancer"]
     hard = {
         **{f"requests.{resource}": _text(resource, amount) for resource, amount in sorted(requests.items())},
-        "limits.memory": _text("memory", memory_limits),
+        **{f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")},
+        "requests.storage": room.storage,
+        "persistentvolumeclaims": str(_CLAIMS),
+        "pods": str(pods),
+        **{f"count/{kind}": "0" for kind in _WAYS_IN},
+        **{f"count/{kind}s.ray.io": str(_room(kind, contents)) for kind in _ROOM},
         "count/resourceclaims.resource.k8s.io": str(claims),
         "services.loadbalancers": str(len(balancers)),
         # A load balancer takes one node port for each of its own ports.
@@ -79,9 +117,10 @@ def priority_quota(namespace: str, labels: dict[str, str], priority: str) -> Man
     return _object("ResourceQuota", f"only-priority-class-{priority}", namespace, labels, spec)
 
 
-def limit_range(namespace: str, labels: dict[str, str]) -> Manifest:
-    """Return the LimitRange with the resources of containers that name none."""
-    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": _DEFAULT_LIMIT}]
+def limit_range(namespace: str, labels: dict[str, str], room: Room) -> Manifest:
+    """Return the LimitRange: resources of containers that name none, and the most of a disk."""
+    disk = {DISK: room.disk}
+    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": _DEFAULT_LIMIT | disk, "max": disk}]
     return _object("LimitRange", NAME, namespace, labels, {"limits": limits})
 
 
@@ -90,13 +129,19 @@ def _object(kind: str, name: str, namespace: str, labels: dict[str, str], spec: 
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _asked(pod: Object, kind: str, beside: Amounts) -> Amounts:
+def _room(kind: str, contents: Iterable[Manifest]) -> int:
+    """Return the number of objects of a kind: the stack's own and room for others."""
+    return _ROOM[kind] + [manifest["kind"].lower() for manifest in contents].count(kind)
+
+
+def _asked(pod: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:
     """Return requests or limits of a pod: its containers' sum, or its largest init container."""
-    most = dict(beside)
-    for container in pod["containers"]:
-        most = _sum(most, _amounts(container, kind))
-    for before in (_WAITING, *(_amounts(container, kind) for container in pod.get("initContainers") or [])):
-        most |= {resource: max(amount, most.get(resource, Decimal(0))) for resource, amount in before.items()}
+    most: Amounts = {}
+    for container in [*([_AUTOSCALER] if with_autoscaler else []), *pod["containers"]]:
+        most = _sum(most, _amounts(container, kind, room))
+    for before in (_WAITING, *(pod.get("initContainers") or [])):
+        amounts = _amounts(before, kind, room)
+        most |= {resource: max(amount, most.get(resource, Decimal(0))) for resource, amount in amounts.items()}
     return most
 
 
@@ -104,15 +149,23 @@ def _sum(some: Amounts, more: Amounts) -> Amounts:
     return {resource: some.get(resource, Decimal(0)) + more.get(resource, Decimal(0)) for resource in {**some, **more}}
 
 
-def _amounts(container: Object, kind: str) -> Amounts:
+def _times(count: int, amounts: Amounts) -> Amounts:
+    return {resource: count * amount for resource, amount in amounts.items()}
+
+
+def _amounts(container: Object, kind: _Kind, room: Room) -> Amounts:
     resources = container.get("resources") or {}
     # Kubernetes takes a missing request from the limit.
-    default = {**_DEFAULT_REQUEST, **(resources.get("limits") or {})} if kind == "requests" else dict(_DEFAULT_LIMIT)
+    default = (
+        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
+        if kind == "requests"
+        else {**_DEFAULT_LIMIT, DISK: room.disk}
+    )
     return {name: parse_quantity(str(amount)) for name, amount in (default | (resources.get(kind) or {})).items()}
 
 
 def _text(resource: str, amount: Decimal) -> str:
-    if resource == "memory":
+    if resource in ("memory", DISK):
         return f"{int((amount / 2**20).to_integral_value(ROUND_CEILING))}Mi"
     if amount == amount.to_integral_value():
         return str(int(amount))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Cidr, NonEmpty
+from berth.components.core.types import Cidr, NonEmpty, Quantity
 
 PRODUCTION = "berth-production"
 """PriorityClass of named clusters."""
@@ -41,7 +41,13 @@ class IsolationSettings(Settings):
     Default: true on clusters that berth creates, false on existing ones."""
     quotas: bool = True
     """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve
-    for job submitters, and refuse pods of any PriorityClass but the berth's."""
+    for job submitters, limit disks and the number of objects, and refuse pods of any PriorityClass
+    but the berth's."""
+    storage: Annotated[Quantity, Field(examples=["10Ti"])] = "1Ti"
+    """Storage that all volume claims of a berth together request at most."""
+    ephemeral_storage: Annotated[Quantity, Field(examples=["2Ti"])] = "500Gi"
+    """Disk of its node that one container of a berth uses at most: files outside of volumes,
+    emptyDir volumes, logs, and what Ray spills. The kubelet evicts a pod that uses more."""
 
 
 def _check_subject(name: str) -> str:

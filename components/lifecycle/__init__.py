@@ -7,13 +7,14 @@ here: what the keeper decides and does in its pod (components/programs).
 from typing import TYPE_CHECKING, Any
 
 from berth.components.lifecycle.life import PERSON, Life, life_of
-from berth.components.lifecycle.manifests import keeper_access, with_lifecycle
+from berth.components.lifecycle.manifests import KEEPER_USER, keeper_access, with_lifecycle
 from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
 
 if TYPE_CHECKING:
     from berth.components.lifecycle.component import Keeper, KeeperInputs
 
 __all__ = [
+    "KEEPER_USER",
     "PERSON",
     "Keeper",
     "KeeperInputs",

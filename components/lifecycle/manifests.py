@@ -34,6 +34,9 @@ NAMESPACE = "berth-keeper"
 NAME = "keeper"
 """Name of the CronJob, the ServiceAccount and the other objects of the keeper."""
 
+KEEPER_USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+"""Name of the keeper for the API server."""
+
 _RBAC = "rbac.authorization.k8s.io"
 _POD = {"app.kubernetes.io/name": NAME}
 _FOLDER = "/opt/berth/keeper"
@@ -143,7 +146,6 @@ def _admission_policy(labels: dict[str, str]) -> list[Manifest]:
         "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": ["rayclusters"],
     }
-    account = f"system:serviceaccount:{NAMESPACE}:{NAME}"
     unchanged = [
         "request.operation == 'UPDATE'",
         "object.spec.all(key, key == 'suspend' || (key in oldObject.spec && object.spec[key] == oldObject.spec[key]))",
@@ -160,7 +162,7 @@ def _admission_policy(labels: dict[str, str]) -> list[Manifest]:
     }
     policy = {
         "matchConstraints": {"resourceRules": [match]},
-        "matchConditions": [{"name": NAME, "expression": f"request.userInfo.username == {json.dumps(account)}"}],
+        "matchConditions": [{"name": NAME, "expression": f"request.userInfo.username == {json.dumps(KEEPER_USER)}"}],
         "validations": [validation],
     }
     return admission_policy(NAMESPACE, labels, policy)

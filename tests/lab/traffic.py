@@ -150,11 +150,36 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
         yield Case(Peer("the internet", "203.0.113.9"), head, port, NOT_IN)
         yield Case(worker, stranger, port, NOT_OUT)
     yield Case(worker, Peer("a package index", "151.101.0.223"), 443, ALLOWED)
-    for address in ("10.128.0.5", "172.16.0.2", "192.168.1.1", "100.64.0.1"):
+    for address in ("10.128.0.5", "172.16.0.2", "192.168.1.1", "100.64.0.1", "198.18.0.1", "240.0.0.1"):
         yield Case(worker, Peer("a host of the VPC", address), 443, NOT_OUT)
         yield Case(head, Peer("a host of the VPC", address), 22, NOT_OUT)
-    yield Case(head, Peer("the API server", "172.16.0.2"), 443, ALLOWED)
-    yield Case(worker, Peer("the metadata server", "169.254.169.254"), 80, ALLOWED)
-    yield Case(worker, Peer("the metadata server without Dataplane V2", "169.254.169.252"), 988, ALLOWED)
-    yield Case(worker, Peer("the metadata server", "169.254.169.254"), 22, NOT_OUT)
     yield Case(worker, Peer("something link-local", "169.254.1.1"), 80, NOT_OUT)
+    yield from _with_the_clusters_servers(berth, stranger)
+
+
+def _with_the_clusters_servers(berth: BerthPods, stranger: Peer) -> Iterator[Case]:
+    """Cases of the API server, the metadata server, the collector of metrics, and imitations."""
+    head, worker = berth.head, berth.worker
+    for port in (443, 6443):
+        yield Case(head, Peer("the API server", "172.16.0.2"), port, ALLOWED)
+    metadata, without_dataplane = (
+        Peer("the metadata server", "169.254.169.254"),
+        Peer("the metadata server without Dataplane V2", "169.254.169.252"),
+    )
+    for port in (80, 8080):
+        yield Case(worker, metadata, port, ALLOWED)
+    for port in (987, 988):
+        yield Case(worker, without_dataplane, port, ALLOWED)
+    for server in (metadata, without_dataplane):
+        yield Case(worker, server, 22, NOT_OUT)
+        yield Case(head, server, 443, NOT_OUT)
+    collector = Peer(
+        "the collector of metrics", "10.4.9.8", "gmp-system", (("kubernetes.io/metadata.name", "gmp-system"),)
+    )
+    for pod in (head, worker):
+        yield Case(collector, pod, 8080, ALLOWED)
+        yield Case(collector, pod, 8265, NOT_IN)
+        yield Case(stranger, pod, 8080, NOT_IN)
+    for app in ("kube-dns", "node-local-dns"):
+        other = Peer(f"{app} of another namespace", "10.4.9.7", "dns", (), (("k8s-app", app),))
+        yield Case(worker, other, 53, NOT_OUT)

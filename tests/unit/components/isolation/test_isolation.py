@@ -20,6 +20,7 @@ from berth.components.isolation import (
     pod_policy,
     pod_security,
     priority_classes,
+    ray_policy,
 )
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
@@ -163,6 +164,20 @@ def test_the_policy_on_pods(golden: Callable[[str, Any], None]) -> None:
     golden("isolation/pod-policy", pod_policy())
 
 
+def test_the_policy_on_rays_kinds(golden: Callable[[str, Any], None]) -> None:
+    golden("isolation/ray-policy", json.loads(json.dumps(ray_policy(["system:serviceaccount:a:b"]))))
+
+
+def test_the_namespace_lists_the_pools_of_the_settings() -> None:
+    def facts(**shape: Any) -> tuple[str, str]:
+        _, apart = registered("engineers", {"worker": {"pool": "dev"}} | shape)
+        return apart.namespace_annotations["berth/pools"], apart.namespace_annotations["berth/ray-auth"]
+
+    assert facts() == ("cpu,dev", "token")
+    assert facts(head={"pool": "dev"}) == ("dev", "token")
+    assert facts(auth="none") == ("cpu,dev", "disabled")
+
+
 def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
     def written(pool: str) -> set[str]:
         _, apart = registered("clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS})
@@ -201,6 +216,26 @@ def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
     assert hard["requests.nvidia.com/gpu.shared"] == "6"
     assert hard["requests.nvidia.com/gpu"] == "0", "whole GPUs of the other pool are not its own"
     assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("0", "0")
+    # The head, three workers, and room; the autoscaler has a container of its own.
+    assert hard["pods"] == str(4 + 20)
+    assert parse_quantity(hard["limits.ephemeral-storage"]) == (2 + 3 + 20) * 500 * 2**30
+    assert parse_quantity(hard["requests.ephemeral-storage"]) == (2 + 3) * 64 * 2**20 + 20 * 2**30
+    assert {name: hard[f"count/{name}s.ray.io"] for name in ("raycluster", "rayjob", "rayservice", "raycronjob")} == {
+        "raycluster": "21",
+        "rayjob": "100",
+        "rayservice": "10",
+        "raycronjob": "10",
+    }
+
+
+def test_room_on_disks_is_a_setting() -> None:
+    _, apart = registered(
+        "engineers", {"worker": {"pool": "dev"}}, isolation={"storage": "10Ti", "ephemeralStorage": "2Ti"}
+    )
+    assert of_kind(apart, "ResourceQuota")[0]["spec"]["hard"]["requests.storage"] == "10Ti"
+    (limit,) = of_kind(apart, "LimitRange")[0]["spec"]["limits"]
+    assert limit["max"] == {"ephemeral-storage": "2Ti"}
+    assert limit["default"]["ephemeral-storage"] == "2Ti"
 
 
 def test_claims_are_counted() -> None:

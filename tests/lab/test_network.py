@@ -1,0 +1,108 @@
+"""Traffic between a hundred berths under the policies that berth renders, judged by cyclonus.
+
+Needs the judge among the lab's tools, and no lab.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from berth.components.berth import BerthManifests, built
+from berth.components.isolation import cluster_spec
+from berth.lab.progress import Progress
+from berth.lab.toolchain.ensure import programs_of
+from berth.lab.toolchain.tools import TEST_TOOLS
+from berth.stacks.load import Environment, load
+from tests.lab.spoilt import spoilt
+from tests.lab.traffic import DENIED, RAY_PORTS, BerthPods, Case, Peer, between, within, wrong
+
+BERTHS, FEWEST_FAULTS = 100, 50
+SPOILT = "eng-001"
+Object = dict[str, Any]
+
+
+def rendered(count: int) -> list[BerthManifests]:
+    """Manifests of berths of one environment, with Ray's autoscaler."""
+    values: Object = {
+        "project": "berth-test",
+        "zone": "us-central1-b",
+        "pools": {
+            "cpu": {"machineType": "n2-standard-128", "nodes": 8},
+            "dev": {"machineType": "a4-highgpu-8g", "nodes": 13},
+        },
+        "defaults": {"workers": {"min": 0, "max": 1}, "worker": {"pool": "dev", "gpus": 1, "cpu": 1}},
+        "engineers": {f"eng-{number:03}": {} for number in range(count)},
+    }
+    loaded = load("apart", {"environment": values}, None)
+    assert isinstance(loaded, Environment)
+    return [manifests for inputs in loaded.berths if (manifests := built(inputs).manifests)]
+
+
+def pods(number: int, berth: BerthManifests) -> BerthPods:
+    """Pods of a berth with the labels that KubeRay gives them."""
+    name, namespace = berth.main["metadata"]["name"], berth.namespace["metadata"]
+    spec = cluster_spec(berth.main)
+    assert spec
+
+    def pod(kind: str, template: Object) -> Peer:
+        labels = template["metadata"]["labels"] | {"ray.io/cluster": name, "ray.io/node-type": kind}
+        of_namespace = namespace["labels"] | {"kubernetes.io/metadata.name": namespace["name"]}
+        host = "2" if kind == "head" else "3"
+        return Peer(
+            f"{name}'s {kind}",
+            f"10.4.{number}.{host}",
+            namespace["name"],
+            tuple(of_namespace.items()),
+            tuple(labels.items()),
+        )
+
+    worker = pod("worker", spec["workerGroupSpecs"][0]["template"])
+    return BerthPods(name, pod("head", spec["headGroupSpec"]["template"]), worker)
+
+
+def policies(berth: BerthManifests) -> list[Object]:
+    return [item for item in berth.objects if item["kind"] == "NetworkPolicy"]
+
+
+def labelled(namespace: str) -> tuple[tuple[str, str], ...]:
+    return (("kubernetes.io/metadata.name", namespace),)
+
+
+OPERATOR = Peer("the operator", "10.4.200.2", "kuberay-operator", labelled("kuberay-operator"))
+STRANGER = Peer("a pod of namespace default", "10.4.201.2", "default", labelled("default"), (("app", "stranger"),))
+
+
+@pytest.fixture(scope="module")
+def judge() -> Path:
+    return programs_of(TEST_TOOLS, Progress())["judge"]
+
+
+def test_a_hundred_berths_are_closed_to_one_another(judge: Path) -> None:
+    berths = rendered(BERTHS)
+    heads = [pods(number, berth).head for number, berth in enumerate(berths)]
+    pairs = list(itertools.permutations(heads, 2))
+    cases = [Case(one, other, port, DENIED) for one, other in pairs for port in RAY_PORTS]
+    assert (len(pairs), len(cases)) == (9_900, 29_700)
+    assert wrong(judge, [policy for berth in berths for policy in policies(berth)], cases) == []
+
+
+def test_every_fault_of_a_policy_is_found(judge: Path) -> None:
+    berths = rendered(3)
+    given = [pods(number, berth) for number, berth in enumerate(berths)]
+    system = {"kubernetes.io/metadata.name": "kube-system"}
+    cases: list[Case] = [*between(given)]
+    cases += itertools.chain.from_iterable(within(berth, OPERATOR, STRANGER, system) for berth in given)
+    others = [
+        policy for berth, one in zip(berths, given, strict=True) if one.owner != SPOILT for policy in policies(berth)
+    ]
+    own = next(policies(berth) for berth, one in zip(berths, given, strict=True) if one.owner == SPOILT)
+    assert wrong(judge, [*others, *own], cases) == []
+    faults = dict(spoilt(own))
+    assert len(faults) >= FEWEST_FAULTS
+    found = {what: wrong(judge, [*others, *changed], cases) for what, changed in faults.items()}
+    assert [what for what, lines in found.items() if not lines] == []
+    assert all(SPOILT in line for lines in found.values() for line in lines), "and nothing else is"
