@@ -16,12 +16,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
+from berth.components.isolation import binding, ray_policy
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
@@ -334,6 +336,57 @@ def test_what_only_the_stack_may_write_is_refused_from_an_engineer(refused_ray: 
 def test_work_of_an_engineer_is_admitted(refused_ray: dict[str, str], what: str) -> None:
     number = list(GOOD_CLUSTERS).index(what)
     assert {name: answer for name, answer in refused_ray.items() if name.startswith(f"good-{number}-")} == {}
+
+
+def without_rule(policy: list[Object], number: int) -> list[Object]:
+    """A copy of an admission policy without one of its rules, for one namespace of its own."""
+    name = f"spoilt-{number}"
+    definition, bound = copy.deepcopy(policy)
+    del definition["spec"]["validations"][number]
+    selected = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+    definition["spec"]["matchConstraints"]["namespaceSelector"] = selected
+    definition["metadata"]["name"] = bound["metadata"]["name"] = bound["spec"]["policyName"] = name
+    return [definition, bound]
+
+
+def test_every_rule_of_the_policy_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object) -> None:
+    policy, me = ray_policy(), user("spoiler")
+    messages = [rule["message"] for rule in policy[0]["spec"]["validations"]]
+    of_berth = fleet.lab.get("namespace", namespace(OWNERS[6]))["metadata"]
+    given: list[Object] = []
+    for number in range(len(messages)):
+        metadata = {"name": f"spoilt-{number}", "annotations": of_berth["annotations"]}
+        given += [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, *without_rule(policy, number)]
+    rule = {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]}
+    metadata = {"name": "spoiler"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": me}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]}
+    given += [role, binding("ClusterRoleBinding", metadata, "ClusterRole", [subject])]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": given})
+    fleet.lab.run(["kubectl", "create", "-f", "-"], stdin=text)
+    jobs = [
+        ray_objects(cluster, f"bad-{number}", change)["RayJob"]
+        for number, (_, change) in enumerate(BAD_CLUSTERS.values())
+    ]
+    for part in ("labels", "annotations"):
+        marked = ray_objects(cluster, part, {})["RayJob"]
+        jobs.append(over(marked, {"metadata": {part: {"berth/idle": "9h"}}}))
+    names = [job["metadata"]["name"] for job in jobs]
+    complete_policy = refusals(fleet, namespace(OWNERS[6]), *jobs, by=user(OWNERS[6]))
+    assert list(complete_policy) == names
+
+    def admits(number: int, expected: set[str]) -> bool:
+        return set(names) - refusals(fleet, f"spoilt-{number}", *jobs, by=me).keys() == expected
+
+    for number, message in enumerate(messages):
+        expected = {name for name, answer in complete_policy.items() if message in answer}
+        assert expected, f"no object breaks the rule that {message}"
+        eventually(partial(admits, number, expected), f"without the rule that {message}, {expected} are admitted")
+    kinds = ("namespace", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
+    for kind in kinds:
+        fleet.run("kubectl", "delete", "--wait=false", kind, *(f"spoilt-{number}" for number in range(len(messages))))
+    for kind in ("clusterrole", "clusterrolebinding"):
+        fleet.run("kubectl", "delete", kind, "spoiler")
 
 
 def patched(fleet: Project, owner: str, patch: Object, by: str) -> str:
