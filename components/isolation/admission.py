@@ -26,6 +26,13 @@ IN_BERTHS = {"namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABE
 
 _FOLDERS = json.dumps(list(NODE_FOLDERS))
 
+# Annotations by which GKE and Multus add interfaces to a pod
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods).
+# berth's pods get NICs by claims.
+_NETWORKS = json.dumps(
+    ["networking.gke.io/interfaces", "networking.gke.io/default-interface", "k8s.v1.cni.cncf.io/networks"]
+)
+
 _VARIABLES = {
     "containers": "object.spec.containers + object.spec.?initContainers.orValue([])"
     " + object.spec.?ephemeralContainers.orValue([])",
@@ -57,6 +64,8 @@ _RULES = {
     f" v.hostPath.path in {_FOLDERS})",
     "may mount folders of the node read-only": "variables.containers.all(c, c.?volumeMounts.orValue([]).all(m,"
     " m.?readOnly.orValue(false) || !variables.folders.exists(v, v.name == m.name)))",
+    "may not join networks by annotations, where no NetworkPolicy applies": "object.metadata.?annotations.orValue({})"
+    f".all(key, !(key in {_NETWORKS}))",
     "may run only on the pools of the berth": f"request.operation == 'UPDATE' || !('{POOLS}' in variables.annotations)"
     " || (object.spec.?nodeName.orValue('') == '' && (variables.anywhere"
     f" || variables.pool in variables.annotations['{POOLS}'].split(',')))",

@@ -274,8 +274,11 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
         for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
     ]
     readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
-    refused = refusals(fleet, where, readers, *bad)
+    networks = {"metadata": {"annotations": {"networking.gke.io/interfaces": "[]"}}}
+    networked = dict(over(good_pod("networked", DEVELOPMENT), networks))
+    refused = refusals(fleet, where, readers, networked, *bad)
     assert "good" not in refused
+    assert "join networks" in refused["networked"]
     answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(FORBIDDEN_PODS)}
     assert {what: words for what, (words, _) in FORBIDDEN_PODS.items() if words not in answers[what]} == {}
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")

@@ -68,12 +68,12 @@ def policies(berth: BerthManifests) -> list[Object]:
     return [item for item in berth.objects if item["kind"] == "NetworkPolicy"]
 
 
-def labelled(namespace: str) -> tuple[tuple[str, str], ...]:
+def named(namespace: str) -> tuple[tuple[str, str], ...]:
     return (("kubernetes.io/metadata.name", namespace),)
 
 
-OPERATOR = Peer("the operator", "10.4.200.2", "kuberay-operator", labelled("kuberay-operator"))
-STRANGER = Peer("a pod of namespace default", "10.4.201.2", "default", labelled("default"), (("app", "stranger"),))
+OPERATOR = Peer("the operator", "10.4.200.2", "kuberay-operator", named("kuberay-operator"))
+STRANGER = Peer("a pod of namespace default", "10.4.201.2", "default", named("default"), (("app", "stranger"),))
 
 
 @pytest.fixture(scope="module")
