@@ -61,7 +61,8 @@ class Runner:
 
     def step(self, name: str, **expressions: str) -> Done:
         """Run a step's script; values of GitHub's expressions are given by name."""
-        (script,) = (script for script in workflows.github_scripts() if script.name == name)
+        scripts = [*workflows.github_scripts(), *workflows.github_scripts("preview")]
+        (script,) = (script for script in scripts if script.name == name)
         known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"
         summary.write_text("")
@@ -145,7 +146,8 @@ def test_check_lists_the_environments_but_for_the_labs(runner: Runner, settings:
     done = runner.step("check: Check settings and policies")
     assert done.code == 0
     assert "✓ ci (environment, 3 policies kept)" in done.summary
-    assert json.loads(runner.step("check: List environments").outputs["environments"]) == ["ci"]
+    for job in ("check", "environments"):
+        assert json.loads(runner.step(f"{job}: List environments").outputs["environments"]) == ["ci"]
     (runner.project.folder / "stacks" / "Pulumi.lab.yaml").unlink()
 
 
@@ -347,7 +349,7 @@ def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
 
 PULUMI = [
     arguments
-    for script in [*workflows.github_scripts(), *workflows.gitlab_scripts()]
+    for script in [*workflows.github_scripts(), *workflows.github_scripts("preview"), *workflows.gitlab_scripts()]
     for arguments in workflows.commands(script.text, "pulumi")
 ]
 

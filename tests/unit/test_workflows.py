@@ -5,8 +5,10 @@ berth's commands.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -49,7 +51,11 @@ def test_nothing_is_written_into_a_script_but_by_its_environment(script: Script)
     """A title or a branch's name that is pasted into a script is a script of its author's."""
     assert "${{" not in script.text
     outside = [value for value in script.env.values() if "github.event" in str(value)]
-    allowed = ("github.event.pull_request.number", "github.event.pull_request.labels.*.name, 'allow-destroy'")
+    allowed = (
+        "github.event.pull_request.head.sha",
+        "github.event.pull_request.number",
+        "github.event.pull_request.labels.*.name, 'allow-destroy'",
+    )
     assert all(any(part in value for part in allowed) for value in outside)
 
 
@@ -62,28 +68,139 @@ def test_actions_are_pinned_by_commit(text: str) -> None:
 
 
 def test_each_job_may_do_no_more_than_it_does() -> None:
-    workflow = github()
-    assert workflow["permissions"] == {}
-    assert {name: job["permissions"] for name, job in workflow["jobs"].items()} == {
-        "check": {"contents": "read"},
-        "preview": {"contents": "read", "id-token": "write", "pull-requests": "write"},
-        "up": {"contents": "read", "id-token": "write", "pull-requests": "read"},
-        "drift": {"contents": "read", "id-token": "write", "issues": "write"},
+    expected = {
+        "berth": {
+            "check": {"contents": "read"},
+            "up": {"contents": "read", "id-token": "write", "pull-requests": "read"},
+            "drift": {"contents": "read", "id-token": "write", "issues": "write"},
+        },
+        "preview": {
+            "environments": {"contents": "read"},
+            "preview": {"contents": "read", "id-token": "write", "pull-requests": "write"},
+        },
     }
-    assert "pull_request_target" not in workflow["on"]
+    for name, jobs in expected.items():
+        workflow = github(name)
+        assert workflow["permissions"] == {}
+        assert {job: value["permissions"] for job, value in workflow["jobs"].items()} == jobs
     assert github("test")["permissions"] == {"contents": "read"}
 
 
-def test_code_of_a_fork_gets_no_credentials() -> None:
+def test_only_mains_code_runs_with_the_credentials_of_a_preview() -> None:
+    """`pull_request_target` starts main's workflow; nothing of the pull request is checked out, and
+    `berth.cli.proposed` takes files of stacks from it.
+    """
+    preview = github("preview")
+    assert preview["on"].keys() == {"pull_request_target"}
+    assert preview["on"]["pull_request_target"]["branches"] == ["main"]
+    for job in preview["jobs"].values():
+        checkout, set_up, *rest = job["steps"]
+        assert checkout["uses"].startswith("actions/checkout@")
+        assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}, "no ref: main is checked out"
+        assert set_up["uses"] == "./.github/actions/set-up"
+        (taken, *_) = rest
+        assert taken["run"].startswith('.venv/bin/python -m berth.cli.proposed "$PROPOSED" |')
+        others = "".join(step["run"] for step in rest[1:])
+        assert "git " not in others
+        assert "PROPOSED" not in others
+    assert {name for name in WORKFLOWS if "pull_request_target" in github(name)["on"]} == {"preview"}
+
+
+def test_code_of_a_pull_request_gets_no_credentials() -> None:
     jobs = github()["jobs"]
     for name, job in jobs.items():
-        if "id-token" not in job["permissions"]:
-            continue
-        event = re.findall(r"github.event_name == '(\w+)'", job["if"])
-        if "pull_request" in event:
-            assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"], name
-    assert {name for name, job in jobs.items() if "pull_request" in str(job.get("if"))} == {"preview"}
+        if "id-token" in job["permissions"]:
+            events = set(re.findall(r"github.event_name == '(\w+)'", job["if"]))
+            assert events <= {"push", "schedule", "workflow_dispatch"}, name
+    for job in github("preview")["jobs"].values():
+        forks = "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
+        assert forks or job["needs"] == "environments"
     assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in str(workflows.gitlab()["preview"]["rules"])
+
+
+MAIN = {
+    "iss": "https://token.actions.githubusercontent.com",
+    "sub": "repo:acme/fleet:ref:refs/heads/main",
+    "repository": "acme/fleet",
+    "repository_id": "100",
+    "repository_owner_id": "200",
+    "ref": "refs/heads/main",
+    "job_workflow_ref": "acme/fleet/.github/workflows/preview.yml@refs/heads/main",
+}
+"""Claims of the identity that GitHub gives a job
+(https://docs.github.com/en/actions/reference/security/oidc)."""
+BRANCH, MERGE = "refs/heads/mallory", "refs/pull/7/merge"
+UP = "acme/fleet/.github/workflows/berth.yml@refs/heads/main"
+
+IDENTITIES: dict[str, tuple[dict[str, str], set[str]]] = {
+    "the preview of a pull request": ({}, {"preview"}),
+    "drift": ({"job_workflow_ref": UP}, {"preview"}),
+    "an approved update": ({"job_workflow_ref": UP, "sub": "repo:acme/fleet:environment:prod"}, {"deploy", "preview"}),
+    "another workflow of main": (
+        {"job_workflow_ref": "acme/fleet/.github/workflows/test.yml@refs/heads/main"},
+        set(),
+    ),
+    "a pull request that edits the workflow": (
+        {
+            "sub": "repo:acme/fleet:pull_request",
+            "ref": MERGE,
+            "job_workflow_ref": f"acme/fleet/.github/workflows/berth.yml@{MERGE}",
+        },
+        set(),
+    ),
+    "a branch with a workflow of its own": (
+        {"ref": BRANCH, "job_workflow_ref": f"acme/fleet/.github/workflows/mine.yml@{BRANCH}"},
+        set(),
+    ),
+    "a branch's copy of the preview": (
+        {"ref": BRANCH, "job_workflow_ref": f"acme/fleet/.github/workflows/preview.yml@{BRANCH}"},
+        set(),
+    ),
+    "a branch that calls main's preview": ({"ref": BRANCH}, set()),
+    "a branch's job of the environment prod": ({"ref": BRANCH, "sub": "repo:acme/fleet:environment:prod"}, set()),
+    "a fork": ({"repository": "mallory/fleet", "repository_id": "300", "repository_owner_id": "400"}, set()),
+    "a new repository of the old name": ({"repository_id": "301"}, set()),
+    "a new owner of the old name": ({"repository_owner_id": "401"}, set()),
+}
+
+
+@pytest.mark.parametrize("case", IDENTITIES)
+def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(case: str) -> None:
+    """The condition and the members of docs/ci.md, on the claims of jobs that attack."""
+    change, expected = IDENTITIES[case]
+    assert accounts_of(MAIN | change) == expected
+
+
+def accounts_of(claims: dict[str, str]) -> set[str]:
+    """Accounts as which Google Cloud lets a job act, by the commands of docs/ci.md."""
+    commands = DOCS.replace("\\\n", " ")
+    (provider,) = (line for line in commands.splitlines() if "create-oidc github" in line)
+    names = {"REPOSITORY": "acme/fleet", "REPOSITORY_ID": "100", "OWNER_ID": "200", "POOL": "pool"}
+    words = shlex.split(provider)
+    condition, mapped = (
+        filled(words[words.index(f"--attribute-{name}") + 1], names) for name in ("condition", "mapping")
+    )
+    condition = condition.replace("&&", "and")
+    if not eval(condition, {"__builtins__": {}}, {"assertion": SimpleNamespace(**claims)}):  # noqa: S307 - our page's
+        return set()
+    mapping = dict(pair.split("=") for pair in mapped.split(","))
+    values = {key: claims[value.removeprefix("assertion.")] for key, value in mapping.items()}
+    principals = {f"principal://iam.googleapis.com/pool/subject/{values.pop('google.subject')}"}
+    principals |= {f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in values.items()}
+    found = set()
+    github_part = commands[: commands.index("## Setup on GitLab")]
+    for account, member in re.findall(
+        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY)" .*?--member "(principal[^"]+)"', github_part
+    ):
+        files = ["preview.yml", "berth.yml"] if "$FILE" in member else [""]
+        if principals & {filled(member, names | {"FILE": file}) for file in files}:
+            found.add(account.lower())
+    return found
+
+
+def filled(text: str, names: dict[str, str]) -> str:
+    """The text with the shell's variables."""
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: names.get(match[1], ""), text)
 
 
 def test_up_waits_for_approval_one_at_a_time_and_is_not_cut_off() -> None:
@@ -100,11 +217,11 @@ def test_up_waits_for_approval_one_at_a_time_and_is_not_cut_off() -> None:
 
 
 def test_only_the_job_that_is_approved_acts_as_the_account_that_changes_things() -> None:
-    for name, job in github()["jobs"].items():
+    for name, job in [*github()["jobs"].items(), *github("preview")["jobs"].items()]:
         accounts = [
             step["with"].get("service-account") for step in job["steps"] if "service-account" in step.get("with", {})
         ]
-        expected = {"up": ["${{ vars.DEPLOY_SERVICE_ACCOUNT }}"], "check": []}
+        expected = {"up": ["${{ vars.DEPLOY_SERVICE_ACCOUNT }}"], "check": [], "environments": []}
         assert accounts == expected.get(name, ["${{ vars.PREVIEW_SERVICE_ACCOUNT }}"])
 
 

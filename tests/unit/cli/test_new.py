@@ -16,6 +16,7 @@ CLONE = Path(__file__).resolve().parents[3]
 COPIED = {
     "__main__.py": "__main__.py",
     ".github/workflows/berth.yml": ".github/workflows/berth.yml",
+    ".github/workflows/preview.yml": ".github/workflows/preview.yml",
     ".github/actions/set-up/action.yml": ".github/actions/set-up/action.yml",
     "stacks/Pulumi.lab.yaml": "stacks/Pulumi.lab.yaml",
     "stacks/schema.json": "stacks/schema.json",
