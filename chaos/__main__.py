@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from berth.lab.home import CLONE, Home
@@ -46,7 +47,10 @@ def campaign(fleet: Fleet, part: Part, seed: int, numbers: Sequence[int]) -> Ite
     part.prepare(fleet)
     for number in numbers:
         began = time.monotonic()
-        outcome = part.run(fleet, number, chance_of(seed, part.name, number))
+        try:
+            outcome = part.run(fleet, number, chance_of(seed, part.name, number))
+        except (pytest.fail.Exception, AssertionError, OSError, KeyError, ValueError) as error:
+            outcome = Outcome("not run", f"case {number}", [f"could not be run: {error}"[:1500]])
         yield number, outcome, time.monotonic() - began
 
 

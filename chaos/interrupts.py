@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -43,6 +44,8 @@ def _something_to_do(fleet: Fleet, chance: random.Random) -> None:
 def _there(fleet: Fleet, chance: random.Random) -> None:
     """Bring the engineer's berth up."""
     _something_to_do(fleet, chance)
+    # An earlier interrupt may have left deletions that went on without the engine.
+    fleet.project.run("pulumi", "refresh", "-s", OWN, "--yes", "--skip-preview", "--clear-pending-creates")
     fleet.project.up(OWN)
 
 
@@ -58,6 +61,16 @@ def _awake(fleet: Fleet, _chance: random.Random) -> None:
 
 def _suspended(fleet: Fleet, _chance: random.Random) -> None:
     _suspend(fleet, suspended=True)
+
+
+def _ready(fleet: Fleet, _chance: random.Random) -> None:
+    fleet.project.run("berth", "wake", "bob", "--stack", ENV)
+
+
+def _broken(fleet: Fleet, _chance: random.Random) -> None:
+    """Kill a process of the lab that no other case needs, so that the lab has to be repaired."""
+    with contextlib.suppress(KeyError, ProcessLookupError):
+        os.kill(fleet.lab.pids()["google-api"], signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -90,9 +103,9 @@ VERBS = {
     "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), 4.0, before=_awake),
     "wake": Verb(("berth", "wake", "bob", "--stack", ENV), 3.0, before=_suspended),
     "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV), 8.0),
-    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), real=True),
-    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, real=True),
-    "lab up": Verb(("berth", "lab", "up", "--no-update"), 1.2),
+    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), before=_ready, real=True),
+    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, before=_ready, real=True),
+    "lab up": Verb(("berth", "lab", "up", "--no-update"), 2.5, before=_broken),
 }
 
 

@@ -73,6 +73,12 @@ repeated case is alike, not identical. A short part of the campaign, with a fixe
   of the real node interrupts its all-reduce (tests/real/test_fabric.py).
 - `kills` spares Pulumi's language host, which outlives a killed engine by up to five minutes: it
   asks that often whether the engine is there. It holds no lock and changes nothing.
+- An update that deletes is not killed by `kills`. After an interrupted `pulumi destroy`, the cluster
+  goes on deleting what Pulumi's state still has: `pulumi destroy` again ends it, and
+  [troubleshooting](troubleshooting.md#a-namespace-is-not-found-after-an-interrupted-destroy) brings
+  it back.
+- `pulumi destroy` after a killed first update does not know objects whose creation the state did
+  not record. Run `pulumi up` first, which takes them over.
 - The machine does not lose power: what a killed etcd wrote is in the kernel's cache.
 """
 

@@ -138,6 +138,13 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
     if result.interrupted:
         err.print(f"stack {stack} was interrupted; Pulumi's state has what was done", markup=False)
     err.print(f"go on with: berth {verb} -s {stack}", markup=False)
+    if verb == "destroy" and result.interrupted:
+        # The cluster goes on with deletions that the engine no longer waits for, and the state
+        # still has those objects.
+        err.print(
+            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then berth up -s {stack}",
+            markup=False,
+        )
     if options.as_json:
         print_json({"stack": stack, "verb": verb, **facts, "errors": errors})
     if result.interrupted:

@@ -127,7 +127,16 @@ class ClusterApi:
     def __init__(self, kubeconfig: str) -> None:
         settings = client.Configuration()
         settings.retries = _Retries(
-            total=8, connect=2, read=2, redirect=0, status=4, other=2, backoff_factor=0.2, raise_on_status=False
+            total=8,
+            connect=2,
+            read=2,
+            redirect=0,
+            status=4,
+            other=2,
+            backoff_factor=0.2,
+            raise_on_status=False,
+            # A patch that the server has done already changes nothing the second time.
+            allowed_methods=Retry.DEFAULT_ALLOWED_METHODS | {"PATCH"},
         )
         settings.connection_pool_maxsize = _CONNECTIONS
         try:

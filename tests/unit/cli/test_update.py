@@ -164,6 +164,21 @@ def test_an_interrupted_update_has_the_exit_code_of_its_signal(
     assert verb._run("x", "up", created()[0], Options(as_json=True), {}) == code  # noqa: SLF001
 
 
+@pytest.mark.parametrize(("name", "says"), [("up", False), ("destroy", True)])
+def test_an_interrupted_destroy_says_what_brings_the_stack_back(
+    name: engine.Verb,
+    says: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = engine.UpdateResult(interrupted=True, error="update canceled")
+    monkeypatch.setattr(verb, "update", lambda *_: result)
+    assert verb._run("x", name, created()[0], Options(), {}) == 130  # noqa: SLF001
+    printed = capsys.readouterr().err
+    assert f"go on with: berth {name} -s x\n" in printed
+    assert ("pulumi refresh -s x --yes --clear-pending-creates, then berth up -s x" in printed) == says
+
+
 def test_an_interrupt_is_not_reported_as_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

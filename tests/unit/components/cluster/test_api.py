@@ -50,6 +50,7 @@ class Server:
     Attributes:
         busy: answers 503 that come before the answer.
         cut: answers that break off in their body, before the answer.
+        lost: answers that never begin, before the answer.
         size: value of Content-Length; more than the answer has cuts it off.
     """
 
@@ -57,6 +58,7 @@ class Server:
     answer: str = "{}"
     busy: int = 0
     cut: int = 0
+    lost: int = 0
     size: int | None = None
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     authorization: str | None = None
@@ -84,6 +86,10 @@ def server() -> Iterator[Server]:
                 state.busy -= 1
                 self.send_response(503)
                 self.end_headers()
+                return
+            if state.lost:
+                state.lost -= 1
+                self.close_connection = True
                 return
             self.send_response(state.status)
             if state.cut:
@@ -205,6 +211,15 @@ def test_an_answer_that_breaks_off_is_asked_for_again_but_for_a_creation(server:
     with pytest.raises(UnreachableError):
         server.api.create(NAMESPACES, {})
     assert [method for method, _, _ in server.asked] == ["GET"] * 3 + ["PATCH"] * 2 + ["POST"]
+
+
+def test_an_answer_that_is_lost_is_asked_for_again_but_for_a_creation(server: Server) -> None:
+    server.lost = 1
+    server.api.patch("/api/v1/namespaces/x", {}, "berth-test")
+    server.lost = 1
+    with pytest.raises(UnreachableError):
+        server.api.create(NAMESPACES, {})
+    assert [method for method, _, _ in server.asked] == ["PATCH"] * 2 + ["POST"]
 
 
 def test_a_wait_outlasts_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
