@@ -30,7 +30,7 @@ from chaos.fleet import Fleet, launched
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
 from chaos.races import Races
-from chaos.restarts import Restarts
+from chaos.restarts import BERTHS, Restarts
 from tests.lab.conftest import Lab, brought_up
 
 PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Races, Restarts)
@@ -94,7 +94,7 @@ def run(fleet: Fleet, options: argparse.Namespace, results: dict[str, Results]) 
     for kind in PARTS:
         if options.part and kind.name not in options.part:
             continue
-        part = kind()
+        part = Restarts(options.berths) if kind is Restarts else kind()
         numbers = [options.case] if options.case is not None else list(range(options.cases or part.cases))
         began, outcomes = time.monotonic(), list[tuple[int, Outcome, float]]()
         err.print(f"[bold]{part.name}[/]: {part.title}: {len(numbers)} cases")
@@ -148,6 +148,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="number of cases of each part; by default the full campaign")
     parser.add_argument("--case", type=int, help="run this case alone")
     parser.add_argument("--part", action="append", choices=[part.name for part in PARTS], help="run this part alone")
+    parser.add_argument("--berths", type=int, default=BERTHS, help="berths of the part `restarts`; %(default)s")
     parser.add_argument("--minutes", type=float, help="begin no case of a part after that time")
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
     parser.add_argument("--record", type=Path, help="merge the results into this file, beside build/chaos.json")

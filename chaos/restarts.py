@@ -21,7 +21,7 @@ class Restarts(Part):
     """A component of the control plane dies in the middle of a large update."""
 
     name = "restarts"
-    title = f"SIGKILL to etcd or the API server in the middle of an update of {BERTHS} berths; back after some seconds"
+    title = "SIGKILL to etcd or the API server in the middle of an update that makes many berths; back after seconds"
     good = "the update goes on to its end, or one more `pulumi up` brings everything in order"
     cases = 20
 
@@ -60,9 +60,15 @@ class Restarts(Part):
             problems.append(f"{ready} of {len(self._names) + 1} RayClusters are ready")
         fleet.project.write(ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts))
         fleet.run(mark, *_UP, seconds=_LONGEST_SECONDS)
-        facts = {"killed": killer.killed, "code": ended.code, "seconds": round(took), "succeeded": ended.code == 0}
+        facts = {
+            "berths": len(self._names),
+            "killed": killer.killed,
+            "code": ended.code,
+            "seconds": round(took),
+            "succeeded": ended.code == 0,
+        }
         what = f"{component} is killed after write {at}, and back after {away:.1f} s"
-        return Outcome(component, what, [*problems, *strays(mark)], facts)
+        return Outcome(f"{component}, {len(self._names)} berths", what, [*problems, *strays(mark)], facts)
 
 
 class _Killer:
