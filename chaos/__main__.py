@@ -39,6 +39,8 @@ RESULTS = CLONE / "build" / "chaos.json"
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
+_COUNTS = ("cases", "disturbed", "good", "succeeded")
+
 Results = dict[str, Any]
 
 
@@ -58,8 +60,9 @@ def results_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
     """Return the figures of a part."""
     groups: dict[str, dict[str, Any]] = {}
     for _, outcome, seconds in outcomes:
-        group = groups.setdefault(outcome.group, {"cases": 0, "good": 0, "succeeded": 0, "longest": 0.0})
+        group = groups.setdefault(outcome.group, dict.fromkeys(_COUNTS, 0) | {"longest": 0.0})
         group["cases"] += 1
+        group["disturbed"] += outcome.facts.get("disturbed", True)
         group["good"] += not outcome.problems
         group["succeeded"] += outcome.facts.get("succeeded", not outcome.problems)
         group["longest"] = max(group["longest"], outcome.facts.get("seconds", round(seconds, 1)))

@@ -37,11 +37,13 @@ class Verb:
         command: the command line.
         before: settings that it needs.
         ends: whether it ends of its own; a watch is interrupted.
+        latest: seconds after its start in which an outage begins.
     """
 
     command: tuple[str, ...]
     before: Callable[[Fleet, int], None] = lambda _fleet, _number: None
     ends: bool = True
+    latest: float = 4.0
 
 
 def _edit(fleet: Fleet, number: int) -> None:
@@ -66,7 +68,8 @@ VERBS = {
         (
             *(sys.executable, "-m", "berth.components.programs.keeper"),
             *("--selector", f"berth/environment={ENV}", "--dashboard", "http://127.0.0.1:1"),
-        )
+        ),
+        latest=0.2,
     ),
 }
 
@@ -101,7 +104,9 @@ class Answers(Part):
         mark = f"answers-{number}-{time.monotonic_ns()}"
         with fleet.proxy.disturbed(disturb):
             ended = _ended(fleet, mark, verb, _WATCH_SECONDS)
-        return _outcome(name, f"{name}: {', '.join(done) or 'no fault'}", mark, verb, ended)
+        outcome = _outcome(name, f"{name}: {', '.join(done) or 'no fault'}", mark, verb, ended)
+        outcome.facts["disturbed"] = bool(done)
+        return outcome
 
 
 class Outages(Part):
@@ -123,7 +128,7 @@ class Outages(Part):
         name = list(VERBS)[number % len(VERBS)]
         verb = VERBS[name]
         verb.before(fleet, number)
-        moment = chance.uniform(0.0, 4.0)
+        moment = chance.uniform(0.0, verb.latest)
         mark = f"outages-{number}-{time.monotonic_ns()}"
         back = threading.Event()
 
@@ -139,7 +144,9 @@ class Outages(Part):
             ended = _ended(fleet, mark, verb, moment + self.seconds + _WATCH_SECONDS)
         finally:
             thread.join()
-        return _outcome(name, f"{name}: outage after {moment:.1f} s", mark, verb, ended)
+        outcome = _outcome(name, f"{name}: outage after {moment:.1f} s", mark, verb, ended)
+        outcome.facts["disturbed"] = ended is None or ended.seconds > moment
+        return outcome
 
 
 def _up(fleet: Fleet) -> None:

@@ -31,7 +31,7 @@ OWN = "alice"
 CASE = "BERTH_CHAOS_CASE"
 """Environment variable that marks all processes of a case."""
 
-_MACHINES = {"cpu": ("n2-standard-16", 0), "dev": ("g2-standard-4", 1)}
+_MACHINES = {"cpu": ("n2-standard-128", 0), "dev": ("g2-standard-4", 1)}
 _SETTLE_SECONDS = 8.0
 _NODE = "berth-chaos/node"
 _RAY = {"cpu": 1, "memory": "2Gi"}
@@ -57,7 +57,7 @@ def node(name: str, pool: str, number: int) -> dict[str, Any]:
             "cloud.google.com/gke-gpu-driver-version": "default",
         }
         taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
-    size = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "1Ti"}
+    size = {"cpu": "128", "memory": "512Gi", "pods": "250", "ephemeral-storage": "1Ti"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -72,7 +72,7 @@ def environment(kubeconfig: Path, charts: Path, engineers: Sequence[str] = ("bob
     return {
         "cluster": {"existing": {"kubeconfig": str(kubeconfig)}},
         "pools": {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 2},
+            "cpu": {"machineType": "n2-standard-128", "nodes": 2},
             "dev": {"machineType": "g2-standard-4", "nodes": 2},
         },
         "operators": {"kuberay": {"chart": str(charts / CHARTS["kuberay"])}},

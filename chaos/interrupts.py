@@ -147,7 +147,7 @@ class Interrupts(Part):
                 process = fleet.start(mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary, **more)
                 early = process.end(moment)
             if early is not None:
-                return Outcome(name, f"{what}: had ended", crashes(early), {"code": early.code, "early": True})
+                return Outcome(name, f"{what}: had ended", crashes(early), {"code": early.code, "disturbed": False})
             (os.killpg if to_group else os.kill)(process.process.pid, sent)
             began = time.monotonic()
             ended = process.end(_HUNG_SECONDS)

@@ -99,7 +99,7 @@ class Kills(Part):
         if again.code != 0:
             problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
         problems += self._differences(fleet)
-        facts = {"killed": killer.killed, "code": killed.code, "seconds": round(again.seconds, 1)}
+        facts = {"disturbed": killer.killed, "code": killed.code, "seconds": round(again.seconds, 1)}
         _gone(fleet)
         return Outcome(boundary.target, f"{boundary}, {1000 * delay:.0f} ms later", problems, facts)
 

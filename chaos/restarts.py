@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
 
+from berth.components.core.words import counted
 from chaos.case import Outcome, Part, crashes, strays
-from chaos.fleet import ENV, Fleet, environment, node
+from chaos.fleet import ENV, Fleet, environment
 from chaos.proxy import Request
 
 BERTHS = 100
@@ -29,9 +29,7 @@ class Restarts(Part):
         self._names = [f"eng-{number:03}" for number in range(berths)]
 
     def prepare(self, fleet: Fleet) -> None:
-        """Make room."""
-        for number in range(2, 6):
-            fleet.lab.run(["kubectl", "apply", "-f", "-"], stdin=_text(f"cpu-{number}", number))
+        """Begin with the environment as it is: its nodes have room for all berths."""
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Kill a component at one write of an update, which makes the berths or changes them."""
@@ -62,13 +60,13 @@ class Restarts(Part):
         fleet.run(mark, *_UP, seconds=_LONGEST_SECONDS)
         facts = {
             "berths": len(self._names),
-            "killed": killer.killed,
+            "disturbed": killer.killed,
             "code": ended.code,
             "seconds": round(took),
             "succeeded": ended.code == 0,
         }
         what = f"{component} is killed after write {at}, and back after {away:.1f} s"
-        return Outcome(f"{component}, {len(self._names)} berths", what, [*problems, *strays(mark)], facts)
+        return Outcome(f"{component}, {counted(len(self._names), 'berth')}", what, [*problems, *strays(mark)], facts)
 
 
 class _Killer:
@@ -95,7 +93,3 @@ class _Killer:
         self._fleet.lab.run(["kill", "-KILL", str(pid)])
         time.sleep(self._away)
         self._fleet.lab.berth("up", "--no-update", check=False)
-
-
-def _text(name: str, number: int) -> str:
-    return json.dumps(node(name, "cpu", number))

@@ -91,11 +91,13 @@ def page() -> str:
 
 
 def _summary(parts: Mapping[str, Any]) -> Iterator[str]:
-    yield "| part | disturbance | goal | good | cases run | full campaign |"
-    yield "|---|---|---|---|---|---|"
+    yield "| part | disturbance | goal | good | disturbed | cases run | full campaign |"
+    yield "|---|---|---|---|---|---|---|"
     for name, part in parts.items():
         share = f"{part['good']} of {part['cases']}"
-        yield f"| `{name}` | {part['title']} | {_percent(part['bar'])} | {share} | {part['cases']} | {part['full']} |"
+        disturbed = sum(group["disturbed"] for group in part["groups"].values())
+        figures = f"{share} | {disturbed} | {part['cases']} | {part['full']}"
+        yield f"| `{name}` | {part['title']} | {_percent(part['bar'])} | {figures} |"
     yield ""
     yield "A good case of a part:\n"
     for name, part in parts.items():
@@ -106,15 +108,16 @@ def _summary(parts: Mapping[str, Any]) -> Iterator[str]:
 def _groups(parts: Mapping[str, Any]) -> Iterator[str]:
     yield "## Cases by kind"
     yield ""
+    yield "“Disturbed” counts the cases in which the disturbance came before the command's end."
     yield "“Succeeded” counts the commands that reached their goal in spite of the disturbance; the other"
     yield "good ones named the cause. “Longest” is in seconds: from the signal to the end, the next update after"
     yield "a kill, or the disturbed command.\n"
-    yield "| part | kind | cases | good | succeeded | longest | seed | date |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| part | kind | cases | disturbed | good | succeeded | longest | seed | date |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for name, part in parts.items():
         for kind, group in part["groups"].items():
-            figures = f"{group['cases']} | {group['good']} | {group['succeeded']} | {group['longest']}"
-            yield f"| `{name}` | {kind} | {figures} | {part['seed']} | {part['date']} |"
+            counts = " | ".join(str(group[key]) for key in ("cases", "disturbed", "good", "succeeded", "longest"))
+            yield f"| `{name}` | {kind} | {counts} | {part['seed']} | {part['date']} |"
     yield ""
     failed = [(name, case) for name, part in parts.items() for case in part["failed"]]
     if failed:
