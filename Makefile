@@ -11,7 +11,7 @@ UV := uv==0.13.8
 EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long lint types check dist bench chaos picture pages effects site recording requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-long fuzz lint types check dist bench chaos picture pages effects site recording requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -40,6 +40,10 @@ test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian
 	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest -m long tests/real
 	@$(BIN)/pytest -m long --ignore tests/real --numprocesses $(TEST_WORKERS)
+
+fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
+	@$(BIN)/berth lab tools
+	@$(BIN)/pytest -s -m 'long or not long' tests/lab/test_fuzz.py
 
 lint: $(INSTALLED) ## ruff, and the directions of imports
 	@$(BIN)/ruff check .

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from berth.cli.berths import Berth, find
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
@@ -95,11 +97,15 @@ class _Change:
         lines = difflib.unified_diff(before, after, name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
+    def _ends(self) -> str:
+        """Return the line breaks of the file, as an editor wrote them."""
+        return "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
+
     def write(self) -> None:
-        """Replace the file in one step, with the mode that it has."""
+        """Replace the file in one step, with the mode and the line breaks that it has."""
         partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            partial.write_text(self.after, encoding="utf-8")
+            partial.write_text(self.after, encoding="utf-8", newline=self._ends())
             if self.path.exists():
                 partial.chmod(self.path.stat().st_mode & 0o777)
             partial.replace(self.path)
@@ -264,7 +270,7 @@ def _write(options: Options, stack: str, name: str, change: _Change, done: str) 
     if checked.lines:
         if options.as_json:
             print_json({"stack": stack, "changed": False, "problems": checked.lines})
-        err.print(f"[bold red]✗[/] {stack} would be wrong with that; nothing is written")
+        err.print(f"[bold red]✗[/] {escape(stack)} would be wrong with that; nothing is written")
         for line in checked.lines:
             err.print(f"  {line}", markup=False)
         return BAD_INPUT

@@ -54,7 +54,7 @@ class _Constructor(RoundTripConstructor):
     def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - ruamel's signature
         try:
             return super().construct_object(node, deep)
-        except (ArithmeticError, ValueError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
 
 

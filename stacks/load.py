@@ -193,6 +193,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         problems += from_validation(error, KINDS[kind], (kind,))
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
+        elif not (isinstance(value, dict) and value.get("name")):
+            problems += _problems_of_name(stack, None, None, ("engineer", "name"))
         raise SettingsError(stack, problems, file) from None
     problems += _name_problems(stack, settings)
     loaded: Environment | EngineerStack
@@ -220,6 +222,10 @@ def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings)
         return []
     else:
         given, limit, path = settings.cluster.name, CLUSTER_NAME_LIMIT, ("environment", "cluster", "name")
+    return _problems_of_name(stack, given, limit, path)
+
+
+def _problems_of_name(stack: str, given: str | None, limit: int | None, path: Path) -> list[Problem]:
     name = given or stack
     from_stack = "" if given else "; it is the stack's name: give another one here"
     try:
@@ -324,6 +330,8 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
         settings = EngineerSettings.model_validate(rest, by_alias=True, by_name=False)
     except ValidationError:
         return None
+    if _name_problems(error.stack, settings):
+        return None  # a berth without a name is on no environment
     return EngineerStack(error.stack, settings, error.file)
 
 

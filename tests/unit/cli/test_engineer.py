@@ -164,3 +164,24 @@ def test_a_stack_that_is_no_environment(project: Path) -> None:
     missing = engineer("list", "-s", "evn")
     assert (missing.exit_code, "did you mean 'env'?" in missing.stderr) == (2, True)
     assert project.is_dir()
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "with a byte order mark"])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_every_other_byte_stays(project: Path, ends: bytes, mark: bytes) -> None:
+    file = project / "stacks" / "Pulumi.env.yaml"
+    before = mark + ENVIRONMENT.encode().replace(b"\n", ends)
+    file.write_bytes(before)
+    done = engineer("add", "dave", "-s", "env", "--workers", "2")
+    assert done.exit_code == 0, done.stderr
+    assert file.read_bytes() == before + b"      dave: {workers: 2}" + ends
+    done = engineer("remove", "dave", "-s", "env")
+    assert done.exit_code == 0, done.stderr
+    assert file.read_bytes() == before
+
+
+def test_a_name_that_looks_like_markup(project: Path) -> None:
+    assert project
+    done = engineer("init", "[/]", "-e", "env", "--memory", "much")
+    assert done.exit_code == 2
+    assert "✗ [/] would be wrong with that; nothing is written" in done.stderr

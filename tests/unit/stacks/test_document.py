@@ -27,6 +27,7 @@ CASES = {
     "month": ("lifecycle: {expires: 2026-13-01}", "'2026-13-01' has no value: month must be in 1..12"),
     "digits": (f"workers: {'9' * 5000}", f"'{'9' * 40}…' has more digits than a number of Pulumi"),
     "tagged number": ("workers: !!int two", "'two' has no value"),
+    "tagged nothing": ("workers: !!int ", "'' has no value"),
     "tag": ("workers: !two 2", "has the tag '!two'"),
     "ordered": ("env: !!omap [a: b]", "has the tag 'tag:yaml.org,2002:omap'"),
     "set": ("env: !!set {a, b}", "has the tag 'tag:yaml.org,2002:set'"),
