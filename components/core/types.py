@@ -17,6 +17,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
 _MOST_DIGITS = len(str(_LONGEST_DURATION))
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
+_LEAST_MEMORY = 2**20
+_VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII)
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+", re.ASCII)
@@ -104,6 +106,21 @@ def _check_quantity(text: str) -> str:
     if parse_quantity(text) == 0:
         raise ValueError("must be more than 0")
     return text
+
+
+def _check_memory(text: str) -> str:
+    if parse_quantity(text) < _LEAST_MEMORY:
+        raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write for example 64Gi")
+    return text
+
+
+def _check_variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit"
+            " first"
+        )
+    return name
 
 
 def _check_duration(text: str) -> str:
@@ -251,6 +268,9 @@ Quantity = Annotated[
 ]
 """A Kubernetes quantity as text: cores (8, 500m) or bytes (64Gi)."""
 
+Memory = Annotated[Quantity, AfterValidator(_check_memory)]
+"""An amount of memory in bytes, 1Mi or more: 64Gi."""
+
 RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
 """The name of a custom resource of Ray's scheduler."""
 
@@ -261,3 +281,6 @@ Duration = Annotated[
 
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
+
+VariableName = Annotated[NonEmpty, AfterValidator(_check_variable)]
+"""The name of an environment variable, as every version of Kubernetes takes it."""

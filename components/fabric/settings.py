@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import NonEmpty, Quantity, parse_quantity
+from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity
 from berth.components.hardware.machines import NCCL_PROFILES
 from berth.components.sharing import Pool
 
@@ -36,12 +36,12 @@ class NcclShape(DefaultedSettings):
     tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
     gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
     lists every value with its source."""
-    env: Annotated[dict[NonEmpty, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
+    env: Annotated[dict[VariableName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's
     NCCL does not shadow a newer one of the image. Default: none."""
-    shared_memory: Annotated[Quantity | None, Field(examples=["64Gi"])] = None
+    shared_memory: Annotated[Memory | None, Field(examples=["64Gi"])] = None
     """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
     quarter of the worker's memory if that is less."""
     min_bus_bandwidth: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[300])] = None
@@ -67,7 +67,7 @@ def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
 
 def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Pool) -> Nccl:
     """Complete NCCL's settings of one worker."""
-    default_memory = _binary(min(_SHARED_MEMORY, parse_quantity(memory) / 4)) if nics else None
+    default_memory = _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, parse_quantity(memory) / 4))) if nics else None
     return Nccl(
         profile=_profile(gpus, nics, pool) if given.profile == "auto" else given.profile,
         env=given.env,

@@ -22,6 +22,10 @@ PodSecurity = Literal["restricted", "baseline", "privileged"]
 
 _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
+_CLASS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_CLASS = 200
+"""Most characters of a PriorityClass: a quota's name has 253, and begins with other words."""
+
 
 class IsolationSettings(Settings):
     """Isolation of the berths of an environment; a part that is off is off for all berths."""
@@ -65,6 +69,8 @@ def _check_service_account(text: str) -> str:
 
 
 def _check_priority(name: str) -> str:
+    if not _CLASS.fullmatch(name) or len(name) > _LONGEST_CLASS:
+        raise ValueError(f"{name!r} is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'")
     if name.startswith("system-"):
         raise ValueError(
             f"{name!r} is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own"

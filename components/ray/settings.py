@@ -9,7 +9,7 @@ from pydantic import Field
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Duration, Name, NonEmpty, Quantity, RayResource
+from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayResource, VariableName
 from berth.components.fabric import Nccl, NcclShape
 from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
@@ -27,7 +27,7 @@ class HeadShape(DefaultedSettings):
     """Node pool of the head. Default: the environment's only pool without GPUs."""
     cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
-    memory: Annotated[Quantity, Field(examples=["16Gi"])] = "8Gi"
+    memory: Annotated[Memory, Field(examples=["16Gi"])] = "8Gi"
     """Memory: request and limit."""
 
 
@@ -53,7 +53,7 @@ class WorkerShape(DefaultedSettings):
     cpu_limit: Annotated[Quantity | None, Field(examples=["12"])] = None
     """Limit of cores, for a worker that may use more than `cpu` while other pods do not. Default:
     `cpu`."""
-    memory: Annotated[Quantity, Field(examples=["32Gi"])] = "16Gi"
+    memory: Annotated[Memory, Field(examples=["32Gi"])] = "16Gi"
     """Memory of one worker: request and limit. Default: 16Gi; for a named cluster four fifths of a
     node."""
     ray_gpus: Annotated[Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[1])] = None
@@ -116,7 +116,7 @@ class RayClusterShape(DefaultedSettings):
     images/ray-podman for images of these names, else none."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
-    env: Annotated[dict[NonEmpty, str], Field(examples=[{"HF_HOME": "/home/ray/hf"}])] = {}
+    env: Annotated[dict[VariableName, str], Field(examples=[{"HF_HOME": "/home/ray/hf"}])] = {}
     """Environment variables of head and workers."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""

@@ -87,6 +87,25 @@ def test_a_merged_setting_has_the_line_of_its_parent() -> None:
     assert line.startswith("stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a")
 
 
+REFUSED = {
+    "bytes": ("worker: {memory: 5}", "worker.memory: '5' is less than 1Mi, and a number without a unit counts bytes"),
+    "head": ("head: {memory: 500m}", "head.memory: '500m' is less than 1Mi"),
+    "shared": ("nccl: {sharedMemory: 64}", "nccl.sharedMemory: '64' is less than 1Mi"),
+    "class": ("priority: Über", "priority: 'Über' is not the name of a PriorityClass"),
+    "long class": (f"priority: {'a' * 201}", "is not the name of a PriorityClass"),
+    "variable": ("env: {A=B: c}", "env.A=B: 'A=B' is not the name of an environment variable"),
+    "image": ('image: "Foo Bar:::"', "image: 'Foo Bar:::' is not the reference of an image"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_values_that_kubernetes_would_refuse(case: str) -> None:
+    setting, problem = REFUSED[case]
+    (line,) = check("env", FILE.format(setting=setting)).lines
+    assert line.startswith("stacks/Pulumi.env.yaml:9: environment.engineers.alice.")
+    assert problem in line
+
+
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
