@@ -30,6 +30,8 @@ from berth.stacks.load import EngineerBerth, Environment, Judged, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
+_KEY = ("secretsprovider:", "encryptedkey:")
+"""Lines of a file with the key of its secrets, which an engineer's stack takes over."""
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 
@@ -158,8 +160,10 @@ def init(environment: str, name: str, shape: Shape, options: Options) -> int:
     Raises:
         BadInputError: the file exists, or the environment has a berth of that name.
     """
+    of_secrets = ""
     if "/" not in environment:
-        file, _ = _environment(environment)
+        file, written = _environment(environment)
+        of_secrets = "".join(line for line in written.splitlines(keepends=True) if line.startswith(_KEY))
         if name in _engineers(file.settings["environment"]):
             raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
     path = stack_file.stack_path(name)
@@ -174,8 +178,12 @@ def init(environment: str, name: str, shape: Shape, options: Options) -> int:
     )
     for key, value in shape.entry().items():
         text = with_entry(text, _ENGINEER, key, value)
-    done = f"next: pulumi stack init {name} && berth up -s {name}"
-    return _write(options, name, name, _Change(path, "", text), done)
+    shown = stack_file.shown(path)
+    done = (
+        f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need no right in the"
+        f" cluster but the berth's own. Who applies it without CI runs: pulumi stack init {name} && berth up -s {name}"
+    )
+    return _write(options, name, name, _Change(path, "", text + of_secrets), done)
 
 
 def show(stack: str, *, as_json: bool) -> int:

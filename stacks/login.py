@@ -110,9 +110,10 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
     Raises:
         KubeconfigError: no kubeconfig of this machine has the cluster.
     """
-    if has_login(text):
+    clusters = _loaded(text).get("clusters")
+    if not clusters or has_login(text):
         return None
-    server = str(_loaded(text)["clusters"][0]["cluster"]["server"]).rstrip("/")
+    server = str(clusters[0]["cluster"]["server"]).rstrip("/")
     if named and _server_of(_path(named.kubeconfig), named.context) == server:
         return named
     files = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]

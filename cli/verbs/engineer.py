@@ -104,7 +104,10 @@ def init(  # noqa: PLR0913 - each is an option
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Write stacks/Pulumi.NAME.yaml, an engineer's own stack: a berth that needs no admin.
+    """Write stacks/Pulumi.NAME.yaml, an engineer's own stack: a berth that a pull request brings.
+
+    The admins' CI applies the stack after the merge, so that the engineer needs no right in the
+    cluster but those in the berth.
 
     Exit code 0 if the file is written, 2 if it exists or would be wrong.
 

@@ -151,6 +151,43 @@ def test_check_lists_the_environments_but_for_the_labs(runner: Runner, settings:
     (runner.project.folder / "stacks" / "Pulumi.lab.yaml").unlink()
 
 
+def lists(runner: Runner, base: str) -> dict[str, list[str]]:
+    outputs = runner.step("check: List environments", BASE=base).outputs
+    return {name: json.loads(value) for name, value in outputs.items()}
+
+
+def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
+    project = up.project
+
+    def commit(message: str) -> str:
+        for command in (["add", "stacks"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", message]):
+            project.run("git", *command)
+        return project.run("git", "rev-parse", "HEAD").stdout.strip()
+
+    project.run("git", "init", "--quiet")
+    before = commit("environment")
+    project.run("berth", "engineer", "init", "kim", "-e", "ci", "--workers", "1")
+    commit("kim")
+    both = {"environments": ["ci"], "engineers": ["kim"], "stacks": ["ci", "kim"]}
+    alone = {"environments": [], "engineers": ["kim"], "stacks": ["kim"]}
+    assert lists(up, before) == alone
+    assert lists(up, "0" * 40) == both, "where nobody knows what changed, everything is applied"
+    assert lists(up, "")["environments"] == ["ci"], "of a schedule"
+    up.set(labels=[])
+    new = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
+    assert (new.code, new.outputs["status"]) == (0, "0"), new.text
+    assert "The merge creates it." in new.summary
+    for _ in range(2):
+        done = up.step("engineers: Up", STACK="kim")
+        assert done.code == 0, done.text
+    (cluster,) = project.get("rayclusters", "-n", namespace_of("kim"))
+    assert cluster["status"]["state"] == "ready"
+    planned = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
+    assert (planned.outputs["status"], "A new berth" in planned.summary) == ("0", False), planned.text
+    project.destroy("kim")
+    project.run("pulumi", "stack", "rm", "kim", "--yes")
+
+
 def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Settings) -> None:
     runner.write(settings | {"zone": "nowhere", "engineers": {"ines": {"auth": "none"}}})
     done = runner.step("check: Check settings and policies")

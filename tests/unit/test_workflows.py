@@ -52,6 +52,7 @@ def test_nothing_is_written_into_a_script_but_by_its_environment(script: Script)
     assert "${{" not in script.text
     outside = [value for value in script.env.values() if "github.event" in str(value)]
     allowed = (
+        "github.event.before",
         "github.event.pull_request.head.sha",
         "github.event.pull_request.number",
         "github.event.pull_request.labels.*.name, 'allow-destroy'",
@@ -72,6 +73,7 @@ def test_each_job_may_do_no_more_than_it_does() -> None:
         "berth": {
             "check": {"contents": "read"},
             "up": {"contents": "read", "id-token": "write", "pull-requests": "read"},
+            "engineers": {"contents": "read", "id-token": "write", "pull-requests": "read"},
             "drift": {"contents": "read", "id-token": "write", "issues": "write"},
         },
         "preview": {
@@ -221,8 +223,17 @@ def test_only_the_job_that_is_approved_acts_as_the_account_that_changes_things()
         accounts = [
             step["with"].get("service-account") for step in job["steps"] if "service-account" in step.get("with", {})
         ]
-        expected = {"up": ["${{ vars.DEPLOY_SERVICE_ACCOUNT }}"], "check": [], "environments": []}
+        deploys = ["${{ vars.DEPLOY_SERVICE_ACCOUNT }}"]
+        expected = {"up": deploys, "engineers": deploys, "check": [], "environments": []}
         assert accounts == expected.get(name, ["${{ vars.PREVIEW_SERVICE_ACCOUNT }}"])
+
+
+def test_engineers_stacks_come_after_the_environments() -> None:
+    engineers = github()["jobs"]["engineers"]
+    assert engineers["needs"] == ["check", "up"]
+    assert """contains(fromJSON('["success", "skipped"]'), needs.up.result)""" in engineers["if"]
+    assert engineers["environment"] == "engineers"
+    assert engineers["concurrency"] == github()["jobs"]["up"]["concurrency"]
 
 
 BERTH = [(script.name, arguments) for script in SCRIPTS for arguments in commands(script.text, "berth")]

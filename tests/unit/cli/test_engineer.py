@@ -142,6 +142,16 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     ]
 
 
+def test_an_own_stack_takes_over_the_key_of_its_environments_secrets(project: Path) -> None:
+    key = "secretsprovider: gcpkms://projects/p/locations/l/keyRings/berth/cryptoKeys/pulumi\nencryptedkey: a2V5\n"
+    path = project / "stacks" / "Pulumi.env.yaml"
+    path.write_text(path.read_text() + key)
+    done = engineer("init", "erin", "-e", "env")
+    assert done.exit_code == 0, done.stderr
+    assert text(project, "erin").endswith(f"environment: env\n{key}")
+    assert "open a pull request with stacks/Pulumi.erin.yaml" in " ".join(done.stdout.split())
+
+
 def test_shares_are_listed_as_shares(project: Path) -> None:
     path = project / "stacks" / "Pulumi.env.yaml"
     shared = (
