@@ -142,8 +142,9 @@ class Checker:
             SettingsError: the berth does not fit there, or there is no such environment.
         """
         environment = loaded.settings.environment
-        if "/" in environment:
-            return loaded  # of another project: only `pulumi preview` can ask its state
+        own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()
+        if "/" in environment or own_part:
+            return loaded  # of another project: only `pulumi preview` can ask its state, or the cluster
         found: Environment | EngineerStack | None = None
         try:
             found = self._load(environment)

@@ -334,5 +334,7 @@ def _own_stacks(environment: str) -> dict[str, str]:
     return {
         str(engineer.get("name") or stack): stack
         for stack, engineer in engineers.items()
-        if isinstance(engineer, dict) and engineer.get("environment") == environment
+        if isinstance(engineer, dict)
+        and engineer.get("environment") == environment
+        and engineer.get("part") != "isolation"
     }

@@ -10,9 +10,14 @@ KINDS = ("engineers", "clusters", "jobs", "services")
 
 
 def own_name(stack: str, settings: Mapping[str, Any]) -> str | None:
-    """Return the engineer of an engineer's own stack; None for any other stack."""
+    """Return the engineer of an engineer's own stack; None for any other stack.
+
+    A stack that creates only the isolation of a berth is not the one that has the RayCluster.
+    """
     engineer = settings.get("engineer")
-    return str(engineer.get("name") or stack) if isinstance(engineer, dict) else None
+    if not isinstance(engineer, dict) or engineer.get("part") == "isolation":
+        return None
+    return str(engineer.get("name") or stack)
 
 
 def keys_in(settings: Mapping[str, Any], *parts: str) -> list[str]:

@@ -75,6 +75,9 @@ _ELSEWHERE = {
     "environment.operators.dranet.manifest": "restarts an operator",  # a file of the user's own
     "engineer.environment": "recreates everything on the cluster",
     "engineer.name": "restarts the RayCluster",
+    "engineer.part": "restarts the RayCluster",
+    "engineer.login.kubeconfig": f"{IN_PLACE} or recreates everything on the cluster",
+    "engineer.login.context": f"{IN_PLACE} or recreates everything on the cluster",
 }
 
 Resources = Mapping[tuple[str, str], Mapping[str, Any]]

@@ -13,12 +13,15 @@ from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
 _BAD_INPUT = {"BadInputError", "NotUpError", "UnknownStackError", "KubeconfigError", "StackFileError", "DocumentError"}
-_FAILED = {"BerthError", "ClusterError", "DefinitionsError", "GoogleError", "RunError"}
+_FAILED = {"BerthError", "NotPreparedError", "ClusterError", "DefinitionsError", "GoogleError", "RunError"}
 _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the setting takes."
 
 REMEDIES = {
     "--max-size: …": "Write a size such as 1Gi.",
     "--output: …": "Name a folder that you may write to.",
+    "namespace … is not ready for you: …": "An admin brings up a stack with `part: isolation`, and you under `access`.",
+    "namespace … has no ConfigMap …": "An admin brings up a stack with `part: isolation`, and you under `access`.",
+    "another version of berth wrote ConfigMap … in namespace …": "An admin updates the stack with `part: isolation`.",
     "--timeout: …": "Write a duration such as 90s or 10m.",
     "port … of this machine cannot be used: …": "Name another port, or none: berth takes a free one.",
     "this machine has no free port": "End programs that hold ports.",

@@ -5,15 +5,17 @@ It imports no pulumi_gcp, and its cost does not grow with the number of engineer
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pulumi
 from pydantic import ValidationError
 
 from berth.components.berth import Berth
-from berth.stacks.existing import on_cluster
-from berth.stacks.load import EngineerStack
+from berth.stacks.existing import Platform, on_cluster, owned
+from berth.stacks.load import EngineerBerth, EngineerStack
 from berth.stacks.notices import log
+from berth.stacks.own_part import read_own_part
 from berth.stacks.settings.resolve import EnvironmentContract
 from berth.stacks.waiting import wait_until_ready
 
@@ -23,25 +25,37 @@ async def engineer(loaded: EngineerStack) -> None:
 
     Raises:
         SettingsError: the berth doesn't fit on its environment.
+        NotPreparedError: no admin has brought up the other half for this user.
         KubeconfigError: no kubeconfig of this machine logs in to the environment's cluster.
         RunError: there is no such environment.
         NotReadyError: the RayCluster is not ready in time.
     """
+    if loaded.settings.part == "cluster":
+        own = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
+        found, platform = loaded.on(own.contract), owned(own, loaded.settings.login)
+    else:
+        found, platform = await _by_reference(loaded)
+    log(found.warnings, found.judgment.waivers)
+    name = found.berth.settings.name
+    providers = {"kubernetes": platform.provider()}
+    berth = Berth(name, found.berth, pulumi.ResourceOptions(providers=providers))
+    pulumi.export("namespace", berth.namespace)
+    if berth.main:
+        pulumi.export("rayCluster", name)
+    await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
+
+
+async def _by_reference(loaded: EngineerStack) -> tuple[EngineerBerth, Platform]:
+    """Return the berth and its cluster by the state of the environment's stack."""
     environment = loaded.settings.environment
     reference = pulumi.StackReference(full_name(environment))
     output = await reference.get_output_details("environment")
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
-    log(found.warnings, found.judgment.waivers)
     text = await reference.get_output_details("kubeconfig")
     platform = on_cluster(
         str(text.secret_value or text.value), reference.require_output("clusterId"), found.contract.login
     )
-    kubernetes = platform.provider()
-    name = found.berth.settings.name
-    berth = Berth(name, found.berth, pulumi.ResourceOptions(providers={"kubernetes": kubernetes}))
-    pulumi.export("namespace", berth.namespace)
-    pulumi.export("rayCluster", name)
-    await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
+    return found, platform
 
 
 def full_name(environment: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_kubernetes
@@ -23,6 +24,9 @@ from berth.stacks.login import (
     without_credentials,
 )
 from berth.stacks.stack_file import StackFile, path_of
+
+if TYPE_CHECKING:
+    from berth.stacks.own_part import OwnPart
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,10 @@ def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster 
     full = logged_in(text, login)
     pin = pinned(login, full) if login else None
     return Platform(pulumi.Output.secret(full), cluster_id, public=pulumi.Output.secret(text), login=pin)
+
+
+def owned(own: OwnPart, login: ExistingCluster | None) -> Platform:
+    """Return the platform of a stack with `part: cluster`, with the engineer's login."""
+    public = without_credentials(own.kubeconfig)
+    pin = pinned(login, own.kubeconfig) if login and not has_login(public) else None
+    return Platform(pulumi.Output.secret(own.kubeconfig), own.server, public=pulumi.Output.secret(public), login=pin)

@@ -135,10 +135,14 @@ class EngineerStack:
                     resource_api=contract.resource_api,
                     isolation=contract.isolation or IsolationSettings(),
                     kuberay=contract.kuberay,
+                    part=self.settings.part,
+                    contract=contract.model_dump_json(by_alias=True, exclude_none=True),
                 )
             )
             for workload in resolved.workloads()
         ]
+        if self.settings.part == "isolation":
+            problems = [*problems, *(_NOBODY for cluster in resolved.berths if not cluster.access.anyone)]
         for berth in berths:
             judgment = judge_engineer(contract, resolved.pools, berth)
             problems = [*problems, *judgment.problems]
@@ -197,6 +201,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
             problems += _problems_of_name(stack, None, None, ("engineer", "name"))
         raise SettingsError(stack, problems, file) from None
     problems += _name_problems(stack, settings)
+    if isinstance(settings, EngineerSettings):
+        problems += _part_problems(settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
@@ -206,6 +212,21 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     if problems:
         raise SettingsError(stack, problems, file)
     return loaded
+
+
+_NOBODY = Problem(
+    ("engineer", "access"),
+    "is required with `part: isolation`: nobody else could create the RayCluster; name who runs the other half",
+)
+
+
+def _part_problems(settings: EngineerSettings) -> list[Problem]:
+    """Return the problems with the half of a berth that a stack creates."""
+    if settings.part == "cluster" and settings.login is None:
+        return [Problem(("engineer", "login"), "is required with `part: cluster`: your own login to the cluster")]
+    if settings.part != "cluster" and settings.login is not None:
+        return [Problem(("engineer", "login"), "has a meaning only with `part: cluster`; take it out")]
+    return []
 
 
 CLUSTER_NAME_LIMIT = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import pulumi
@@ -101,6 +101,8 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
 def awaited_of(berth: Berth) -> list[Awaited]:
     """Return the resources of a berth that an update waits for."""
     main = berth.workload
+    if berth.main is None:
+        return []
     goals: list[tuple[Kind, Goal | JobWait, KubernetesObject]] = [
         (main.main_kind, main.wait, berth.main),
         *(("RayJob", job.wait, resource) for job, resource in berth.jobs),
@@ -125,6 +127,7 @@ async def _run(waits: Sequence[Wait]) -> list[dict[Key, list[str]]]:
 
 def _wait(stack: str, kubeconfig: str, awaited: Mapping[Key, Awaited], namespaces: Collection[str]) -> Wait:
     """Return the wait for resources of one kind."""
+    from berth.components.cluster.api import within  # noqa: PLC0415 - as above
     from berth.components.ray import readiness  # noqa: PLC0415 - as above
 
     kinds: dict[tuple[Kind, Until], readiness.Kind] = {
@@ -142,8 +145,12 @@ def _wait(stack: str, kubeconfig: str, awaited: Mapping[Key, Awaited], namespace
     def put_off(key: Key, going: Sequence[str]) -> None:
         loop.call_soon_threadsafe(lambda: pulumi.log.warn(awaited[key].put_off(stack, going), awaited[key].resource))
 
+    kind, where = kinds[first.kind, first.until], {namespace for namespace, _ in awaited}
+    if len(where) == 1:
+        # An engineer may list the objects of their own namespace only.
+        kind = replace(kind, path=within(where.pop(), kind.path))
     return readiness.Wait(
-        kind=kinds[first.kind, first.until],
+        kind=kind,
         kubeconfig=kubeconfig,
         selector=f"{STACK_LABEL}={stack}",
         deadlines={key: parse_duration(resource.timeout) for key, resource in awaited.items()},

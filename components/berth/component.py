@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pulumi
 
-from berth.components.berth.manifests import BerthInputs, berth_manifests
+from berth.components.berth.manifests import BerthInputs, BerthManifests, berth_manifests
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest, resource_type
 from berth.components.core.owner import namespace_of
@@ -26,8 +26,8 @@ class Berth(pulumi.ComponentResource):
     """RayCluster, RayJob or RayService of the berth."""
     namespace: str
     """Name of the namespace."""
-    main: KubernetesObject
-    """Registered RayCluster, RayJob or RayService."""
+    main: KubernetesObject | None
+    """Registered RayCluster, RayJob or RayService; None where another stack registers it."""
     jobs: list[tuple[RayJobSettings, KubernetesObject]]
     """RayJobs that run on the RayCluster."""
 
@@ -43,12 +43,35 @@ class Berth(pulumi.ComponentResource):
         self.workload = inputs.workload
         self.namespace = namespace_of(inputs.settings.name)
         manifests = inputs.manifests or berth_manifests(inputs)
+        # The halves of a berth depend on one another only within one stack.
+        isolation = [] if inputs.part == "cluster" else self._isolation(name, manifests)
+        namespace = isolation[:1]
+        self.main, self.jobs = None, []
+        if inputs.part != "isolation":
+            self._work(name, inputs, manifests, isolation)
+        if manifests.dashboard and inputs.part != "cluster":
+            self._register(name, manifests.dashboard, after=namespace)
+        self.register_outputs(
+            {"namespace": self.namespace}
+            | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
+        )
+
+    def _isolation(self, name: str, manifests: BerthManifests) -> list[KubernetesObject]:
+        """Register the namespace, and what must exist in it before the first pod."""
         namespace = self._register(name, manifests.namespace)
-        needed = [namespace, *self._claim_template(name, inputs, namespace)]
-        needed += [
-            self._register(f"{name}-{manifest['metadata']['name']}", manifest, after=[namespace])
-            for manifest in manifests.objects
+        return [
+            namespace,
+            *(
+                self._register(f"{name}-{manifest['metadata']['name']}", manifest, after=[namespace])
+                for manifest in manifests.objects
+            ),
         ]
+
+    def _work(
+        self, name: str, inputs: BerthInputs, manifests: BerthManifests, isolation: list[KubernetesObject]
+    ) -> None:
+        """Register the RayCluster, RayJob or RayService, with its claims and jobs."""
+        needed = [*isolation, *self._claim_template(name, inputs, isolation[:1])]
         edits = inputs.workload.edits
         self.main = self._register(
             name,
@@ -62,14 +85,10 @@ class Berth(pulumi.ComponentResource):
             (job, self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True))
             for job in inputs.jobs
         ]
-        if manifests.dashboard:
-            self._register(name, manifests.dashboard, after=[namespace])
-        self.register_outputs(
-            {"namespace": self.namespace}
-            | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
-        )
 
-    def _claim_template(self, name: str, inputs: BerthInputs, namespace: KubernetesObject) -> list[KubernetesObject]:
+    def _claim_template(
+        self, name: str, inputs: BerthInputs, namespace: list[KubernetesObject]
+    ) -> list[KubernetesObject]:
         """Register the template of the workers' claims, if the workers claim devices."""
         claim = claim_of(inputs.settings.worker, inputs.pools[inputs.settings.worker.pool])
         if claim is None:
@@ -79,7 +98,7 @@ class Berth(pulumi.ComponentResource):
         # replace it, and the deletion of the old name would delete the new object.
         versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
         aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
-        return [self._register(f"{name}-{claim.template_name}", manifest, after=[namespace], aliases=aliases)]
+        return [self._register(f"{name}-{claim.template_name}", manifest, after=namespace, aliases=aliases)]
 
     def _register(
         self, name: str, manifest: Manifest, *, after: list[KubernetesObject] | None = None, **options: Any

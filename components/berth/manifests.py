@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
 from berth.components.hardware.names import ResourceApi
-from berth.components.isolation import IsolationInputs, IsolationSettings, harden, isolate
+from berth.components.isolation import (
+    OWNER,
+    IsolationInputs,
+    IsolationSettings,
+    harden,
+    isolate,
+    owner_role,
+    role_binding,
+)
 from berth.components.lifecycle import keeper_access, with_lifecycle
 from berth.components.nested import config_map
 from berth.components.operators import KubeRaySettings
@@ -26,6 +35,9 @@ from berth.components.ray import (
     shared_with_kuberay,
 )
 from berth.components.sharing import Pools
+
+CONTRACT = "berth-environment"
+"""ConfigMap of a berth with its environment's contract, for an owner without the state."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,8 @@ class BerthInputs:
         isolation: what the environment loosens for all of its berths.
         kuberay: source and namespace of the KubeRay operator.
         jobs: RayJobs that run on the RayCluster.
+        part: half of the berth that the stack creates; None for both.
+        contract: the environment's contract as JSON, for the owner of the other half.
         manifests: manifests of these inputs, if they are built already.
     """
 
@@ -71,6 +85,8 @@ class BerthInputs:
     isolation: IsolationSettings = field(default_factory=IsolationSettings)
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
     jobs: Sequence[RayJobSettings] = ()
+    part: Literal["isolation", "cluster"] | None = None
+    contract: str = ""
     manifests: BerthManifests | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -115,12 +131,35 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     programs = config_map(settings.nested_containers, namespace, labels)
     hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(
-        namespace=namespace_manifest(namespace, labels | isolation.namespace_labels, isolation.namespace_annotations),
-        objects=[*isolation.objects, *keeper, *([programs] if programs else [])],
+        namespace=namespace_manifest(
+            namespace, labels | isolation.namespace_labels, isolation.namespace_annotations | _settled(inputs, main)
+        ),
+        objects=[*isolation.objects, *keeper, *([programs] if programs else []), *_for_owner(inputs)],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),
         jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
         dashboard=dashboard,
     )
+
+
+def _for_owner(inputs: BerthInputs) -> list[Manifest]:
+    """Return what the owner of the other half needs: a Role, and the environment's contract."""
+    if inputs.part != "isolation":
+        return []
+    labels, namespace = inputs.labels(), namespace_of(inputs.settings.name)
+    metadata = {"name": CONTRACT, "namespace": namespace, "labels": labels}
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"environment": inputs.contract}},
+        owner_role(namespace, labels, CONTRACT),
+        role_binding(namespace, labels, inputs.settings.access, OWNER),
+    ]
+
+
+def _settled(inputs: BerthInputs, main: Manifest) -> dict[str, str]:
+    """Return annotations of the RayCluster that its owner may write, but not change: its life."""
+    if inputs.part != "isolation":
+        return {}
+    annotations: dict[str, str] = main["metadata"].get("annotations") or {}
+    return {key: value for key, value in annotations.items() if key.startswith("berth/")}
 
 
 def namespace_manifest(name: str, labels: dict[str, str], annotations: dict[str, str]) -> Manifest:

@@ -19,7 +19,7 @@ from berth.components.isolation.pod_security import (
 from berth.components.isolation.pod_templates import cluster_spec
 from berth.components.isolation.priority import priority_classes
 from berth.components.isolation.ray_admission import ray_policy
-from berth.components.isolation.rbac import binding
+from berth.components.isolation.rbac import OWNER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
@@ -42,6 +42,7 @@ __all__ = [
     "DASHBOARD",
     "DEVELOPMENT",
     "ENFORCE",
+    "OWNER",
     "PRODUCTION",
     "RAY_USER",
     "RESTRICTED_CONTAINER",
@@ -61,11 +62,13 @@ __all__ = [
     "level_of",
     "needed_by",
     "network_policy",
+    "owner_role",
     "peer",
     "pod_policy",
     "priority_classes",
     "ray_policy",
     "restricted",
+    "role_binding",
     "tcp",
     "to_api_server",
     "to_dashboard_from",

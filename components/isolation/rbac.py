@@ -11,6 +11,8 @@ _GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 NAME = "berth-user"
 """Name of Role and RoleBinding."""
+OWNER = "berth-owner"
+"""Name of Role and RoleBinding of those who update their berth's RayCluster with Pulumi."""
 
 
 def role(namespace: str, labels: dict[str, str], token_secret: str | None, level: PodSecurity) -> Manifest:
@@ -46,12 +48,34 @@ def role(namespace: str, labels: dict[str, str], token_secret: str | None, level
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
-def role_binding(namespace: str, labels: dict[str, str], access: Access) -> Manifest:
+def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifest:
+    """Return the Role of those who run Pulumi for what is inside the berth, and for nothing else.
+
+    It has what `berth-user` lacks for that. It cannot change the namespace, its quota, its policies
+    or its Roles.
+
+    Args:
+        namespace: namespace of the berth.
+        labels: labels of the object.
+        contract: ConfigMap with the environment's contract.
+    """
+    write = ["create", "update", "patch", "delete"]
+    rules = [
+        _rule("", ["namespaces"], ["get"]),
+        _rule("", ["configmaps"], ["get"]) | {"resourceNames": [contract]},
+        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], [*_READ, *write]),
+        _rule("resource.k8s.io", ["resourceclaimtemplates"], [*_READ, *write]),
+    ]
+    metadata = {"name": OWNER, "namespace": namespace, "labels": labels}
+    return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+
+
+def role_binding(namespace: str, labels: dict[str, str], access: Access, role: str = NAME) -> Manifest:
     """Return the RoleBinding of a berth's users, of whom there must be at least one."""
     accounts = [account.split("/") for account in access.service_accounts]
     return binding(
         "RoleBinding",
-        {"name": NAME, "namespace": namespace, "labels": labels},
+        {"name": role, "namespace": namespace, "labels": labels},
         "Role",
         [
             *({"apiGroup": _GROUP, "kind": "User", "name": user} for user in access.users),

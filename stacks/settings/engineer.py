@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from berth.components.core.types import Name, NonEmpty
+from berth.components.gke import ExistingCluster
 from berth.components.ray import RayShape
 
 
@@ -17,8 +18,17 @@ class EngineerSettings(RayShape):
     """Stack of the environment: `lab`, or `organization/project/stack` of another project."""
     name: Annotated[Name | None, Field(examples=["alice"])] = None
     """Id of the engineer. Default: the stack's name."""
+    part: Literal["isolation", "cluster"] | None = None
+    """Half of the berth that this stack creates. `isolation`: the namespace with its quota,
+    policies and Roles, by an admin. `cluster`: the RayCluster in that namespace, by the engineer,
+    who needs only the Role `berth-owner`. Default: both."""
+    login: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
+    """Kubeconfig of whoever runs Pulumi for `part: cluster`, which needs no access to the
+    environment's state."""
 
     @property
     def shape(self) -> RayShape:
         """Settings of the RayCluster."""
-        return RayShape.model_validate(self.model_dump(exclude={"environment", "name"}, exclude_unset=True))
+        return RayShape.model_validate(
+            self.model_dump(exclude={"environment", "name", "part", "login"}, exclude_unset=True)
+        )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import CHARTS, SMALL, Project
+from tests.lab.project import CHARTS, HEAD, SMALL, Project, brought_up, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -64,3 +65,99 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
     finally:
         project.run("pulumi", "destroy", "-s", "shop", "--yes", "--skip-preview", check=False)
         lab.run(["kubectl", "delete", "-f", definitions])
+
+
+POOLS = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
+ACCOUNT = "ci/alice"
+
+
+@pytest.fixture(scope="module")
+def prepared(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Environment, another berth, and the isolation of alice's: all of them the admins'."""
+    folder = tmp_path_factory.mktemp("parts")
+    defaults = {"worker": SMALL["worker"], "head": HEAD}
+    settings = environment_settings(lab, POOLS, defaults=defaults, engineers={"bob": {}})
+    with brought_up(folder, lab, "shared", settings) as project:
+        lab.run(["kubectl", "create", "namespace", "ci"])
+        lab.run(["kubectl", "create", "serviceaccount", "alice", "-n", "ci"])
+        shape = {"environment": "shared", "name": "alice", "workers": {"min": 1, "max": 2}}
+        access = {"serviceAccounts": [ACCOUNT]}
+        project.write("alice-isolation", engineer={**shape, "part": "isolation", "access": access})
+        project.up("alice-isolation")
+        yield project
+        project.destroy("alice-isolation")
+        lab.run(["kubectl", "delete", "namespace", "ci"])
+
+
+@pytest.fixture
+def own(prepared: Project, tmp_path: Path) -> Path:
+    """Kubeconfig of alice, who has her Roles in the berth and nothing else."""
+    config = yaml.safe_load(prepared.lab.kubeconfig.read_text())
+    token = prepared.run("kubectl", "create", "token", "alice", "-n", "ci").stdout.strip()
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    path = tmp_path / "own"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
+    prepared: Project, own: Path, tmp_path: Path
+) -> None:
+    lab = prepared.lab
+    # A project of her own: other state, other key, and nothing of the environment's.
+    hers = Project.make(tmp_path / "hers", lab)
+    (tmp_path / "state").mkdir()
+    backend = (tmp_path / "state").as_uri()
+    elsewhere = [f"KUBECONFIG={own}", f"PULUMI_BACKEND_URL={backend}", "PULUMI_CONFIG_PASSPHRASE=hers"]
+
+    def alone(*command: str, refused: bool = False) -> str:
+        done = lab.run(["env", *elsewhere, *command], hers.folder, check=False)
+        assert (done.returncode != 0) == refused, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    settings = {"environment": "shared", "part": "cluster", "login": {"kubeconfig": str(own)}, "workers": 2}
+    hers.write("alice", engineer=settings)
+    alone("pulumi", "stack", "init", "alice", "--no-select")
+    alone("pulumi", "up", "-s", "alice", "--yes")
+    (cluster,) = prepared.get("rayclusters", "-n", "berth-alice")
+    assert cluster["status"]["state"] == "ready"
+    state = json.loads(alone("pulumi", "stack", "export", "-s", "alice"))["deployment"]
+    types = {resource["type"] for resource in state["resources"]}
+    assert not [name for name in types if name.startswith("kubernetes:") and "RayCluster" not in name]
+    hers.write("alice", engineer={**settings, "workers": 1})
+    alone("pulumi", "up", "-s", "alice", "--yes")
+    alone("pulumi", "preview", "-s", "alice", "--expect-no-changes")
+    assert "service/alice-head-svc" in alone("berth", "connect", "-s", "alice", "--print")
+    findings = json.loads(alone("berth", "doctor", "-s", "alice", "--json"))["findings"]
+    road, rights, *_ = [finding["text"] for finding in findings if finding["topic"] == "road"]
+    assert road == "you apply this stack, which has the RayCluster only; the admins' stack owns namespace berth-alice"
+    assert rights == (
+        "in namespace berth-alice you may run commands in pods, change the RayCluster, create RayClusters, create"
+        " RayJobs; you may not change the quota, change the network policies, change Roles, delete the namespace"
+    )
+    for verb, what in (
+        ("delete", "namespace/berth-alice -n berth-alice"),
+        ("patch", "namespace/berth-alice -n berth-alice"),
+        ("patch", "resourcequota -n berth-alice"),
+        ("delete", "networkpolicy -n berth-alice"),
+        ("patch", "limitrange -n berth-alice"),
+        ("update", "role -n berth-alice"),
+        ("create", "rolebinding -n berth-alice"),
+        ("update", "configmap/berth-environment -n berth-alice"),
+        ("create", "pod -n berth-alice"),
+        ("get", "rayclusters -n berth-bob"),
+        ("get", "configmap/berth-environment -n berth-bob"),
+        ("create", "namespace"),
+        ("create", "clusterrolebinding"),
+        ("get", "secrets -n berth-alice"),
+    ):
+        assert "no" in alone("kubectl", "auth", "can-i", verb, *what.split(), refused=True).split(), (verb, what)
+    # No admin has prepared another namespace for her.
+    hers.write("mallory", engineer={**settings, "name": "bob"})
+    alone("pulumi", "stack", "init", "mallory", "--no-select")
+    refused = " ".join(alone("pulumi", "up", "-s", "mallory", "--yes", "--skip-preview", refused=True).split())
+    assert "namespace berth-bob is not ready for you" in refused
+    assert "an admin brings it up first: a stack with `part: isolation`, `name: bob`" in refused
+    alone("pulumi", "destroy", "-s", "alice", "--yes")
+    assert prepared.get("rayclusters", "-n", "berth-alice") == []
+    assert prepared.get("networkpolicies", "-n", "berth-alice"), "the isolation stays, and so does its owner"

@@ -253,8 +253,25 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
         finding for finding in json.loads(done.stdout)["findings"] if finding["text"].startswith("in the cluster")
     ]
     assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
-    assert lacking["remedy"].startswith("berth engineer add NAME -s shop")
-    assert set(cluster.asked) == {*WAITING, *BERTH, *APART, "create rolebindings", "create roles"}
+    assert lacking["remedy"].startswith("open a pull request with stacks/Pulumi.alice.yaml")
+    assert set(cluster.asked) == {*WAITING, *BERTH, *APART, *ROAD, "create rolebindings", "create roles"}
+    assert road(done)[0] == "you can undo the isolation of berths: only admins and their CI should apply this stack"
+
+
+ROAD = {
+    "create pods",
+    "patch rayclusters",
+    "create rayclusters",
+    "create rayjobs",
+    "patch resourcequotas",
+    "patch networkpolicies",
+    "patch roles",
+    "delete namespaces",
+}
+
+
+def road(done: Result) -> list[str]:
+    return [finding["text"] for finding in json.loads(done.stdout)["findings"] if finding["topic"] == "road"]
 
 
 def test_nodes_are_looked_at_for_labels_and_taints(project: Path, cluster: Cluster) -> None:

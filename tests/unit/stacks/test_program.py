@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,43 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
         "berth/stack": "alice",
         "berth/engineer": "alice",
     }
+
+
+def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
+    half = engineer_of("alice-isolation", name="alice", part="isolation", access={"users": ["alice@example.com"]})
+    recorder = run(lambda: engineer(half), "alice-isolation", {"organization/berth/lab": lab_outputs()})
+    objects = [resource.inputs for resource in recorder.registrations if resource.type.startswith("kubernetes:")]
+    roles = ["berth-owner", "berth-user"]
+    expected = [("Role", role) for role in roles] + [("RoleBinding", role) for role in roles]
+    expected += [("Namespace", "berth-alice"), ("ConfigMap", "berth-environment")]
+    found = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in objects]
+    assert set(expected) <= set(found)
+    assert {kind for kind, _ in found} - {kind for kind, _ in expected} == {
+        "NetworkPolicy",
+        "ResourceQuota",
+        "LimitRange",
+    }
+    (contract,) = [manifest["data"]["environment"] for manifest in objects if manifest["kind"] == "ConfigMap"]
+    assert json.loads(contract)["name"] == "lab"
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "message"),
+    [
+        ({"part": "cluster"}, "engineer.login", "is required with `part: cluster`: your own login to the cluster"),
+        ({"login": {"kubeconfig": "x"}}, "engineer.login", "has a meaning only with `part: cluster`; take it out"),
+    ],
+)
+def test_a_half_says_what_it_needs(values: dict[str, Any], place: str, message: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        engineer_of("alice", **values)
+    assert [(problem.where, problem.message) for problem in raised.value.problems] == [(place, message)]
+
+
+def test_an_isolation_for_nobody_is_refused() -> None:
+    half = engineer_of("alice-isolation", name="alice", part="isolation")
+    with pytest.raises(SettingsError, match=r"engineer.access: is required with `part: isolation`"):
+        half.on(shipped("lab").contract())
 
 
 @pytest.mark.parametrize(

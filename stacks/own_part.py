@@ -1,0 +1,72 @@
+"""Environment of an engineer who may not read its state: by the engineer's own login."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from berth.components.berth import CONTRACT
+from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
+from berth.components.gke import ExistingCluster
+from berth.stacks.login import one_context
+from berth.stacks.settings.engineer import EngineerSettings
+from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.stack_file import path_of
+
+
+class NotPreparedError(BerthError):
+    """Namespace of a berth that is not there, or whose Role does not name the user."""
+
+
+@dataclass(frozen=True)
+class OwnPart:
+    """Environment as its contract in the berth's namespace says.
+
+    Attributes:
+        contract: the environment's contract.
+        kubeconfig: the engineer's login, as text.
+        server: address of the API server.
+    """
+
+    contract: EnvironmentContract
+    kubeconfig: str
+    server: str
+
+
+def read_own_part(settings: EngineerSettings, stack: str) -> OwnPart:
+    """Return the environment of a stack with `part: cluster`.
+
+    Raises:
+        KubeconfigError: the login cannot be used.
+        NotPreparedError: no admin has brought up the other half for this user.
+        ClusterError: the cluster does not answer.
+    """
+    # Imported here: the kubernetes client is slow to import, and most stacks do not need it here.
+    from berth.components.cluster.api import ClusterApi, RefusedError, within  # noqa: PLC0415
+
+    name = settings.name or stack
+    namespace = namespace_of(name)
+    login = settings.login or ExistingCluster(kubeconfig="~/.kube/config")
+    text, server = one_context(path_of(login.kubeconfig), login.context)
+    remedy = f"an admin brings it up first: a stack with `part: isolation`, `name: {name}`, and you under `access`"
+    try:
+        found = ClusterApi(text).get(f"{within(namespace, '/api/v1/configmaps')}/{CONTRACT}")
+    except RefusedError as error:
+        raise NotPreparedError(f"namespace {namespace} is not ready for you: {error}", remedy) from None
+    if found is None:
+        raise NotPreparedError(f"namespace {namespace} has no ConfigMap {CONTRACT}", remedy)
+    try:
+        contract = EnvironmentContract.model_validate(json.loads(found["data"]["environment"]))
+    except (ValidationError, ValueError, KeyError, TypeError):
+        raise NotPreparedError(
+            f"another version of berth wrote ConfigMap {CONTRACT} in namespace {namespace}", remedy
+        ) from None
+    if contract.name != settings.environment.rpartition("/")[2]:
+        raise NotPreparedError(
+            f"namespace {namespace} is of environment {contract.name!r}, not of {settings.environment!r}",
+            "correct `environment` in your stack's file",
+        )
+    return OwnPart(contract, text, server)
