@@ -23,7 +23,10 @@ import yaml
 from berth.cli.check import schema
 from berth.cli.explain import EFFECTS, SAME_AS_ENGINEERS, Setting, everything, roots
 from berth.components.core.errors import BadInputError
+from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
 from berth.components.gke.effects.node_pool import SIZE
+from berth.components.gke.node_pool_arguments import IGNORED_CHANGES as IGNORED_OF_POOL
+from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan import fleet
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING, below, value_at
@@ -41,6 +44,7 @@ ENVIRONMENTS = Path(__file__).with_name("edits.yaml")
 _MOST_EDITS = 5
 """Edits of one setting that are tried in one environment."""
 _HELM = "kubernetes:helm.sh/v3:Release"
+_IGNORED = {CLUSTER: IGNORED_OF_CLUSTER, NODE_POOL: IGNORED_OF_POOL}
 _MOST_CHOICES = 6
 NOTHING, IN_PLACE = "nothing that runs", "in place"
 PHRASES = {
@@ -137,7 +141,8 @@ def plan_between(before: Fleet, after: Fleet) -> Plan:
 def _differences(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], loaded: Environment) -> Mapping[str, Kind]:
     if kind in TYPES:
         before, after = dict(old), dict(new)
-        return differences(before, after, TYPES[kind].facts) | TYPES[kind].also_replaces(before, after)
+        ignored = _IGNORED.get(kind, ())
+        return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(before, after)
     if kind.startswith("gcp:"):
         return {path: found.as_replace() for path, found in compare(old, new).items()}
     if not kind.startswith("kubernetes:"):

@@ -13,14 +13,18 @@ from typing import Any
 import pulumi
 import pulumi_gcp
 
+from berth.components.core.types import OWN_ACCOUNT
 from berth.components.gke import (
     Cluster,
     ClusterInputs,
     Network,
     NetworkInputs,
+    NodeAccount,
+    NodeAccountInputs,
     NodePlace,
     NodePool,
     NodePoolInputs,
+    node_account,
     too_old,
 )
 from berth.components.sharing import Pool, Pools, node_labels, of_labels
@@ -57,7 +61,9 @@ async def google(
         ),
         on_google,
     )
-    cluster = Cluster(name, ClusterInputs(settings, network, arguments), on_google)
+    own = settings.cluster.node_service_account == OWN_ACCOUNT
+    accounts = [NodeAccount(name, NodeAccountInputs(project), on_google)] if own else []
+    cluster = Cluster(name, ClusterInputs(settings, network, arguments, accounts), on_google)
     await _check_version(settings, cluster)
     node_pools = [
         NodePool(
@@ -90,7 +96,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         zones=zones,
         labels=settings.labels,
         node_labels=node_labels(pool),
-        service_account=settings.cluster.node_service_account,
+        service_account=node_account(settings, cluster),
         private=settings.cluster.private_nodes,
         networks=network.node_networks(zones[0]) if pool.settings.rdma == "networks" and zones else (),
     )

@@ -15,7 +15,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.components.core.types import checked_name
 from berth.components.core.words import counted
-from berth.components.gke import cluster_arguments
+from berth.components.gke import cluster_arguments, node_account
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.stacks import service_code, stack_file
@@ -287,7 +287,8 @@ def _environment(
         )
         for workload in resolved.workloads()
     ]
-    arguments = None if settings.cluster.existing else cluster_arguments(settings)
+    account = node_account(settings, settings.cluster.name or stack)
+    arguments = None if settings.cluster.existing else cluster_arguments(settings, account)
     judgment = judge_environment(stack, settings, resolved.pools, berths, arguments)
     environment = Environment(stack, file, resolved, judgment, settings, berths, arguments)
     return environment, [*problems, *judgment.problems]

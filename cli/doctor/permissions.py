@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from berth.components.gke import NODE_ROLES
+
 _NETWORK_ADMIN, _SECURITY_ADMIN = "roles/compute.networkAdmin", "roles/compute.securityAdmin"
 _GKE_ADMIN, _ACCOUNT_USER = "roles/container.admin", "roles/iam.serviceAccountUser"
+_ACCOUNT_ADMIN, _IAM_ADMIN = "roles/iam.serviceAccountAdmin", "roles/resourcemanager.projectIamAdmin"
 
 ROLES: dict[str, str] = {
     "compute.networks.": _NETWORK_ADMIN,
@@ -23,7 +26,9 @@ ROLES: dict[str, str] = {
     "compute.regionOperations.": _NETWORK_ADMIN,
     "compute.": "roles/compute.viewer",
     "container.": _GKE_ADMIN,
-    "iam.serviceAccounts.": _ACCOUNT_USER,
+    "iam.serviceAccounts.actAs": _ACCOUNT_USER,
+    "iam.serviceAccounts.": _ACCOUNT_ADMIN,
+    "resourcemanager.projects.": _IAM_ADMIN,
 }
 """Smallest of Google's roles with a permission, by its prefix; the first match counts."""
 
@@ -49,6 +54,8 @@ OF_TYPE: dict[str, tuple[str, ...]] = {
         "compute", networks="updatePolicy", routers="create delete get update", regionOperations="get"
     ),
     "gcp:compute/routerNat:RouterNat": _permissions("compute", routers="get update", regionOperations="get"),
+    "gcp:serviceaccount/account:Account": _permissions("iam", serviceAccounts="create delete get update"),
+    "gcp:projects/iAMMember:IAMMember": _permissions("resourcemanager", projects="getIamPolicy setIamPolicy"),
     "gcp:container/cluster:Cluster": (
         *_permissions("container", clusters="create delete get list update", operations="get"),
         _ACT_AS,
@@ -92,14 +99,19 @@ Newer kinds, such as admission policies and device classes, are not in IAM's lis
 """
 
 
-def needed(*, networks: bool, node_account: bool) -> list[str]:
+_OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
+
+
+def needed(*, networks: bool, node_account: bool, own_account: bool = False) -> list[str]:
     """Return the permissions that an update needs in the project.
 
     Args:
         networks: the program creates the networks.
         node_account: nodes run as a service account of the settings, which is checked itself.
+        own_account: the program creates the nodes' service account.
     """
-    types = [kind for kind in OF_TYPE if networks or kind.startswith("gcp:container/")]
+    prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
+    types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]
     permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
     return sorted(permissions - ({_ACT_AS} if node_account else set()))
 
@@ -112,3 +124,12 @@ def role_of(permission: str) -> str:
 def roles_of(permissions: Iterable[str]) -> list[str]:
     """Return roles that together have some permissions."""
     return sorted({role_of(permission) for permission in permissions})
+
+
+def condition_of(role: str) -> str:
+    """Return the option that limits a role: who may set the project's policy could do anything."""
+    if role != _IAM_ADMIN:
+        return ""
+    granted = ", ".join(f"'{name}'" for name in NODE_ROLES)
+    attribute = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', [])"
+    return f' --condition="^:^title=berth-nodes:expression={attribute}.hasOnly([{granted}])"'

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from berth.cli.doctor import permissions
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
+from berth.components.core.types import OWN_ACCOUNT
 from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
@@ -86,8 +87,11 @@ def _enable(project: str, apis: Iterable[str]) -> str:
 
 def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Finding]:
     """Check the caller's permissions in the project, and on the nodes' service account."""
-    account = settings.cluster.node_service_account
-    needed = permissions.needed(networks=settings.network.existing is None, node_account=account is not None)
+    given = settings.cluster.node_service_account
+    own, account = given == OWN_ACCOUNT, None if given == OWN_ACCOUNT else given
+    needed = permissions.needed(
+        networks=settings.network.existing is None, node_account=account is not None, own_account=own
+    )
     held = google.post(
         "cloudresourcemanager", f"projects/{google.project}:testIamPermissions", {"permissions": needed}
     ).get("permissions", [])
@@ -109,6 +113,7 @@ def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
     more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
     grants = [
         f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)} --role={role}"
+        + permissions.condition_of(role)
         for role in permissions.roles_of(lacking)
     ]
     return PERMISSIONS.missing(

@@ -170,6 +170,10 @@ def _check_account(text: str) -> str:
     return text
 
 
+def _check_node_account(text: str) -> str:
+    return text if text == OWN_ACCOUNT else _check_account(text)
+
+
 def _check_security_group(text: str) -> str:
     if not _SECURITY_GROUP.fullmatch(text):
         raise ValueError(
@@ -244,6 +248,12 @@ Region = Annotated[str, AfterValidator(_check_region)]
 
 ServiceAccount = Annotated[str, AfterValidator(_check_account)]
 """The e-mail address of a Google Cloud service account."""
+
+OWN_ACCOUNT = "own"
+"""Word for a service account that berth creates."""
+
+NodeAccount = Annotated[str, AfterValidator(_check_node_account)]
+"""The e-mail address of a Google Cloud service account, or `own`."""
 
 SecurityGroup = Annotated[str, AfterValidator(_check_security_group)]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""

@@ -14,6 +14,8 @@ from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, NetworkSettings
+from berth.components.gke.node_account_name import ROLES as NODE_ROLES
+from berth.components.gke.node_account_name import node_account
 from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.placement import on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings
@@ -23,10 +25,12 @@ from berth.components.gke.versions import needed, parse, too_old
 if TYPE_CHECKING:
     from berth.components.gke.cluster import Cluster, ClusterInputs
     from berth.components.gke.network import Network, NetworkInputs
+    from berth.components.gke.node_identity import NodeAccount, NodeAccountInputs
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
 __all__ = [
     "GKE_LOGIN",
+    "NODE_ROLES",
     "Cluster",
     "ClusterInputs",
     "ClusterSettings",
@@ -37,12 +41,15 @@ __all__ = [
     "Network",
     "NetworkInputs",
     "NetworkSettings",
+    "NodeAccount",
+    "NodeAccountInputs",
     "NodePlace",
     "NodePool",
     "NodePoolInputs",
     "PoolSettings",
     "cluster_arguments",
     "needed",
+    "node_account",
     "on_pools",
     "parse",
     "tolerations",
@@ -54,6 +61,8 @@ _LAZY = {
     "ClusterInputs": "cluster",
     "Network": "network",
     "NetworkInputs": "network",
+    "NodeAccount": "node_identity",
+    "NodeAccountInputs": "node_identity",
     "NodePool": "node_pool",
     "NodePoolInputs": "node_pool",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_argu
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.network import Network
+from berth.components.gke.node_account_name import node_account
 from berth.components.gke.settings import GkeSettings
 
 
@@ -24,11 +25,13 @@ class ClusterInputs:
         settings: settings of the cluster, its place, and its pools.
         network: the network that it is on.
         arguments: the cluster's arguments, where they are derived from the settings already.
+        after: resources that the cluster needs beside the network.
     """
 
     settings: GkeSettings
     network: Network
     arguments: Mapping[str, Any] | None = None
+    after: Sequence[pulumi.Resource] = ()
 
 
 class Cluster(pulumi.ComponentResource):
@@ -63,11 +66,11 @@ class Cluster(pulumi.ComponentResource):
                 "cluster_secondary_range_name": network.pod_range,
                 "services_secondary_range_name": network.service_range,
             },
-            **(inputs.arguments or cluster_arguments(inputs.settings)),
+            **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Nodes need all of the network, NAT and firewall too. It is deleted last.
-                depends_on=[network],
+                depends_on=[network, *inputs.after],
                 # GKE's own protection acts after the pools are deleted; the engine's acts first.
                 protect=inputs.settings.cluster.deletion_protection,
                 ignore_changes=IGNORED_CHANGES,

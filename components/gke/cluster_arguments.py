@@ -25,8 +25,10 @@ first other pool, and most differences would replace the cluster
 _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 
 
-def cluster_arguments(settings: GkeSettings) -> dict[str, Any]:
+def cluster_arguments(settings: GkeSettings, node_account: str | None = None) -> dict[str, Any]:
     """Return the arguments of the cluster in snake case, except its name and networks.
+
+    `node_account` is the address of the nodes' service account.
 
     Left to GKE are the version beyond `version`, the range of the control plane, and the security
     posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
@@ -48,7 +50,7 @@ def cluster_arguments(settings: GkeSettings) -> dict[str, Any]:
         # lives for a minute.
         "remove_default_node_pool": True,
         "initial_node_count": 1,
-        "node_config": _first_node(cluster),
+        "node_config": _first_node(node_account),
         # GKE finds the control plane's range itself: since 1.29 it uses Private Service Connect
         # instead of a peered network
         # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/network-isolation).
@@ -84,15 +86,15 @@ def _multi_networking(settings: GkeSettings) -> bool | None:
     return True if settings.pools_with_rdma("networks") else None
 
 
-def _first_node(cluster: ClusterSettings) -> dict[str, Any]:
+def _first_node(account: str | None) -> dict[str, Any]:
     """Return the first pool's node in a form that policies of organizations accept."""
     node: dict[str, Any] = {
         "oauth_scopes": [CLOUD_PLATFORM],
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
         "workload_metadata_config": {"mode": "GKE_METADATA"},
     }
-    if cluster.node_service_account:
-        node["service_account"] = cluster.node_service_account
+    if account:
+        node["service_account"] = account
     return node
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Cidr, KmsKey, Name, NonEmpty, SecurityGroup, ServiceAccount
+from berth.components.core.types import Cidr, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup
 
 GKE_VERSION = r"\d+\.\d+(\.\d+)?(-gke\.\d+)?"
 
@@ -73,9 +73,9 @@ class ClusterSettings(Settings):
     managed_dcgm: bool = True
     """GPU metrics by GKE's managed DCGM exporter."""
     node_service_account: Annotated[
-        ServiceAccount | None, Field(examples=["nodes@your-project.iam.gserviceaccount.com"])
+        NodeAccount | None, Field(examples=["own", "nodes@your-project.iam.gserviceaccount.com"])
     ] = None
-    """Service account of the nodes. Default: Compute Engine's, which can do more than nodes
-    need."""
+    """Service account of the nodes. `own`: berth creates one with the roles that nodes need.
+    Default: Compute Engine's, which can do more than nodes need. A change replaces every pool."""
     existing: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
     """Use an existing cluster; no other key is given then."""

@@ -11,14 +11,14 @@ LIMIT = 63
 _DIGEST = 6
 
 
-def derived(*parts: str) -> str:
+def derived(*parts: str, limit: int = LIMIT) -> str:
     """Return the parts joined by `-`, the cluster's name first.
 
     A name that is too long is cut and ends with a digest of the whole, so that two long names with
     the same beginning stay two names.
     """
     name = "-".join(parts)
-    if len(name) <= LIMIT:
+    if len(name) <= limit:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
-    return f"{name[: LIMIT - _DIGEST - 1].rstrip('-')}-{digest}"
+    return f"{name[: limit - _DIGEST - 1].rstrip('-')}-{digest}"

@@ -30,6 +30,12 @@ def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
     return Planned(GKE_CLUSTER, name, {"name": name, **_in_camel_case(arguments)})
 
 
+def node_pool(name: str, node_config: Mapping[str, Any]) -> Planned:
+    """Return a node pool as the engine plans it, with those arguments that all pools share."""
+    shared = {key: node_config[key] for key in ("service_account", "oauth_scopes") if key in node_config}
+    return Planned(NODE_POOL, name, {"name": name, "nodeConfig": _in_camel_case(shared)})
+
+
 def _in_camel_case(value: Any) -> Any:
     """Return arguments with the engine's names; the keys of labels are the user's own."""
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.sharing import Pools
-from berth.stacks.policies.planned import gke_cluster
+from berth.stacks.policies.planned import gke_cluster, node_pool
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
 from berth.stacks.policies.registry import policies, violations
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -57,6 +57,7 @@ def judge_environment(
         planned += _planned(name, berth.manifests)
     if cluster_arguments is not None:
         planned.append(gke_cluster(settings.cluster.name or stack, cluster_arguments))
+        planned += [node_pool(name, cluster_arguments["node_config"]) for name in settings.pools]
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
     found = violations(planned, context)

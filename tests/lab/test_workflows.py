@@ -32,7 +32,8 @@ COMMIT = "c0ffee"
 
 def environment(lab: Lab) -> Settings:
     pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
-    return environment_settings(lab, pools, project="berth-ci", engineers={"ines": {"workers": 2}})
+    cluster = {"deletionProtection": False, "nodeServiceAccount": "own"}
+    return environment_settings(lab, pools, project="berth-ci", cluster=cluster, engineers={"ines": {"workers": 2}})
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,18 @@ def test_up_applies_the_settings_and_the_summary_has_the_changes(up: Runner, set
     assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
         "ready"
     ]
+
+
+def test_nodes_run_as_an_account_that_berth_creates_with_two_roles(up: Runner) -> None:
+    exported = json.loads(up.project.run("pulumi", "stack", "export", "-s", "ci").stdout)
+    resources = exported["deployment"]["resources"]
+    (email,) = [
+        resource["outputs"]["email"] for resource in resources if resource["type"].startswith("gcp:serviceaccount/")
+    ]
+    pools = [resource["inputs"] for resource in resources if resource["type"] == "gcp:container/nodePool:NodePool"]
+    assert {pool["nodeConfig"]["serviceAccount"] for pool in pools} == {email}
+    roles = [resource["inputs"]["role"] for resource in resources if resource["type"].startswith("gcp:projects/")]
+    assert sorted(roles) == ["roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount"]
 
 
 def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> None:

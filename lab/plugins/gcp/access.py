@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.conditions import Conditions
     from berth.lab.plugins.gcp.resource import ResourceType
 
-_TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
+_TITLES = {
+    "compute": "Compute Engine API",
+    "container": "Kubernetes Engine API",
+    "iam": "Identity and Access Management (IAM) API",
+    "resourcemanager": "Cloud Resource Manager API",
+}
 
 
 def check_access(conditions: Conditions, kind: ResourceType, verb: str, resource: str) -> None:
@@ -39,7 +44,7 @@ def check_access(conditions: Conditions, kind: ResourceType, verb: str, resource
     if entry is None:
         raise not_found(f"projects/{project}")
     api = kind.permission.split(".")[0]
-    service = f"{api}.googleapis.com"
+    service = f"{'cloud' if api == 'resourcemanager' else ''}{api}.googleapis.com"
     if service not in entry.services:
         raise GoogleApiError(
             403,
@@ -48,7 +53,8 @@ def check_access(conditions: Conditions, kind: ResourceType, verb: str, resource
             "enabled this API recently, wait a few minutes for the action to propagate to our systems and retry.",
             "accessNotConfigured",
         )
-    permission = f"{kind.permission}.{'update' if kind.part and verb != 'get' else verb}"
+    word = kind.verbs.get(verb) or ("update" if kind.part and verb != "get" else verb)
+    permission = f"{kind.permission}.{word}"
     if entry.may(permission):
         return
     if api == "container":

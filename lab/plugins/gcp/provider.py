@@ -19,6 +19,7 @@ from berth.lab.plugins.gcp.compute import Firewall, Network, Router, RouterNat, 
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.errors import already_exists
 from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.lab.plugins.gcp.identities import IamMember, ServiceAccount
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.resource import Cloud, location_problems
 from berth.lab.plugins.gcp.store import Record
@@ -46,7 +47,12 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Store
 
 TYPES: dict[str, ResourceType] = {
-    kind.token: kind for kind in (Network(), Subnetwork(), Firewall(), Router(), RouterNat(), Cluster(), NodePool())
+    kind.token: kind
+    for kind in (
+        *(Network(), Subnetwork(), Firewall(), Router(), RouterNat()),
+        *(ServiceAccount(), IamMember()),
+        *(Cluster(), NodePool()),
+    )
 }
 
 LATENCY_VARIABLE = "BERTH_LAB_GKE_LATENCY"
@@ -82,7 +88,7 @@ class SimulatedGoogleCloud(Provider):
         kind = _type(request.type)
         inputs: Properties = dict(reveal(request.news))
         defaults = []
-        if not inputs.get("name"):
+        if kind.named and not inputs.get("name"):
             inputs["name"] = self._name(request, inputs)
             defaults.append("name")
         for key in filter(None, ("project", kind.located)):

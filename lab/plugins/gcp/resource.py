@@ -72,6 +72,8 @@ class ResourceType:
             resources.
         permission: what IAM calls it, such as `compute.networks`.
         part: it is a part of what IAM calls that: whoever makes or removes it changes the whole.
+        verbs: what IAM calls `create`, `get`, `update` and `delete`, where it has other words.
+        named: it has an input `name`.
         path: template of the resource's path.
     """
 
@@ -81,6 +83,8 @@ class ResourceType:
     located: ClassVar[str] = ""
     permission: ClassVar[str]
     part: ClassVar[bool] = False
+    verbs: ClassVar[dict[str, str]] = {}
+    named: ClassVar[bool] = True
     path: ClassVar[str]
 
     @property

@@ -188,12 +188,12 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
         "access": {"users": ["bob@example.com"]},
         "lifecycle": {"idle": "2h"},
     }
+    values["cluster"] = values["cluster"] | {"nodeServiceAccount": "own"}
     recorded = run(lambda: environment(environment_of("prod", values)), "prod")
     types = {registration.type for registration in recorded.registrations}
     assert {type_ for type_ in types if type_.startswith("gcp:")} == set(permissions.OF_TYPE)
-    assert {
-        permissions.role_of(permission) for permission in permissions.needed(networks=True, node_account=False)
-    } <= set(permissions.ROLES.values())
+    needed = permissions.needed(networks=True, node_account=False, own_account=True)
+    assert set(permissions.roles_of(needed)) <= set(permissions.ROLES.values())
     objects = {type_ for type_ in types if type_.startswith("kubernetes:") and not type_.endswith(":Release")}
     asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
     assert "container.cronJobs.create" in asked

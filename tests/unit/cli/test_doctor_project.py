@@ -98,6 +98,19 @@ def test_the_nodes_service_account_is_asked_about_itself() -> None:
     assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == ["fine", "fine"]
 
 
+def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> None:
+    settings = environment(cluster={"nodeServiceAccount": "own"})
+    expected = permissions.needed(networks=True, node_account=False, own_account=True)
+    assert {"iam.serviceAccounts.create", "resourcemanager.projects.setIamPolicy"} <= set(expected)
+    held = [item for item in expected if not item.startswith(("iam.", "resourcemanager."))]
+    missing = only_missing(project.check_permissions(Recorded(holding(*held)), settings))
+    roles = [line.partition("--role=")[2] for line in missing.remedy.splitlines()]
+    limit = "modifiedGrantsByRole', []).hasOnly(['roles/container.defaultNodeServiceAccount', 'roles/artifactregistry."
+    assert roles[:2] == ["roles/iam.serviceAccountAdmin", "roles/iam.serviceAccountUser"]
+    assert roles[2].startswith('roles/resourcemanager.projectIamAdmin --condition="^:^title=berth-nodes:expression=')
+    assert limit in roles[2], "without this condition, whoever runs Pulumi could grant everything"
+
+
 def machine(accelerator: str = "", count: int = 0) -> dict[str, Any]:
     item = {"guestAcceleratorType": accelerator, "guestAcceleratorCount": count}
     return {"name": "x", **({"accelerators": [item]} if accelerator else {})}

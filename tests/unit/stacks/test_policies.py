@@ -23,7 +23,7 @@ GOOD: dict[str, Any] = environment_values(
 ) | {
     "defaults": {"worker": {"pool": "dev"}},
 }
-OFFICE = {"authorizedNetworks": {"office": "203.0.113.0/24"}}
+OFFICE = {"authorizedNetworks": {"office": "203.0.113.0/24"}, "nodeServiceAccount": "own"}
 PRODUCTION = GOOD | {"cluster": OFFICE}
 LABELED = PRODUCTION | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
 
@@ -111,7 +111,7 @@ PRODUCTION_CASES = {
         ),
     ),
     "control plane on the internet": (
-        LABELED | {"cluster": {}},
+        LABELED | {"cluster": {"nodeServiceAccount": "own"}},
         (
             "environment.cluster.authorizedNetworks: policy restricted-control-plane: the control plane of cluster prod"
             " can be reached from the whole internet; name the networks of your office and your CI in"
@@ -120,8 +120,20 @@ PRODUCTION_CASES = {
         ),
     ),
     "control plane for one half of the internet": (
-        LABELED | {"cluster": {"authorizedNetworks": {"low": "0.0.0.0/1"}}},
+        LABELED | {"cluster": OFFICE | {"authorizedNetworks": {"low": "0.0.0.0/1"}}},
         "policy restricted-control-plane: the control plane of cluster prod can be reached from 0.0.0.0/1, which is",
+    ),
+    "nodes with Compute Engine's default account": (
+        LABELED | {"cluster": OFFICE | {"nodeServiceAccount": None}},
+        (
+            "environment.cluster.nodeServiceAccount: policy node-service-account: the nodes of pool cpu run as Compute"
+            " Engine's default account, with the scope cloud-platform; set `cluster.nodeServiceAccount` to an account"
+            " with roles/container.defaultNodeServiceAccount, or to `own`, or waive it"
+        ),
+    ),
+    "nodes with Compute Engine's default account by its address": (
+        LABELED | {"cluster": OFFICE | {"nodeServiceAccount": "12-compute@developer.gserviceaccount.com"}},
+        "environment.cluster.nodeServiceAccount: policy node-service-account: the nodes of pool cpu run as Compute",
     ),
     "no labels": (
         PRODUCTION,
@@ -239,6 +251,7 @@ config:
     cluster:
       deletionProtection: false
       privateEndpoint: true
+      nodeServiceAccount: own
     labels: {owner: ml-platform}
     pools:
       cpu: {machineType: n2-standard-16, nodes: 1}
@@ -253,10 +266,10 @@ config:
 """
     assert places_of_problems(path, text, "prod") == [
         ("6", "environment.cluster.deletionProtection"),
-        ("8", "environment.labels"),
-        ("15", "environment.engineers.alice.worker.gpus"),
-        ("17", "environment.engineers.bob.auth"),
-        ("18", "environment.engineers.bob.dashboard"),
+        ("9", "environment.labels"),
+        ("16", "environment.engineers.alice.worker.gpus"),
+        ("18", "environment.engineers.bob.auth"),
+        ("19", "environment.engineers.bob.dashboard"),
     ]
 
 

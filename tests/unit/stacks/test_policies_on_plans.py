@@ -178,7 +178,7 @@ def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any]) -> No
 def test_a_pool_with_rdma_that_shares_its_gpus(config: dict[str, Any]) -> None:
     one(
         NODE_POOL,
-        {"name": "train", "nodeConfig": config},
+        {"name": "train", "nodeConfig": config | {"serviceAccount": "nodes@some-project.iam.gserviceaccount.com"}},
         "rdma-whole",
         "pool 'train' has RDMA and shares its GPUs",
     )
@@ -238,6 +238,20 @@ def test_a_control_plane_that_is_open_to_the_internet(change: dict[str, Any], wo
 )
 def test_a_control_plane_that_named_networks_reach_or_that_has_a_dns_name_only(change: dict[str, Any]) -> None:
     assert found(GKE_CLUSTER, CLUSTER | change) == []
+
+
+def test_nodes_run_as_an_account_of_their_own() -> None:
+    def nodes(account: str | None) -> dict[str, Any]:
+        return {"name": "cpu", "nodeConfig": {"serviceAccount": account}}
+
+    assert found(NODE_POOL, nodes("prod-nodes@some-project.iam.gserviceaccount.com")) == []
+    for account, words in {
+        None: "Compute Engine's default account",
+        "default": "Compute Engine's default account",
+        "12-compute@developer.gserviceaccount.com": "Compute Engine's default account",
+        "(known later)": "may be any account",
+    }.items():
+        one(NODE_POOL, nodes(account), "node-service-account", words)
 
 
 def test_another_cluster_is_not_asked() -> None:

@@ -9,6 +9,7 @@ import pytest
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.names import LIMIT, derived
+from berth.components.gke.node_account_name import node_account
 from tests.unit.components.gke import environment_of, unknown_arguments
 
 RDMA_POOL = {
@@ -47,7 +48,8 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_arguments(golden: Callable[[str, Any], None], case: str) -> None:
-    golden(f"gke/cluster-{case}", cluster_arguments(environment_of(**CASES[case])))
+    settings = environment_of(**CASES[case])
+    golden(f"gke/cluster-{case}", cluster_arguments(settings, node_account(settings, "some")))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -116,6 +116,8 @@ def test_every_type_takes_its_time_and_leaves_nothing_half_done_when_interrupted
     simulated.create("gcp:compute/routerNat:RouterNat", name="nat", router="router", region="us-central1", **nat)
     firewall = {"name": "f", "network": network, "allows": [{"protocol": "tcp"}], "sourceRanges": ["10.0.0.0/8"]}
     simulated.create("gcp:compute/firewall:Firewall", **firewall)
+    simulated.create("gcp:serviceaccount/account:Account", accountId="fleet-nodes")
+    simulated.create("gcp:projects/iAMMember:IAMMember", role="roles/viewer", member="user:alice@example.com")
     cluster = simulated.create(CLUSTER, **cluster_inputs(network, subnetwork))
     pool = simulated.create(POOL, **pool_inputs(cluster))
     assert clock.waited == [90.0] * len(TYPES)

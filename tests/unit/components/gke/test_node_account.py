@@ -1,0 +1,48 @@
+"""Service account of the nodes: created with two roles where the settings say `own`."""
+
+from __future__ import annotations
+
+import pytest
+
+from berth.components.gke.node_account_name import ROLES, account_id
+from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
+from berth.components.sharing import offered
+from berth.stacks.google import google
+from tests.unit.components.gke import environment_of
+from tests.unit.recording import Recorder, run
+
+ACCOUNT, MEMBER = "gcp:serviceaccount/account:Account", "gcp:projects/iAMMember:IAMMember"
+
+
+def registered(account: str | None) -> Recorder:
+    settings = environment_of(cluster={"nodeServiceAccount": account})
+
+    async def program() -> None:
+        await google("fleet", settings, offered(settings.pools, settings.sharing), {})
+
+    return run(program, "fleet")
+
+
+def test_nodes_run_as_an_account_with_the_roles_that_nodes_need() -> None:
+    recorder = registered("own")
+    (account,) = recorder.of_type(ACCOUNT)
+    project = account.inputs["project"]
+    email = f"fleet-nodes@{project}.iam.gserviceaccount.com"
+    assert account.inputs["accountId"] == "fleet-nodes"
+    members = {(member.inputs["role"], member.inputs["member"]) for member in recorder.of_type(MEMBER)}
+    assert members == {(role, f"serviceAccount:{email}") for role in ROLES}
+    nodes = [*recorder.of_type(NODE_POOL), *recorder.of_type(GKE_CLUSTER)]
+    assert {resource.inputs["nodeConfig"]["serviceAccount"] for resource in nodes} == {email}
+
+
+@pytest.mark.parametrize("account", [None, "nodes@some-project.iam.gserviceaccount.com"])
+def test_another_account_is_taken_as_it_is(account: str | None) -> None:
+    recorder = registered(account)
+    assert recorder.of_type(ACCOUNT) == recorder.of_type(MEMBER) == []
+    assert {pool.inputs["nodeConfig"].get("serviceAccount") for pool in recorder.of_type(NODE_POOL)} == {account}
+
+
+@pytest.mark.parametrize("name", ["a", "n" * 30, "n" * 50])
+def test_ids_are_of_the_length_that_iam_takes(name: str) -> None:
+    assert 6 <= len(account_id(name)) <= 30
+    assert account_id(name) != account_id(f"{name}x")

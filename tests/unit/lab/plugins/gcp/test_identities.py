@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from berth.lab.plugins.provider import Kind, ProviderError
+
+from .conftest import PROJECT, Simulated
+
+ACCOUNT, MEMBER = "gcp:serviceaccount/account:Account", "gcp:projects/iAMMember:IAMMember"
+EMAIL = f"dev-nodes@{PROJECT}.iam.gserviceaccount.com"
+GRANT = {"role": "roles/container.defaultNodeServiceAccount", "member": f"serviceAccount:{EMAIL}"}
+
+
+def test_an_account_and_its_role_come_and_go(simulated: Simulated) -> None:
+    account = simulated.create(ACCOUNT, accountId="dev-nodes")
+    member = simulated.create(MEMBER, **GRANT)
+    assert simulated.read(ACCOUNT, account).properties["email"] == EMAIL
+    assert simulated.read(MEMBER, member).properties["role"] == GRANT["role"]
+    assert simulated.update(ACCOUNT, account, accountId="dev-nodes", displayName="nodes")["displayName"] == "nodes"
+    simulated.delete(MEMBER, member)
+    simulated.delete(ACCOUNT, account)
+    assert simulated.store.all() == []
+
+
+def test_another_id_or_role_replaces(simulated: Simulated) -> None:
+    account = simulated.create(ACCOUNT, accountId="dev-nodes")
+    member = simulated.create(MEMBER, **GRANT)
+    assert simulated.diff(ACCOUNT, account, accountId="other-nodes").detailed == {"accountId": Kind.UPDATE_REPLACE}
+    assert simulated.diff(MEMBER, member, **(GRANT | {"role": "roles/owner"})).detailed == {"role": Kind.UPDATE_REPLACE}
+
+
+def test_a_role_of_an_account_that_is_not_there_is_refused(simulated: Simulated) -> None:
+    with pytest.raises(ProviderError, match=f"Service account {EMAIL} does not exist"):
+        simulated.create(MEMBER, **GRANT)
+
+
+def test_who_may_not_set_the_policy_grants_nothing(simulated: Simulated) -> None:
+    simulated.create(ACCOUNT, accountId="dev-nodes")
+    (simulated.store.folder / "conditions.yaml").write_text(
+        'projects: {"*": {permissions: [iam.serviceAccounts.create]}}'
+    )
+    with pytest.raises(ProviderError, match=r"Required 'resourcemanager\.projects\.setIamPolicy' permission"):
+        simulated.create(MEMBER, **GRANT)
