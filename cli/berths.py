@@ -9,7 +9,18 @@ from functools import cached_property
 
 from berth.cli.environment import Environment, NotUpError, brought_up, settings_of
 from berth.cli.names import names_in, names_of_stack, own_name
-from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.cluster.api import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    ClusterApi,
+    ClusterError,
+    Object,
+    RefusedError,
+    within,
+)
+from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
 from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
@@ -105,11 +116,8 @@ def find(name: str | None, stack: str | None) -> Berth:
     named = which(name, stack)
     environment = brought_up(named.stack)
     api = ClusterApi(environment.kubeconfig)
-    selector = f"{ENVIRONMENT_LABEL}={environment.contract.name}"
-    clusters, _ = api.list(within(namespace_of(named.name), RAY_CLUSTERS), labelSelector=selector)
-    for cluster in clusters:
-        if named.name in names_of([cluster]):
-            return Berth(named.name, environment, api, cluster)
+    if cluster := _ray_cluster(api, environment.contract.name, named.name):
+        return Berth(named.name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
         own = own_name(owner, settings) == named.name
         if (own and settings["engineer"].get("environment") == environment.stack) or (
@@ -118,11 +126,30 @@ def find(name: str | None, stack: str | None) -> Berth:
             raise NotUpError.of_berth(named.name, owner, environment.stack)
     known: list[str] = []
     with contextlib.suppress(ClusterError):
-        known = names_of(api.list(RAY_CLUSTERS, labelSelector=selector)[0])
+        there = owners_of(api).of_environment(environment.contract.name)
+        known = sorted(owner.name for owner in there.by_namespace.values())
     raise BadInputError(
         f"environment {environment.stack} has no berth or cluster {named.name!r}{did_you_mean(named.name, known)};"
         f" berth status -s {environment.stack} lists them"
     )
+
+
+def _ray_cluster(api: ClusterApi, environment: str, name: str) -> Object | None:
+    """Return the RayCluster of a berth on an environment, by the namespace of the berth.
+
+    Users of a berth may not read the namespace. To them, the RayCluster's own labels answer, which
+    they may change to deceive only themselves.
+    """
+    try:
+        namespace = api.get(f"{NAMESPACES}/{namespace_of(name)}")
+    except RefusedError:
+        selector = f"{ENVIRONMENT_LABEL}={environment}"
+        found, _ = api.list(within(namespace_of(name), RAY_CLUSTERS), labelSelector=selector)
+        return next((cluster for cluster in found if name in names_of([cluster])), None)
+    owner = owner_of_namespace(namespace) if namespace else None
+    if owner is None or owner.environment != environment:
+        return None
+    return next(iter(ray_clusters_of(api, owner)), None)
 
 
 def names_of(objects: Iterable[Object]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from berth.cli.berths import Berth
 from berth.components.cluster.api import PODS, ClusterApi, within
 from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
 
 SELECTOR = "app.kubernetes.io/component=kuberay-operator"
 """Label of the operator's pods in the published chart, and in GKE's own installation of it."""
@@ -35,7 +36,9 @@ def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str]) -> Iterator[str]:
-    pods, _ = api.list(PODS, labelSelector=SELECTOR)
+    found, _ = api.list(PODS, labelSelector=SELECTOR)
+    # The users of a berth may give any label to their pods.
+    pods = [pod for pod in found if not pod["metadata"]["namespace"].startswith(namespace_of(""))]
     if not pods:
         raise BerthError(f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read its log")
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))

@@ -22,8 +22,8 @@ from berth.cli.grid import Grid
 from berth.cli.life import age
 from berth.cli.status import observed, require_up, table
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
+from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
-from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
 
@@ -87,8 +87,9 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
 def look(api: ClusterApi, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
     """Return the fleet of a stack as it is now, and the pods that wait."""
     fleet = observed(api, stack, up)
-    selector = f"{ENVIRONMENT_LABEL}={up.contract.name}" + (f",{STACK_LABEL}={stack}" if up.stack != stack else "")
-    pods, _ = api.list(PODS, labelSelector=selector, fieldSelector="status.phase=Pending")
+    there = owners_of(api).of_environment(up.contract.name)
+    owners = there.of_stack(stack) if up.stack != stack else there
+    pods = owners.owned(api.list(PODS, fieldSelector="status.phase=Pending")[0])
     events, _ = api.list(EVENTS, fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
     return fleet, queue_of(pods, events)
 

@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from berth.cli.berths import Berth
-from berth.cli.diagnose.secrets import without_secrets
+from berth.cli.diagnose.secrets import cleaned
 from berth.cli.kubectl import kubectl
 from berth.cli.operator_log import operator_lines
 from berth.cli.preview.document import document
@@ -70,12 +70,14 @@ class Part:
         text: its text; for a missing part the reason.
         language: language of the text, for readers that color it.
         missing: it could not be gathered.
+        lost: values of environment variables that it lost, and that no other part may show.
     """
 
     title: str
     text: str
     language: str = ""
     missing: bool = False
+    lost: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
@@ -86,9 +88,9 @@ def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -
         return Part(title, str(error) or type(error).__name__, missing=True)
     if isinstance(found, str):
         return Part(title, found, language if language != "yaml" else "")
-    return Part(
-        title, yaml.safe_dump(without_secrets(found), sort_keys=False, allow_unicode=True, width=10_000), language
-    )
+    shown, lost = cleaned(found)
+    text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=10_000)
+    return Part(title, text, language, lost=frozenset(lost))
 
 
 def versions(api: ClusterApi | None) -> dict[str, Any]:

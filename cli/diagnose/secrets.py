@@ -1,7 +1,9 @@
 """Removal of secrets from a diagnosis. Pure.
 
-Structures lose the values of secret names. The whole text then loses known secrets and whatever
-has the shape of a well-known credential. Secrets and the kubeconfig itself are never gathered.
+Structures lose literal values of environment variables, except those of `variables.SHOWN`, and the
+values of secret names. The whole text then loses these values wherever else they stand, known
+secrets, assignments of variables, and whatever has the shape of a well-known credential. Secrets
+and the kubeconfig itself are never gathered.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
+
+from berth.cli.diagnose.variables import SHOWN
 
 REMOVED = "[removed]"
 
@@ -27,6 +31,9 @@ _HARMLESS_NAME = re.compile(
 )
 # Keys of RayJobs and RayServices whose values are YAML.
 _DOCUMENTS = ("runtimeEnvYAML", "serveConfigV2")
+# Keys of environment variables: of containers, settings, Ray's runtime environments, charts.
+_ENVIRONMENT = frozenset({"env", "env_vars", "envVars", "extraEnv", "extraEnvVars", "environment_variables"})
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _SHORTEST_KNOWN = 6
 
 _SHAPES = (
@@ -51,6 +58,13 @@ _ASSIGNED = re.compile(
     (?P<value>[^\s"',;&}\]]{4,})
     """
 )
+# `NAME=value`, of commands and of what they print.
+_VARIABLE = re.compile(
+    r"""(?x)(?<![\w./-])(?P<name>[A-Z][A-Z0-9_]{2,})=(?P<value>"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',;&|()]+)"""
+)
+_OPTION = re.compile(
+    r"(?i)(?P<name>--[\w-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api-?key|access-?key)[\w-]*\s+)(?!-)[^\s\"']{4,}"
+)
 _NO_VALUES = {"null", "true", "false", "none", REMOVED, "{}", "token", "disabled"}
 
 
@@ -60,18 +74,53 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """Return a structure without the values of secret names."""
+    """Return a structure without values of environment variables and of secret names."""
+    return cleaned(value)[0]
+
+
+def cleaned(value: Any) -> tuple[Any, set[str]]:
+    """Return a structure without secrets, and the values of environment variables that it lost."""
+    lost: set[str] = set()
+    return _cleaned(value, lost), lost
+
+
+def _cleaned(value: Any, lost: set[str]) -> Any:
     if isinstance(value, Mapping):
-        if "name" in value and "value" in value and is_secret_name(str(value["name"])):
-            return {**value, "value": REMOVED}
-        return {
-            key: REMOVED if _taken_out(str(key), inner) else without_secrets(_opened(str(key), inner))
-            for key, inner in value.items()
-            if key != "managedFields"
-        }
+        if "name" in value and "value" in value:
+            return {**value, "value": _variable(str(value["name"]), value["value"], lost)}
+        if "path" in value and ("old" in value or "new" in value):
+            ends = {key: _at(str(value["path"]), value[key], lost) for key in ("old", "new") if key in value}
+            return {**value, **ends}
+        return {key: _entry(str(key), inner, lost) for key, inner in value.items() if key != "managedFields"}
     if isinstance(value, list):
-        return [without_secrets(inner) for inner in value]
+        return [_cleaned(inner, lost) for inner in value]
     return value
+
+
+def _entry(key: str, inner: Any, lost: set[str]) -> Any:
+    """Return the value of a key."""
+    if key in _ENVIRONMENT and isinstance(inner, Mapping):
+        return {name: _variable(str(name), value, lost) for name, value in inner.items()}
+    return REMOVED if _taken_out(key, inner) else _cleaned(_opened(key, inner), lost)
+
+
+def _variable(name: str, value: Any, lost: set[str]) -> Any:
+    """Return the value of an environment variable, if it may be shown."""
+    if value is None or isinstance(value, Mapping | list):
+        return _cleaned(value, lost)
+    if name in SHOWN or not str(value):
+        return value
+    lost.add(str(value))
+    return REMOVED
+
+
+def _at(path: str, value: Any, lost: set[str]) -> Any:
+    """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
+    steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
+    after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENT), None)
+    if after and not (after[-1] in ("name", *SHOWN) or "valueFrom" in after):
+        return _variable(after[-1], value, lost)
+    return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)
 
 
 def _opened(key: str, inner: Any) -> Any:
@@ -93,7 +142,7 @@ def _taken_out(key: str, inner: Any) -> bool:
 
 def scrubbed(text: str, known: Iterable[str] = ()) -> str:
     """Return a text without known secrets, plain or as base64, and without what looks like one."""
-    values = {value.strip() for value in known}
+    values = {line.strip() for value in known for line in (value, *value.splitlines())}
     values |= {base64.b64encode(value.encode()).decode() for value in values}
     # The longest first: a secret may be part of another.
     for value in sorted(values, key=len, reverse=True):
@@ -101,7 +150,12 @@ def scrubbed(text: str, known: Iterable[str] = ()) -> str:
             text = text.replace(value, REMOVED)
     for shape in _SHAPES:
         text = shape.sub(REMOVED, text)
-    return _ASSIGNED.sub(_assigned, text)
+    text = _OPTION.sub(rf"\g<name>{REMOVED}", text)
+    return _ASSIGNED.sub(_assigned, _VARIABLE.sub(_set, text))
+
+
+def _set(found: re.Match[str]) -> str:
+    return found[0] if found["name"] in SHOWN or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
 
 
 def _assigned(found: re.Match[str]) -> str:

@@ -21,7 +21,10 @@ from berth.cli.kubectl import write_private
 from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks import stack_file
 
-_SUMMARY = "Secrets and kubeconfigs were not gathered, and what looks like a secret was removed."
+_SUMMARY = (
+    "Secrets and kubeconfigs were not gathered. Values of environment variables, and what looks like a secret, were"
+    " removed."
+)
 
 
 def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:
@@ -30,7 +33,8 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
     now = datetime.now(tz=UTC)
     path = output or Path(f"berth-{named.name}-{now:%Y%m%d-%H%M%S}.md")
     parts, known, code = gather(named, plan=plan)
-    text = scrubbed(rendered(named, parts, now), known)
+    lost = {value for part in parts for value in part.lost}
+    text = scrubbed(rendered(named, parts, now), {*known, *lost})
     if str(path) == "-":
         sys.stdout.write(text)
         return code

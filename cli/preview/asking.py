@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
 from berth.stacks.login import KubeconfigError, logged_in
@@ -46,7 +47,7 @@ class Asking:
         try:
             self._known = self._outputs()
             kubeconfig = self._known.get("kubeconfig")
-            live = ClusterApi(self._with_login(str(kubeconfig))).list(RAY_CLUSTERS)[0] if kubeconfig else None
+            live = _ray_clusters(ClusterApi(self._with_login(str(kubeconfig)))) if kubeconfig else None
             self._answer = Answer(self._known, live=live)
         except (ClusterError, KubeconfigError) as error:
             self._answer = Answer(self._known, not_asked=str(error))
@@ -62,3 +63,8 @@ class Asking:
         """Return the answer, after at most so many seconds."""
         self._thread.join(seconds)
         return self._answer or Answer(self._known, not_asked=f"no answer within {seconds:.0f} s")
+
+
+def _ray_clusters(api: ClusterApi) -> list[Object]:
+    """Return a cluster's RayClusters, with the labels of their owners."""
+    return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])

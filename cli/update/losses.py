@@ -11,8 +11,8 @@ from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.kubectl import kubectl
 from berth.cli.running import Running, running_on
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
+from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
-from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 from berth.components.core.words import counted
 from berth.components.ray.condition import condition_of
 
@@ -100,10 +100,10 @@ def losses_of(stack: str, *, of_environment: bool) -> Losses:
 def _losses(environment: Environment, stack: str | None) -> Losses:
     """Return the berths of one stack or of all on an environment."""
     api = ClusterApi(environment.kubeconfig)
-    selector = f"{ENVIRONMENT_LABEL}={environment.contract.name}" + (f",{STACK_LABEL}={stack}" if stack else "")
-    found, _ = api.list(RAY_CLUSTERS, labelSelector=selector)
+    there = owners_of(api).of_environment(environment.contract.name)
+    owners = there.of_stack(stack) if stack else there
     losses = []
-    for cluster in found:
+    for cluster in owners.owned(api.list(RAY_CLUSTERS)[0]):
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
         berth = Berth(name, environment, api, cluster)
         losses.append(Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth)))

@@ -110,7 +110,7 @@ def keeper(
     """
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": labels}
     cluster_wide = {"name": NAMESPACE, "labels": labels}
-    rules = [{**_RAY, "verbs": ["list"]}]
+    rules = [{**_RAY, "verbs": ["list"]}, {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]}]
     job = {
         "backoffLimit": 0,
         "activeDeadlineSeconds": _DEADLINE_SECONDS,

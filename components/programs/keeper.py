@@ -61,12 +61,20 @@ class Keeper:
         """Suspend and wake berths; yield the reports as they come, with an `error` for a failure.
 
         Args:
-            selector: label selector of the RayClusters.
+            selector: label selector of the berths' namespaces.
 
         Raises:
             ApiError: the API server does not answer.
         """
-        clusters = self.api.items("/apis/ray.io/v1/rayclusters", labelSelector=selector)
+        # Users of a berth may change the labels of its RayCluster, and not those of its namespace.
+        namespaces = {
+            space["metadata"]["name"] for space in self.api.items("/api/v1/namespaces", labelSelector=selector)
+        }
+        clusters = [
+            cluster
+            for cluster in self.api.items("/apis/ray.io/v1/rayclusters")
+            if cluster["metadata"]["namespace"] in namespaces
+        ]
         managed = [cluster for cluster in clusters if any(key in _annotations(cluster) for key in SETTINGS)]
         # A pass that is ended before its end, for many heads that do not answer, leaves others out
         # each time.
@@ -210,7 +218,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="keeper", description="Suspend and wake berths by their lifecycle, in one pass."
     )
-    parser.add_argument("--selector", required=True, help="label selector of the RayClusters: berth/environment=NAME")
+    parser.add_argument("--selector", required=True, help="label selector of namespaces: berth/environment=NAME")
     parser.add_argument(
         "--dashboard", default=DASHBOARD, help="heads' dashboards, of {ip}, {namespace}, {name}; %(default)s"
     )

@@ -21,8 +21,9 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
+from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import is_ready
-from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.core.owner import OWNER_LABELS, STACK_LABEL, OwnerKind
 from berth.components.core.words import counted
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
@@ -231,19 +232,20 @@ def observe(
     """
     nodes, _ = api.list(NODES)
     pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
-    selector = f"{ENVIRONMENT_LABEL}={environment}"
-    clusters, _ = api.list(RAY_CLUSTERS, labelSelector=selector)
-    jobs, _ = api.list(RAY_JOBS, labelSelector=f"{selector},{OWNER_LABELS['job']}")
-    services, _ = api.list(RAY_SERVICES, labelSelector=f"{selector},{OWNER_LABELS['service']}")
+    everybody = owners_of(api)
+    owners = everybody.of_environment(environment)
+    clusters = owners.owned(api.list(RAY_CLUSTERS)[0])
     pools = list(pools)
     inventory = _inventory(api, pools, report)
+    kinds: tuple[OwnerKind, ...] = ("engineer", "cluster")
     rays = {
         kind: [
             _ray(api, cluster, OWNER_LABELS[kind], inventory or NOTHING)
             for cluster in clusters
-            if OWNER_LABELS[kind] in cluster["metadata"]["labels"]
+            # RayClusters of RayJobs in a berth have other names.
+            if cluster["metadata"]["labels"].get(OWNER_LABELS[kind]) == cluster["metadata"]["name"]
         ]
-        for kind in ("engineer", "cluster")
+        for kind in kinds
     }
     return Fleet(
         stack=stack,
@@ -251,9 +253,13 @@ def observe(
         pools=[_pool(pool, nodes, pods, inventory) for pool in pools],
         berths=rays["engineer"],
         clusters=rays["cluster"],
-        jobs=[_job(api, job) for job in jobs],
-        services=[_service(api, service) for service in services],
-        nodes=nodes_of([pool.name for pool in pools], nodes, pods, inventory),
+        jobs=_jobs(api, owners),
+        services=[
+            _service(api, service)
+            for service in owners.owned(api.list(RAY_SERVICES)[0])
+            if service["metadata"]["labels"].get(OWNER_LABELS["service"]) == service["metadata"]["name"]
+        ],
+        nodes=nodes_of([pool.name for pool in pools], nodes, everybody.labeled(pods), inventory),
     )
 
 
@@ -317,15 +323,28 @@ def pool_of(cluster: Object) -> str:
     return str(cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
-def _job(api: ClusterApi, job: Object) -> Job:
+def _jobs(api: ClusterApi, owners: Owners) -> list[Job]:
+    """Return the jobs of the settings: in berths of their own, or on somebody's RayCluster."""
+    label = OWNER_LABELS["job"]
+    found = []
+    for job in api.list(RAY_JOBS, labelSelector=label)[0]:
+        owner = owners.of(job)
+        name = job["metadata"]["labels"][label]
+        # Only the namespace's own job has its name there.
+        if owner and (owner.kind != "job" or owner.name == name):
+            found.append(_job(api, job, name, owner.stack))
+    return found
+
+
+def _job(api: ClusterApi, job: Object, name: str, stack: str) -> Job:
     metadata, condition = job["metadata"], job_condition(job)
     ready = condition.running or condition.succeeded
     return Job(
-        name=metadata["labels"][OWNER_LABELS["job"]],
+        name=name,
         namespace=metadata["namespace"],
         ray_job=metadata["name"],
         ray_cluster=condition.ray_cluster,
-        stack=metadata["labels"][STACK_LABEL],
+        stack=stack,
         state=condition.state or "New",
         ready=ready,
         created=str(metadata.get("creationTimestamp") or ""),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from berth.components.cluster.api import (
+    NAMESPACES,
     PODS,
     RAY_CLUSTERS,
     RAY_JOBS,
@@ -20,6 +21,7 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
+    within,
 )
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.ray.condition import condition_of, pods_missing
@@ -73,7 +75,8 @@ class Wait:
     Attributes:
         kind: kind of the objects.
         kubeconfig: kubeconfig of their cluster, as text.
-        selector: label selector that finds all objects.
+        selector: label selector of the objects and of their namespaces. Users may remove the label
+            of an object, but not of a namespace.
         deadlines: seconds to wait by object.
         report: called with an object and its state after each change, and with the reasons when it
             is stuck.
@@ -127,7 +130,7 @@ class Wait:
     def _watch(self, api: ClusterApi, waiting: dict[Key, float]) -> None:
         """List the objects, and watch them until one is done for or the watch ends."""
         found, version = api.list(self.kind.path, labelSelector=self.selector)
-        self._update(api, found, waiting)
+        self._update(api, [*found, *self._unlabeled(api, found, waiting)], waiting)
         if self._is_over(waiting):
             return
         seconds = min(_WATCH_SECONDS, max(1, min(waiting.values()) - time.monotonic()))
@@ -135,6 +138,13 @@ class Wait:
             self._update(api, [changed], waiting)
             if self._is_over(waiting) or self.stop.is_set():
                 return
+
+    def _unlabeled(self, api: ClusterApi, found: Iterable[Object], waiting: Iterable[Key]) -> list[Object]:
+        """Return the objects that the selector misses: somebody took their label off."""
+        listed = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in found}
+        missing = [key for key in waiting if key not in listed]
+        answers = [api.get(f"{within(namespace, self.kind.path)}/{name}") for namespace, name in missing]
+        return [item for item in answers if item]
 
     def _update(self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float]) -> None:
         for item in found:
@@ -174,12 +184,13 @@ class Wait:
             return
         try:
             pods = api.list(PODS, labelSelector=self.selector)[0]
+            ours = {space["metadata"]["name"] for space in api.list(NAMESPACES, labelSelector=self.selector)[0]}
         except ClusterError:
             return  # An engineer who may not list the pods waits to the deadline.
         going, held_up = defaultdict(set), defaultdict(set)
         for pod in pods:
             namespace = str(pod["metadata"]["namespace"])
-            if has_a_node(pod) and namespace not in self.namespaces:
+            if has_a_node(pod) and namespace in ours - {*self.namespaces}:
                 going[pool_of(pod)].add(namespace)
             elif finds_no_node(pod):
                 held_up[namespace].add(pool_of(pod))

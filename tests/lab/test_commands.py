@@ -26,7 +26,7 @@ def environment(lab: Lab) -> Settings:
         lab,
         {"dev": {"machineType": "g2-standard-48", "nodes": 1}},
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
-        engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "LEVEL": "kept"}}},
+        engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}}},
     )
 
 
@@ -149,10 +149,38 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
     text = (day.folder / "bob.md").read_text()
     for title in ("Settings of stack day", "Plan of stack day", "RayCluster", "Pods", "Events", "The operator's log"):
         assert f"## {title}" in text
-    assert "LEVEL" in text
-    assert "WANDB_API_KEY" in text
+    assert all(name in text for name in ("GREETING", "WANDB_API_KEY", "WARN"))
     for planted in (CANARY, token, secret["data"]["auth_token"], *keys):
         assert planted not in text
+
+
+def test_labels_that_an_engineer_may_set_change_nothing(day: Project) -> None:
+    """Bob claims to be amy's, and then to be nobody's; his namespace says whose he is."""
+    before = look(day)
+    assert before["status"] == [("amy", "amy"), ("bob", "day")]
+    for labels in (("berth/stack=amy", "berth/engineer=amy", "berth/environment=day"), ("berth/environment=other",)):
+        for kind in ("rayclusters", "pods"):
+            day.run("kubectl", "label", kind, "--all", "-n", "berth-bob", "--overwrite", *labels)
+        assert look(day) == before, labels
+    day.run("kubectl", "label", "rayclusters,pods", "--all", "-n", "berth-bob", "berth/stack-", "berth/engineer-")
+    assert look(day) == before
+    assert "bob is suspended" in berth(day, "suspend", "bob").stdout
+    assert "bob is ready" in berth(day, "wake", "bob").stdout
+    day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview")
+    day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview")
+
+
+def look(day: Project) -> dict[str, Any]:
+    """Return what berth says of the berths of both stacks, and would destroy."""
+    fleet = day.status("day")
+    own = json.loads(berth(day, "destroy", "-s", "amy", "--yes", "--json", code=3).stdout)
+    return {
+        "status": [(ray["name"], ray["stack"]) for ray in fleet["berths"]],
+        "amy's": [(ray["name"], ray["namespace"]) for ray in day.status("amy")["berths"]],
+        "holders": [node["holders"] for node in fleet["nodes"]],
+        "lost": [(loss["name"], loss["namespace"]) for loss in own["lost"]],
+        "connect": berth(day, "connect", "bob", "--print").stdout,
+    }
 
 
 def test_destroy_names_all_berths_first(day: Project) -> None:

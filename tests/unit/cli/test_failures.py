@@ -182,6 +182,9 @@ class Empty:
     def list(self, _path: str, **_query: str) -> tuple[list[Any], str]:
         return [], "1"
 
+    def get(self, _path: str) -> None:
+        return None
+
 
 @pytest.fixture
 def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -48,6 +48,7 @@ class World:
     heads: dict[str, Callable[[Handler], None]] = field(default_factory=dict)
     patches: dict[str, Object] = field(default_factory=dict)
     lists: list[str] = field(default_factory=list)
+    elsewhere: set[str] = field(default_factory=set)
     url: str = ""
 
     def berth(self, name: str, head: Callable[[Handler], None] | None = None, **annotations: str) -> None:
@@ -88,6 +89,11 @@ def world() -> Iterator[World]:
                 started = {"state": {"running": {"startedAt": LONG_AGO}}}
                 status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
                 answer(self, json.dumps({"items": [{"metadata": {}, "status": status}]}).encode())
+            elif words[-1] == "namespaces":
+                names = [
+                    {"metadata": {"name": f"berth-{name}"}} for name in found.clusters if name not in found.elsewhere
+                ]
+                answer(self, json.dumps({"items": names}).encode())
             else:
                 found.lists.append(parts.query)
                 query = urllib.parse.parse_qs(parts.query)
@@ -230,9 +236,19 @@ def test_reports_come_one_by_one(world: World) -> None:
     assert [report["rayCluster"] for report in reports] == ["berth-slow/slow"]
 
 
+def test_labels_of_a_raycluster_keep_no_keeper_away_and_call_none(world: World) -> None:
+    """Users of a berth may label its RayCluster; its namespace names the environment."""
+    for name in ("bob", "foreign"):
+        world.berth(name)
+    world.clusters["bob"]["metadata"]["labels"] = {"berth/environment": "other"}
+    world.clusters["foreign"]["metadata"]["labels"] = {"berth/environment": "e"}
+    world.elsewhere = {"foreign"}
+    assert world.look().keys() == {"bob"}
+
+
 def test_an_api_server_that_answers_badly_ends_the_pass_with_its_name(world: World) -> None:
     world.heads["api"] = lambda handler: answer(handler, b"[]")
-    with pytest.raises(ApiError, match=f"{world.url}/heads/api/apis/ray.io/v1/rayclusters does not answer an object"):
+    with pytest.raises(ApiError, match=f"{world.url}/heads/api/api/v1/namespaces does not answer an object"):
         list(Keeper(Server(f"{world.url}/heads/api"), NOW).look("a=b"))
 
 

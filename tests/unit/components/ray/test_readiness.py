@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import PODS, RAY_CLUSTERS
+from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
 from berth.components.ray.reasons import Key
@@ -87,6 +87,8 @@ class StandsStill:
         self._pods = pods
 
     def list(self, path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        if path == NAMESPACES:
+            return [{"metadata": {"name": name}} for name in ("berth-bob", "berth-prod", KEY[0])], "1"
         return (self._pods if path == PODS else [{"metadata": {"namespace": KEY[0], "name": KEY[1]}}]), "1"
 
     def watch(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
@@ -100,6 +102,7 @@ class StandsStill:
         pytest.param([("berth-prod", "cpu", "node-1")], None, id="what goes is on another pool"),
         pytest.param([("berth-bob", "dev", "node-1")], None, id="what has the GPUs stays"),
         pytest.param([("berth-prod", "dev", "")], None, id="what goes has nothing either"),
+        pytest.param([("berth-mallory", "dev", "node-1")], None, id="pods of another stack have this stack's label"),
     ],
 )
 def test_what_waits_for_something_that_goes_is_put_off(
@@ -120,3 +123,28 @@ def test_what_waits_for_something_that_goes_is_put_off(
     )
     assert wait.run() == ({} if before else {KEY: ["no room"]})
     assert put_off == ([before] if before else [])
+
+
+class Unlabeled:
+    """A cluster whose RayCluster has lost its label, so that no selector finds it."""
+
+    def list(self, _path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        return [], "1"
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        there = path == f"/apis/ray.io/v1/namespaces/{KEY[0]}/rayclusters/{KEY[1]}"
+        return {"metadata": {"namespace": KEY[0], "name": KEY[1]}} if there else None
+
+
+def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Unlabeled())
+    wait = readiness.Wait(
+        kind=readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"]),
+        kubeconfig="",
+        selector="berth/stack=env",
+        deadlines={KEY: LONG_SECONDS},
+        report=lambda *_: None,
+        namespaces={KEY[0]},
+        put_off=lambda *_: None,
+    )
+    assert wait.run() == {}
