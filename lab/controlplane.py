@@ -57,16 +57,23 @@ class Component:
         health: address of its health check; ports by kwokctl's names for them.
         ports: kwokctl's names of the ports that it listens on.
         environment: variables on top of the lab's own.
+        certified: whether it answers only to the administrator's certificate.
     """
 
     purpose: str
     health: str
     ports: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    certified: bool = False
 
 
 COMPONENTS = {
-    "etcd": Component("the cluster's database", "http://127.0.0.1:{etcdPort}/health", ("etcdPort", "etcdPeerPort")),
+    "etcd": Component(
+        "the cluster's database",
+        "https://127.0.0.1:{etcdPort}/health",
+        ("etcdPort", "etcdPeerPort"),
+        certified=True,
+    ),
     "kube-apiserver": Component(
         "the Kubernetes API",
         "https://127.0.0.1:{kubeApiserverPort}/readyz",
@@ -230,6 +237,52 @@ def _configuration(home: Home) -> dict[str, Any]:
     }
 
 
+def _database(home: Home, ports: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return kwokctl's patches for a database that answers only to the administrator's certificate.
+
+    Who reads or writes the database needs no right in the cluster, and whoever may create pods on a
+    real node has the machine.
+    """
+    pki = _folder(home) / "pki"
+    certificate, key, authority = (str(pki / name) for name in ("admin.crt", "admin.key", "ca.crt"))
+    client, peer = (f"https://127.0.0.1:{ports[name]}" for name in ("etcdPort", "etcdPeerPort"))
+    addresses = {
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"node0={peer}",
+    }
+    demands = {
+        f"{prefix}{name}": value
+        for prefix in ("", "peer-")
+        for name, value in (
+            ("client-cert-auth", "true"),
+            ("trusted-ca-file", authority),
+            ("cert-file", certificate),
+            ("key-file", key),
+        )
+    }
+    server = {"etcd-cafile": authority, "etcd-certfile": certificate, "etcd-keyfile": key}
+
+    def patch(component: str, values: Mapping[str, str], *, override: bool) -> dict[str, Any]:
+        named = [{"key": key, "value": value, "override": override} for key, value in values.items()]
+        return {"name": component, "extraArgs": named}
+
+    return [
+        patch("etcd", addresses, override=True),
+        patch("etcd", demands, override=False),
+        patch("kube-apiserver", {"etcd-servers": client}, override=True),
+        patch("kube-apiserver", server, override=False),
+    ]
+
+
+def keep_private(plane: ControlPlane) -> None:
+    """Take from other users of the machine what makes them administrators of the cluster."""
+    for path in (*plane.folder.glob("pki/*.key"), plane.folder / "kubeconfig.yaml"):
+        path.chmod(0o600)
+
+
 def _egress_file(home: Home) -> Path:
     return home.root.absolute() / "egress.yaml"
 
@@ -252,7 +305,8 @@ def egress(home: Home) -> dict[str, Any]:
 
 
 def _signature(home: Home) -> str:
-    text = json.dumps([str(home.root.absolute()), _configuration(home), NO_NODE_LEASES], sort_keys=True)
+    database = _database(home, dict.fromkeys(PORT_NAMES, 0))
+    text = json.dumps([str(home.root.absolute()), _configuration(home), database, NO_NODE_LEASES], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -278,7 +332,7 @@ def load(home: Home) -> ControlPlane | None:
 
 def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Process:
     name = laid_out["name"]
-    component = COMPONENTS[name]
+    component, pki = COMPONENTS[name], _folder(home) / "pki"
     return Process(
         name=name,
         argv=(str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"]),
@@ -286,7 +340,10 @@ def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Pro
         needs=tuple(laid_out["links"]),
         ports=tuple(ports[port] for port in component.ports),
         environment=component.environment,
-        probe=Probe(component.health.format(**ports)),
+        probe=Probe(
+            component.health.format(**ports),
+            (str(pki / "admin.crt"), str(pki / "admin.key")) if component.certified else None,
+        ),
     )
 
 
@@ -310,6 +367,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
     configuration = _configuration(home)
     configuration["options"] |= {name: port for name, port in ports.items() if name not in OWN_PORTS}
+    configuration["componentsPatches"] += _database(home, ports)
     request = home.root / "kwokctl.yaml"
     request.write_text(yaml.safe_dump(configuration))
     command = [str(home.bin / "kwokctl"), "create", "cluster", f"--name={CLUSTER}", f"--config={request}"]

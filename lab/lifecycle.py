@@ -72,6 +72,8 @@ def _claim(home: Home) -> None:
             code=USAGE,
         )
     home.root.mkdir(parents=True, exist_ok=True)
+    # Keys, states and sockets of the lab are its user's alone.
+    home.root.chmod(0o700)
     (home.root / SIGN).write_text("A lab of berth. `berth lab clean` removes this folder.\n")
 
 
@@ -155,6 +157,7 @@ def up(home: Home, progress: Progress) -> Running:
                 plane = controlplane.lay_out(home, supervisor)
         else:
             supervisor.end_strays()
+        controlplane.keep_private(plane)
         programs.write_credentials(home, plane)
         needed = processes(home, plane)
         started: list[str] = []

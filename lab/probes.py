@@ -11,23 +11,31 @@ from dataclasses import dataclass
 import psutil
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def _opener(certificate: tuple[str, str] | None) -> urllib.request.OpenerDirector:
     # The components sign their own certificates; the question is only whether they answer.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(*certificate)
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Loopback address that answers with 200, or file that exists, when a process works."""
+    """Loopback address that answers with 200, or file that exists, when a process works.
+
+    Attributes:
+        url: the address.
+        certificate: files of a client certificate and its key, for a server that demands one.
+    """
 
     url: str
+    certificate: tuple[str, str] | None = None
 
     def answer(self, timeout: float = 2.0) -> str | None:
         """Return None if the server is healthy, else the reason why not."""
         try:
-            with _opener().open(self.url, timeout=timeout) as response:
+            with _opener(self.certificate).open(self.url, timeout=timeout) as response:
                 return None if response.status in {200, None} else f"{self.url} answers {response.status}"
         except urllib.error.HTTPError as error:
             return f"{self.url} answers {error.code}"

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -22,7 +23,6 @@ from tests.lab.project import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.lab
 
@@ -113,6 +113,57 @@ def test_everything_listens_on_loopback_only(own: Lab) -> None:
     ]
     assert {name for name, _ in listening} >= {"etcd", "kube-apiserver", "kwok"}
     assert {address for _, address in listening} <= {"127.0.0.1", "::1"}
+
+
+AS_SOMEBODY_ELSE = """
+import encodings.idna, os, ssl, sys, urllib.request
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+for url in sys.argv[2:]:
+    try:
+        body = b'{"key": "AA==", "range_end": "AA=="}'
+        urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)).open(
+            urllib.request.Request(url, body), timeout=10)
+        print("answers", url)
+    except urllib.error.HTTPError as error:
+        print("answers", url, error.code)
+    except OSError:
+        pass
+for folder, _, names in os.walk(sys.argv[1]):
+    print("lists", folder)
+    for name in names:
+        try:
+            open(os.path.join(folder, name)).close()
+            print("reads", os.path.join(folder, name))
+        except OSError:
+            pass
+"""
+
+
+def test_other_users_of_the_machine_get_nothing(own: Lab) -> None:
+    """The database answers only to a certificate, and no file with a key can be reached."""
+    own.up()
+    ports = [
+        connection.laddr.port
+        for process in _marked(own)
+        if process.name() == "etcd"
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(ports) == 2
+    paths = ("v3/kv/range", "health", "members", "metrics")
+    urls = [f"{scheme}://127.0.0.1:{port}/{path}" for scheme in ("http", "https") for port in ports for path in paths]
+    secret = [own.kubeconfig, own.home.root / "credential.json", *own.home.root.glob("kwok/clusters/*/pki/*.key")]
+    assert len(secret) == 4
+    assert [path for path in secret if path.stat().st_mode & 0o077] == []
+    assert own.home.root.stat().st_mode & 0o777 == 0o700
+    is_root = os.getuid() == 0
+    done = own.run(
+        [sys.executable, "-c", AS_SOMEBODY_ELSE, str(own.home.root if is_root else "/nowhere"), *urls], Path("/")
+    )
+    assert done.stdout == ""
 
 
 def test_it_fits_in_a_small_machine(own: Lab) -> None:
