@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
 
 from berth.cli.berths import Berth, find
+from berth.cli.change import Change
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.grid import Grid
@@ -84,37 +82,6 @@ def _quantity(text: str | None) -> int | str | None:
     return int(text) if text and text.isascii() and text.isdecimal() else text
 
 
-@dataclass(frozen=True)
-class _Change:
-    """Text of a file before and after an edit."""
-
-    path: Path
-    before: str
-    after: str
-
-    @property
-    def diff(self) -> str:
-        name = stack_file.shown(self.path)
-        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
-        lines = difflib.unified_diff(before, after, name, name)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-    def _ends(self) -> str:
-        """Return the line breaks of the file, as an editor wrote them."""
-        return "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
-
-    def write(self) -> None:
-        """Replace the file in one step, with the mode and the line breaks that it has."""
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
-            partial.write_text(self.after, encoding="utf-8", newline=self._ends())
-            if self.path.exists():
-                partial.chmod(self.path.stat().st_mode & 0o777)
-            partial.replace(self.path)
-        finally:
-            partial.unlink(missing_ok=True)
-
-
 def add(stack: str, name: str, shape: Shape, options: Options) -> int:
     """Write a berth into an environment's file; return the exit code.
 
@@ -132,7 +99,7 @@ def add(stack: str, name: str, shape: Shape, options: Options) -> int:
         )
     if other := _own_stacks(stack).get(name):
         raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
-    change = _Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
+    change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
     return _write(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
 
@@ -149,7 +116,7 @@ def remove(stack: str, name: str, options: Options) -> int:
         if other := _own_stacks(stack).get(name):
             raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
         raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
-    change = _Change(file.path, text, without_entry(text, _ENGINEERS, name))
+    change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
     return _write(options, stack, name, change, _loss(stack, name))
 
@@ -183,7 +150,7 @@ def init(environment: str, name: str, shape: Shape, options: Options) -> int:
         f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need no right in the"
         f" cluster but the berth's own. Who applies it without CI runs: pulumi stack init {name} && berth up -s {name}"
     )
-    return _write(options, name, name, _Change(path, "", text + of_secrets), done)
+    return _write(options, name, name, Change(path, "", text + of_secrets), done)
 
 
 def show(stack: str, *, as_json: bool) -> int:
@@ -253,7 +220,7 @@ def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {} if entry is None else entry for name, entry in found.items()}
 
 
-def _check_result(change: _Change, engineers: Mapping[str, Any]) -> None:
+def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
     """Check that an edit of the text means what was asked, however the file is written.
 
     Raises:
@@ -272,7 +239,7 @@ def _check_result(change: _Change, engineers: Mapping[str, Any]) -> None:
         raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
 
 
-def _write(options: Options, stack: str, name: str, change: _Change, done: str) -> int:
+def _write(options: Options, stack: str, name: str, change: Change, done: str) -> int:
     """Write and report a change that `berth check` accepts; return the exit code."""
     checked = check(stack, change.after)
     if checked.lines:
@@ -288,7 +255,7 @@ def _write(options: Options, stack: str, name: str, change: _Change, done: str) 
     return _report(options, stack, name, change, done)
 
 
-def _report(options: Options, stack: str, name: str, change: _Change | None, text: str) -> int:
+def _report(options: Options, stack: str, name: str, change: Change | None, text: str) -> int:
     if options.as_json:
         written = change is not None and not options.dry_run
         print_json({"stack": stack, "name": name, "changed": written, "diff": change.diff if change else ""})

@@ -34,7 +34,38 @@ class _Entry:
         return int(self.key.start_mark.index)
 
 
-def with_entry(text: str, keys: Keys, name: str, entry: dict[str, Any]) -> str:
+def with_value(text: str, keys: Keys, value: Any) -> str:
+    """Return the text with another value of a setting, which is added where it is missing.
+
+    Raises:
+        BadInputError: the file has something else in the setting's place.
+    """
+    node: Node = _mapping(text, ())
+    for depth, key in enumerate(keys):
+        found = _entry(node, key) if isinstance(node, MappingNode) else None
+        if found is None or _is_null(found.value):
+            # `with_entry` adds the last key above an entry itself.
+            above = max(depth + (found is not None), 1)
+            name, *rest = keys[above:] if above < len(keys) else keys[-1:]
+            return with_entry(text, keys[: min(above, len(keys) - 1)], name, _nested(rest, value))
+        node = found.value
+    if not isinstance(node, ScalarNode):
+        raise BadInputError(f"{'.'.join(keys)} is not one value; {_BY_HAND}")
+    return f"{text[: node.start_mark.index]}{_inline(value)}{text[_content_end(node) :]}"
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and str(node.tag).endswith("null")
+
+
+def _nested(keys: Keys, value: Any) -> Any:
+    """Return a value below keys."""
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:
     """Return the text with an entry added at the end of the mapping that keys lead to.
 
     The last key is added where it is missing.

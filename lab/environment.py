@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from berth.lab import controlplane
 from berth.lab.google_api import addresses
 from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
+from berth.stacks.passphrase import PUBLIC
 
 if TYPE_CHECKING:
     from berth.lab.home import Home
-
-PASSPHRASE = "lab"  # noqa: S105 - public: the lab's state holds no secret
-"""Encrypts secrets in the lab's Pulumi state."""
 
 
 def variables(home: Home) -> dict[str, str]:
@@ -33,7 +31,7 @@ def variables(home: Home) -> dict[str, str]:
         "KUBECONFIG": str(home.kubeconfig.absolute()),
         "PULUMI_HOME": str(home.pulumi_home.absolute()),
         "PULUMI_BACKEND_URL": home.backend.absolute().as_uri(),
-        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+        "PULUMI_CONFIG_PASSPHRASE": PUBLIC,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Helm's own files stay in the lab: no repository of the user's is read or changed.
         **{f"HELM_{kind.upper()}_HOME": str(root / "helm" / kind) for kind in ("cache", "config", "data")},

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pulumi
 
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks import passphrase, stack_file
 from berth.stacks.load import EngineerStack, Environment, load
 from berth.stacks.stack_file import NAMESPACE, StackFile
 from berth.stacks.waiting import NotReadyError
@@ -29,6 +29,7 @@ async def _build() -> None:
     stack = pulumi.get_stack()
     try:
         file = _file_of(stack)
+        passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
         await build(load(stack, _values(), file))
     except NotReadyError:
         raise SystemExit(_REPORTED) from None

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.cli.programs import output_of
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks import passphrase, stack_file
 
 TOPIC = Topic("state")
 
@@ -98,7 +97,7 @@ def secrets(stack: str, url: str) -> list[Finding]:
     salt = str(marks.get("encryptionsalt") or "")
     if not salt and url.startswith("https://"):
         return [TOPIC.fine("Pulumi Cloud encrypts the stack's secrets")]
-    given = passphrase(os.environ)
+    given = passphrase.given(os.environ)
     if given is None:
         return [
             TOPIC.missing(
@@ -114,18 +113,11 @@ def secrets(stack: str, url: str) -> list[Finding]:
                 "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
             )
         ]
-    return [TOPIC.fine("the passphrase of the stack's secrets is set")]
-
-
-def passphrase(environment: Mapping[str, str]) -> str | None:
-    """Return the passphrase that Pulumi finds; None if it would ask or cannot read the file."""
-    if "PULUMI_CONFIG_PASSPHRASE" in environment:
-        return environment["PULUMI_CONFIG_PASSPHRASE"]
-    file = environment.get("PULUMI_CONFIG_PASSPHRASE_FILE")
     try:
-        return Path(file).read_text().strip() if file else None
-    except OSError:
-        return None
+        passphrase.refuse_public(stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ)
+    except passphrase.PublicPassphraseError as error:
+        return [TOPIC.missing(error.problem, f"pulumi stack change-secrets-provider -s {stack} gcpkms://…")]
+    return [TOPIC.fine("the passphrase of the stack's secrets is set")]
 
 
 def fits(given: str, mark: str) -> bool:

@@ -281,6 +281,19 @@ def test_everything_that_has_to_be_set_is_in_the_docs() -> None:
     assert all(f"`{name}`" in DOCS or f" {name} " in DOCS for name in expected)
 
 
+def test_no_job_runs_what_somebody_else_may_exchange() -> None:
+    """No script runs what it has just downloaded, and each image is one that the user pins."""
+    for script in SCRIPTS:
+        assert not re.search(r"(curl|wget)[^\n]*\|\s*(sudo\s+)?(ba)?sh\b", script.text), script.name
+    jobs = workflows.gitlab()
+    images = {name: job["image"] for name, job in jobs.items() if isinstance(job, dict) and "image" in job}
+    assert images == {"default": "$PYTHON_IMAGE", ".on-google-cloud": "$GOOGLE_CLOUD_IMAGE"}
+    first, *rest = jobs[".on-google-cloud"]["before_script"]
+    for image, code in (("x/y:1", 1), ("x/y:1@sha256:00", 0)):
+        assert subprocess.run(["sh", "-ec", first], env={"CI_JOB_IMAGE": image}, check=False).returncode == code
+    assert any("sha256sum --check --strict" in line for line in rest)
+
+
 def test_the_environments_of_gitlabs_matrix_are_shipped_ones() -> None:
     (matrix,) = workflows.gitlab()[".environments"]["parallel"]["matrix"]
     for stack in matrix["STACK"]:
