@@ -143,7 +143,12 @@ class Wait:
         """Return the objects that the selector misses: somebody took their label off."""
         listed = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in found}
         missing = [key for key in waiting if key not in listed]
-        answers = [api.get(f"{within(namespace, self.kind.path)}/{name}") for namespace, name in missing]
+        path = self.kind.path
+        # An engineer's own stack waits in one namespace, whose path the kind has then.
+        answers = [
+            api.get(f"{path if '/namespaces/' in path else within(namespace, path)}/{name}")
+            for namespace, name in missing
+        ]
         return [item for item in answers if item]
 
     def _update(self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float]) -> None:

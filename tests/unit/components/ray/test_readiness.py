@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS
+from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, within
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
 from berth.components.ray.reasons import Key
@@ -136,10 +136,11 @@ class Unlabeled:
         return {"metadata": {"namespace": KEY[0], "name": KEY[1]}} if there else None
 
 
-def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", [RAY_CLUSTERS, within(KEY[0], RAY_CLUSTERS)])
+def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Unlabeled())
     wait = readiness.Wait(
-        kind=readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"]),
+        kind=readiness.Kind(path, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"]),
         kubeconfig="",
         selector="berth/stack=env",
         deadlines={KEY: LONG_SECONDS},
