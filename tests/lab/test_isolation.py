@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.isolation import binding, ray_policy
+from berth.components.isolation import binding, pod_policy, ray_policy
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
@@ -244,6 +244,7 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
 
 
 PRIVILEGED = f"{ENFORCE}=privileged"
+NETWORKED = {"metadata": {"annotations": {"networking.gke.io/interfaces": "[]"}}}
 # What `privileged` admits, and the policy on pods must refuse, in the policy's words.
 FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
     "privileged": ("privileged", BAD_PODS["privileged"]),
@@ -274,8 +275,7 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
         for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
     ]
     readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
-    networks = {"metadata": {"annotations": {"networking.gke.io/interfaces": "[]"}}}
-    networked = dict(over(good_pod("networked", DEVELOPMENT), networks))
+    networked = dict(over(good_pod("networked", DEVELOPMENT), NETWORKED))
     refused = refusals(fleet, where, readers, networked, *bad)
     assert "good" not in refused
     assert "join networks" in refused["networked"]
@@ -343,7 +343,7 @@ def test_work_of_an_engineer_is_admitted(refused_ray: dict[str, str], what: str)
 
 def without_rule(policy: list[Object], number: int) -> list[Object]:
     """A copy of an admission policy without one of its rules, for one namespace of its own."""
-    name = f"spoilt-{number}"
+    name = f"{policy[0]['metadata']['name']}-{number}"
     definition, bound = copy.deepcopy(policy)
     del definition["spec"]["validations"][number]
     selected = {"matchLabels": {"kubernetes.io/metadata.name": name}}
@@ -352,21 +352,61 @@ def without_rule(policy: list[Object], number: int) -> list[Object]:
     return [definition, bound]
 
 
-def test_every_rule_of_the_policy_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object) -> None:
-    policy, me = ray_policy(), user("spoiler")
+@pytest.fixture(scope="module")
+def spoiler(fleet: Project) -> Iterator[str]:
+    """User with an engineer's rights in the namespaces of spoilt policies."""
+    name, metadata = user("spoiler"), {"name": "spoiler"}
+    rules = [
+        {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
+    ]
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    created(fleet, [role, binding("ClusterRoleBinding", metadata, "ClusterRole", [subject])])
+    yield name
+    fleet.run("kubectl", "delete", "clusterrole,clusterrolebinding", "spoiler")
+
+
+def created(fleet: Project, manifests: Sequence[Object]) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    fleet.lab.run(["kubectl", "create", "-f", "-"], stdin=text)
+
+
+def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequence[Object], by: str) -> None:
+    """Assert that a policy refuses all objects, and without one rule admits those that break it."""
+    name = policy[0]["metadata"]["name"]
     messages = [rule["message"] for rule in policy[0]["spec"]["validations"]]
-    of_berth = fleet.lab.get("namespace", namespace(OWNERS[6]))["metadata"]
+    facts = fleet.lab.get("namespace", namespace(OWNERS[6]))["metadata"]["annotations"]
     given: list[Object] = []
     for number in range(len(messages)):
-        metadata = {"name": f"spoilt-{number}", "annotations": of_berth["annotations"]}
+        metadata = {"name": f"{name}-{number}", "annotations": facts}
         given += [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, *without_rule(policy, number)]
-    rule = {"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create"]}
-    metadata = {"name": "spoiler"}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": me}
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": [rule]}
-    given += [role, binding("ClusterRoleBinding", metadata, "ClusterRole", [subject])]
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": given})
-    fleet.lab.run(["kubectl", "create", "-f", "-"], stdin=text)
+    created(fleet, given)
+
+    def refused(number: int) -> dict[str, str]:
+        return refusals(fleet, f"{name}-{number}", *objects, by=by)
+
+    # What the first policy admits, the second one refuses with the message of the lost rule.
+    names = {item["metadata"]["name"] for item in objects}
+    answers: dict[str, str] = {}
+
+    def both_refuse() -> bool:
+        answers.update(refused(1) | refused(0))
+        return answers.keys() == names and all("denied request" in answer for answer in answers.values())
+
+    def admits(number: int, expected: set[str]) -> bool:
+        return names - refused(number).keys() == expected
+
+    eventually(both_refuse, "policies with one lost rule are in force")
+    for number, message in enumerate(messages):
+        expected = {what for what, answer in answers.items() if message in answer}
+        assert expected, f"no object breaks the rule that {message}"
+        eventually(partial(admits, number, expected), f"without the rule that {message}, {expected} are admitted")
+    for kind in ("namespace", "validatingadmissionpolicy", "validatingadmissionpolicybinding"):
+        fleet.run("kubectl", "delete", "--wait=false", kind, *(f"{name}-{number}" for number in range(len(messages))))
+
+
+def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object, spoiler: str) -> None:
     # The policies of berth hold where namespaces have labels of a berth; these have none.
     plain = copy.deepcopy(cluster)
     for group in (plain["spec"]["headGroupSpec"], *plain["spec"]["workerGroupSpecs"]):
@@ -378,22 +418,18 @@ def test_every_rule_of_the_policy_on_rays_kinds_is_missed_when_it_is_lost(fleet:
     for part in ("labels", "annotations"):
         marked = ray_objects(plain, part, {})["RayJob"]
         jobs.append(over(marked, {"metadata": {part: {"berth/idle": "9h"}}}))
-    names = [job["metadata"]["name"] for job in jobs]
-    complete_policy = refusals(fleet, namespace(OWNERS[6]), *jobs, by=user(OWNERS[6]))
-    assert list(complete_policy) == names
+    assert_every_rule_counts(fleet, ray_policy(), jobs, spoiler)
 
-    def admits(number: int, expected: set[str]) -> bool:
-        return set(names) - refusals(fleet, f"spoilt-{number}", *jobs, by=me).keys() == expected
 
-    for number, message in enumerate(messages):
-        expected = {name for name, answer in complete_policy.items() if message in answer}
-        assert expected, f"no object breaks the rule that {message}"
-        eventually(partial(admits, number, expected), f"without the rule that {message}, {expected} are admitted")
-    kinds = ("namespace", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
-    for kind in kinds:
-        fleet.run("kubectl", "delete", "--wait=false", kind, *(f"spoilt-{number}" for number in range(len(messages))))
-    for kind in ("clusterrole", "clusterrolebinding"):
-        fleet.run("kubectl", "delete", kind, "spoiler")
+def test_every_rule_on_pods_is_missed_when_it_is_lost(fleet: Project, spoiler: str) -> None:
+    pods = [
+        over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec})
+        for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
+    ]
+    pods.append(over(good_pod("kernel", DEVELOPMENT), {"spec": BAD_PODS["kernel setting"]}))
+    pods.append(over(good_pod("proc", DEVELOPMENT), {"spec": BAD_PODS["unmasked /proc"]}))
+    pods.append(over(good_pod("networked", DEVELOPMENT), NETWORKED))
+    assert_every_rule_counts(fleet, pod_policy(), pods, spoiler)
 
 
 def patched(fleet: Project, owner: str, patch: Object, by: str) -> str:
