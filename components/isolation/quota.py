@@ -33,9 +33,15 @@ _RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30), DISK: Decimal(20 * 
 _DEFAULT_REQUEST = {"cpu": "100m", "memory": "256Mi", DISK: "64Mi"}
 _DEFAULT_LIMIT = {"cpu": "1", "memory": "1Gi"}
 
-# Room for objects and pods that engineers make beside the berth's own: RayJobs stay until somebody
-# deletes them, each with a RayCluster of its own or none.
-_ROOM = {"raycluster": 20, "raycronjob": 10, "rayjob": 100, "rayservice": 10}
+# Room for objects that engineers create; RayJobs stay until somebody deletes them. Kubernetes knows
+# the usage of a custom kind at the earliest half a minute after its definition, and refuses to
+# create what it cannot count: "status unknown for quota" (Kubernetes 1.36,
+# pkg/controller/resourcequota). So the first update would fail if a kind counted that the stack or
+# KubeRay creates in the namespace. RayClusters are limited by their pods.
+_ROOM = {"raycronjob": 10, "rayjob": 100, "rayservice": 10}
+_MADE_BY_KUBERAY = {"raycronjob": {"rayjob"}}
+
+# Room for pods and volume claims beside those of the settings.
 _PODS = 20
 _CLAIMS = 10
 
@@ -98,7 +104,7 @@ def resource_quota(
         "persistentvolumeclaims": str(_CLAIMS),
         "pods": str(pods),
         **{f"count/{kind}": "0" for kind in _WAYS_IN},
-        **{f"count/{kind}s.ray.io": str(_room(kind, contents)) for kind in _ROOM},
+        **_counts(contents),
         "count/resourceclaims.resource.k8s.io": str(claims),
         "services.loadbalancers": str(len(balancers)),
         # A load balancer takes one node port for each of its own ports.
@@ -129,9 +135,11 @@ def _object(kind: str, name: str, namespace: str, labels: dict[str, str], spec: 
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _room(kind: str, contents: Iterable[Manifest]) -> int:
-    """Return the number of objects of a kind: the stack's own and room for others."""
-    return _ROOM[kind] + [manifest["kind"].lower() for manifest in contents].count(kind)
+def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
+    """Return the largest number of objects by kind, for kinds that only engineers create here."""
+    own = {manifest["kind"].lower() for manifest in contents}
+    own = own.union(*(_MADE_BY_KUBERAY.get(kind, set()) for kind in own))
+    return {f"count/{kind}s.ray.io": str(room) for kind, room in _ROOM.items() if kind not in own}
 
 
 def _asked(pod: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:

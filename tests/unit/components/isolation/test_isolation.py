@@ -22,6 +22,7 @@ from berth.components.isolation import (
     priority_classes,
     ray_policy,
 )
+from berth.components.isolation.quota import Room, resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -220,11 +221,23 @@ def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
     assert hard["pods"] == str(4 + 20)
     assert parse_quantity(hard["limits.ephemeral-storage"]) == (2 + 3 + 20) * 500 * 2**30
     assert parse_quantity(hard["requests.ephemeral-storage"]) == (2 + 3) * 64 * 2**20 + 20 * 2**30
-    assert {name: hard[f"count/{name}s.ray.io"] for name in ("raycluster", "rayjob", "rayservice", "raycronjob")} == {
-        "raycluster": "21",
-        "rayjob": "100",
-        "rayservice": "10",
-        "raycronjob": "10",
+
+
+@pytest.mark.parametrize(
+    ("kind", "counted"),
+    [
+        ("RayCluster", {"rayjobs": "100", "rayservices": "10", "raycronjobs": "10"}),
+        ("RayJob", {"rayservices": "10", "raycronjobs": "10"}),
+        ("RayService", {"rayjobs": "100", "raycronjobs": "10"}),
+        ("RayCronJob", {"rayservices": "10"}),
+    ],
+)
+def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, counted: dict[str, str]) -> None:
+    """The API server refuses the first object of a kind whose usage it does not know yet."""
+    quota = resource_quota("berth-alice", {}, [{"kind": kind}], [], Room("1Ti", "500Gi"))
+    hard = quota["spec"]["hard"]
+    assert {name: hard[name] for name in hard if name.endswith(".ray.io")} == {
+        f"count/{kinds}.ray.io": room for kinds, room in counted.items()
     }
 
 
