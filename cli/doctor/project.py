@@ -102,7 +102,13 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Fin
         else PERMISSIONS.fine(f"you have all {len(needed)} permissions that an update needs")
     ]
     if account:
-        findings += _node_account(google, account)
+        try:
+            findings += _node_account(google, account)
+        except GoogleError as error:
+            # An API that is not enabled is a finding of its own.
+            if error.kind != "disabled":
+                raise
+            findings.append(PERMISSIONS.unchecked(f"service account {account} is not checked: {error.problem}"))
     return findings
 
 

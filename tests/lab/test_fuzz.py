@@ -7,6 +7,7 @@ file, and printed.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ pytestmark = pytest.mark.lab
 
 
 @pytest.fixture(scope="module")
-def cluster(lab: Lab) -> Cluster:
+def cluster(lab: Lab) -> Iterator[Cluster]:
+    """Cluster with the operators' definitions, and afterward a clean lab for the next file."""
     for chart in ("kuberay-operator", "gpu-operator"):
         crds = lab.home.charts / chart / "crds"
         if crds.is_dir():
@@ -29,7 +31,9 @@ def cluster(lab: Lab) -> Cluster:
     established = ["kubectl", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]
     # kubectl fails on a CRD that has no conditions yet.
     assert any(lab.run(established, check=False).returncode == 0 for _ in range(10))
-    return Cluster(lab.kubeconfig.read_text())
+    yield Cluster(lab.kubeconfig.read_text())
+    lab.berth("clean")
+    lab.up()
 
 
 @pytest.fixture

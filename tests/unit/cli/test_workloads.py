@@ -9,7 +9,16 @@ import pytest
 
 from berth.cli.environment import Environment
 from berth.cli.status import observed, table
-from berth.components.cluster.api import EVENTS, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, within
+from berth.components.cluster.api import (
+    EVENTS,
+    NAMESPACES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    within,
+)
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.fleet import Fleet
@@ -71,13 +80,21 @@ def service(**status: Any) -> dict[str, Any]:
 
 
 class Recorded:
-    """A cluster with what was put into it, whatever the namespace."""
+    """Cluster with some objects, and their namespaces with the labels of their owners."""
 
     def __init__(self, **objects: list[dict[str, Any]]) -> None:
         paths = {"jobs": RAY_JOBS, "services": RAY_SERVICES, "clusters": RAY_CLUSTERS, "pods": PODS, "events": EVENTS}
         self._all = {paths[kind]: items for kind, items in objects.items()}
+        self._namespaces = [
+            {"metadata": {"name": namespace, "labels": item["metadata"].get("labels", {})}}
+            for kind in ("jobs", "services")
+            for item in objects.get(kind, [])
+            if (namespace := item["metadata"]["namespace"])
+        ]
 
     def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        if path == NAMESPACES:
+            return self._namespaces, "1"
         for known, items in self._all.items():
             namespaces = {item["metadata"]["namespace"] for item in items}
             if path == known:
