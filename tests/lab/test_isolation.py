@@ -325,6 +325,12 @@ def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     changes = {f"bad-{number}": change for number, (_, change) in enumerate(BAD_CLUSTERS.values())}
     changes |= {f"good-{number}": change for number, change in enumerate(GOOD_CLUSTERS.values())}
     objects = [item for name, change in changes.items() for item in ray_objects(cluster, name, change).values()]
+
+    def counted() -> bool:
+        (quota,) = [item for item in fleet.get("resourcequotas", "-n", where) if item["metadata"]["name"] == "berth"]
+        return bool(quota["status"]["hard"].keys() == quota["status"].get("used", {}).keys())
+
+    eventually(counted, "Kubernetes counts the kinds of the new definitions", seconds=120)
     return refusals(fleet, where, *objects, by=me)
 
 

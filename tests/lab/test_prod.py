@@ -161,7 +161,8 @@ def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
     assert refused.returncode != 0
     assert "because it is protected" in refused.stdout + refused.stderr
     assert prod.resources(STACK) == there, "it is refused before anything is deleted"
-    prod.write(STACK, environment=shipped() | {"cluster": {"deletionProtection": False}, "policies": WAIVED})
+    unprotected = shipped()["cluster"] | {"deletionProtection": False}
+    prod.write(STACK, environment=shipped() | {"cluster": unprotected, "policies": WAIVED})
     prod.up(STACK)
     prod.destroy(STACK)
     assert in_the_cloud(prod) == {}
