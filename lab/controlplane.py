@@ -226,8 +226,6 @@ def _configuration(home: Home) -> dict[str, Any]:
             # The way to pods, where simulated ones can answer (lab/devices/egress.py).
             arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
             # After a restart, a lone component does not wait for its own old lease to run out.
-            # Quotas count the kinds of a new definition at their next recount, by default after
-            # five minutes at most.
             arguments("kube-controller-manager", leader_elect="false", resource_quota_sync_period="20s"),
             arguments("kube-scheduler", leader_elect="false"),
             # After the machine slept, nodes must not count as lost: KWOK never makes their pods
