@@ -51,19 +51,14 @@ def _edit(fleet: Fleet, number: int) -> None:
     fleet.project.write(OWN, engineer={"environment": ENV, "worker": {"memory": f"{2 + number % 3}Gi"}})
 
 
-def _suspend(fleet: Fleet, *, suspended: bool) -> None:
-    patch = f'{{"spec":{{"suspend":{str(suspended).lower()}}}}}'
-    fleet.lab.run(["kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch])
-
-
 VERBS = {
     "up": Verb(("pulumi", "up", "-s", OWN, "--yes", "--skip-preview"), _edit),
     "status": Verb(("berth", "status", "-s", ENV)),
     "status --watch": Verb(("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), ends=False),
     "suspend": Verb(
-        ("berth", "suspend", "bob", "--stack", ENV, "--yes"), lambda fleet, _: _suspend(fleet, suspended=False)
+        ("berth", "suspend", "bob", "--stack", ENV, "--yes"), lambda fleet, _: fleet.suspend(suspended=False)
     ),
-    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), lambda fleet, _: _suspend(fleet, suspended=True)),
+    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), lambda fleet, _: fleet.suspend(suspended=True)),
     "keeper": Verb(
         (
             *(sys.executable, "-m", "berth.components.programs.keeper"),
@@ -74,7 +69,22 @@ VERBS = {
 }
 
 
-class Answers(Part):
+class _Disturbed(Part):
+    """Part that runs commands under disturbance."""
+
+    def prepare(self, fleet: Fleet) -> None:
+        """Begin with the engineer's berth."""
+        _up(fleet)
+
+    def begin(self, fleet: Fleet, number: int) -> tuple[str, Verb, str]:
+        """Prepare a case; return the command's name, the command, and a mark for its processes."""
+        name = list(VERBS)[number % len(VERBS)]
+        verb = VERBS[name]
+        verb.before(fleet, number)
+        return name, verb, f"{self.name}-{number}-{time.monotonic_ns()}"
+
+
+class Answers(_Disturbed):
     """One answer in ten is an error, breaks off or is late."""
 
     name = "answers"
@@ -83,15 +93,9 @@ class Answers(Part):
     bar = 0.999
     cases = 1000
 
-    def prepare(self, fleet: Fleet) -> None:
-        """Begin with the engineer's berth."""
-        _up(fleet)
-
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Run one command under disturbance."""
-        name = list(VERBS)[number % len(VERBS)]
-        verb = VERBS[name]
-        verb.before(fleet, number)
+        name, verb, mark = self.begin(fleet, number)
         done: list[str] = []
 
         def disturb(request: Request) -> Fault | None:
@@ -101,7 +105,6 @@ class Answers(Part):
             done.append(f"{fault.kind} {request.method} {request.path.partition('?')[0].rpartition('/')[2]}")
             return fault
 
-        mark = f"answers-{number}-{time.monotonic_ns()}"
         with fleet.proxy.disturbed(disturb):
             ended = _ended(fleet, mark, verb, _WATCH_SECONDS)
         outcome = _outcome(name, f"{name}: {', '.join(done) or 'no fault'}", mark, verb, ended)
@@ -109,7 +112,7 @@ class Answers(Part):
         return outcome
 
 
-class Outages(Part):
+class Outages(_Disturbed):
     """The API server is away for a minute."""
 
     name = "outages"
@@ -119,17 +122,10 @@ class Outages(Part):
     cases = 60
     seconds = OUTAGE_SECONDS
 
-    def prepare(self, fleet: Fleet) -> None:
-        """Begin with the engineer's berth."""
-        _up(fleet)
-
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Run one command, with an outage."""
-        name = list(VERBS)[number % len(VERBS)]
-        verb = VERBS[name]
-        verb.before(fleet, number)
+        name, verb, mark = self.begin(fleet, number)
         moment = chance.uniform(0.0, verb.latest)
-        mark = f"outages-{number}-{time.monotonic_ns()}"
         back = threading.Event()
 
         def outage() -> None:

@@ -233,6 +233,11 @@ class Fleet:
         for path in self.locks(stack):
             path.unlink(missing_ok=True)
 
+    def suspend(self, *, suspended: bool) -> None:
+        """Suspend or wake bob's berth without berth."""
+        patch = f'{{"spec":{{"suspend":{str(suspended).lower()}}}}}'
+        self.lab.run(["kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch])
+
     def objects(self, stack: str) -> dict[str, Any]:
         """Return the objects with a stack's label, without what the server adds, by name."""
         kinds = ",".join(self._kinds())

@@ -49,18 +49,12 @@ def _there(fleet: Fleet, chance: random.Random) -> None:
     fleet.project.up(OWN)
 
 
-def _suspend(fleet: Fleet, *, suspended: bool) -> None:
-    value = "true" if suspended else "false"
-    patch = f'{{"spec":{{"suspend":{value}}}}}'
-    fleet.project.run("kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch)
-
-
 def _awake(fleet: Fleet, _chance: random.Random) -> None:
-    _suspend(fleet, suspended=False)
+    fleet.suspend(suspended=False)
 
 
 def _suspended(fleet: Fleet, _chance: random.Random) -> None:
-    _suspend(fleet, suspended=True)
+    fleet.suspend(suspended=True)
 
 
 def _ready(fleet: Fleet, _chance: random.Random) -> None:

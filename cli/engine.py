@@ -258,17 +258,17 @@ def update(
         see(event)
 
     pulumi, engine = _stack(stack)
+    failure, shown = None, {}
     with pulumi.pass_signals_on(interrupted):
         try:
             if verb == "destroy":
                 engine.destroy(on_event=collect)
-                return UpdateResult(pulumi.interrupts > 0, terminated=pulumi.terminated)
-            outputs = engine.up(on_event=collect, show_secrets=False).outputs
+            else:
+                outputs = engine.up(on_event=collect, show_secrets=False).outputs
+                shown = {name: output.value for name, output in outputs.items() if not output.secret}
         except CommandError as error:
-            text = str(_failure(stack, events, pulumi.stderr, error))
-            return UpdateResult(pulumi.interrupts > 0, text, terminated=pulumi.terminated)
-    shown = {name: output.value for name, output in outputs.items() if not output.secret}
-    return UpdateResult(pulumi.interrupts > 0, outputs=shown, terminated=pulumi.terminated)
+            failure = str(_failure(stack, events, pulumi.stderr, error))
+    return UpdateResult(pulumi.interrupts > 0, failure, shown, terminated=pulumi.terminated)
 
 
 def outputs(stack: str) -> dict[str, Any]:

@@ -15,16 +15,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
-from berth.stacks.stack_file import NAMESPACE, project
+from berth.stacks import document
+from berth.stacks.stack_file import LARGEST, NAMESPACE, project
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
 _REGULAR = "100644"
-_LARGEST = 1 << 20
 _MOST_SHOWN = 20
 
 _KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
@@ -89,9 +86,9 @@ def _content(commit: str, name: str) -> str | None:
     mode, _, blob, *_ = entry
     if mode != _REGULAR:
         raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
-    if int(_git("cat-file", "-s", blob)) > _LARGEST:
+    if int(_git("cat-file", "-s", blob)) > LARGEST:
         raise BadInputError(
-            f"is larger than {_LARGEST >> 20} MiB, so it is not taken",
+            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
             "write settings as `berth explain` shows them",
             place=name,
         )
@@ -128,16 +125,16 @@ def _of_providers(config: dict[str, Any]) -> dict[str, Any]:
 
 def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        document = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, RecursionError, ValueError):
+        found = document.plain(document.read(text))
+    except document.DocumentError:
         raise BadInputError(
             "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
         ) from None
-    if not isinstance(document, dict):
+    if not isinstance(found, dict):
         raise BadInputError(
             "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
         )
-    return document
+    return found
 
 
 def _git(*arguments: str) -> str:

@@ -184,16 +184,21 @@ def choose_ports(seed: str) -> dict[str, int]:
     )
 
 
+def _arguments(
+    component: str, given: Mapping[str, str] | None = None, *, override: bool = False, **values: str
+) -> dict[str, Any]:
+    """Return kwokctl's patch of a component's flags."""
+    values = {**(given or {}), **values}
+    named = [{"key": key.replace("_", "-"), "value": value, "override": override} for key, value in values.items()]
+    return {"name": component, "extraArgs": named}
+
+
 def _configuration(home: Home) -> dict[str, Any]:
     def program(name: str) -> str:
         return str((home.bin / name).absolute())
 
     def certificate(name: str) -> str:
         return str(_folder(home) / "pki" / name)
-
-    def arguments(component: str, *, override: bool = False, **values: str) -> dict[str, Any]:
-        named = [{"key": key.replace("_", "-"), "value": value, "override": override} for key, value in values.items()]
-        return {"name": component, "extraArgs": named}
 
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
@@ -214,25 +219,25 @@ def _configuration(home: Home) -> dict[str, Any]:
         "componentsPatches": [
             # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be
             # on loopback.
-            arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
+            _arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
             # Addresses of kubelets: a real one is reached by its address, KWOK's by the name
             # `localhost`.
-            arguments(
+            _arguments(
                 "kube-apiserver",
                 kubelet_preferred_address_types="InternalIP,Hostname",
                 kubelet_client_certificate=certificate("admin.crt"),
                 kubelet_client_key=certificate("admin.key"),
             ),
             # The way to pods, where simulated ones can answer (lab/devices/egress.py).
-            arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
+            _arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
             # After a restart, a lone component does not wait for its own old lease to run out.
-            arguments("kube-controller-manager", leader_elect="false", resource_quota_sync_period="20s"),
-            arguments("kube-scheduler", leader_elect="false"),
+            _arguments("kube-controller-manager", leader_elect="false", resource_quota_sync_period="20s"),
+            _arguments("kube-scheduler", leader_elect="false"),
             # After the machine slept, nodes must not count as lost: KWOK never makes their pods
             # ready again.
-            arguments("kube-controller-manager", override=True, node_monitor_grace_period="8760h"),
-            arguments("kwok-controller", override=True, manage_all_nodes="false"),
-            arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
+            _arguments("kube-controller-manager", override=True, node_monitor_grace_period="8760h"),
+            _arguments("kwok-controller", override=True, manage_all_nodes="false"),
+            _arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
         ],
     }
 
@@ -263,17 +268,12 @@ def _database(home: Home, ports: Mapping[str, int]) -> list[dict[str, Any]]:
             ("key-file", key),
         )
     }
-    server = {"etcd-cafile": authority, "etcd-certfile": certificate, "etcd-keyfile": key}
-
-    def patch(component: str, values: Mapping[str, str], *, override: bool) -> dict[str, Any]:
-        named = [{"key": key, "value": value, "override": override} for key, value in values.items()]
-        return {"name": component, "extraArgs": named}
 
     return [
-        patch("etcd", addresses, override=True),
-        patch("etcd", demands, override=False),
-        patch("kube-apiserver", {"etcd-servers": client}, override=True),
-        patch("kube-apiserver", server, override=False),
+        _arguments("etcd", addresses, override=True),
+        _arguments("etcd", demands),
+        _arguments("kube-apiserver", override=True, etcd_servers=client),
+        _arguments("kube-apiserver", etcd_cafile=authority, etcd_certfile=certificate, etcd_keyfile=key),
     ]
 
 

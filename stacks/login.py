@@ -19,9 +19,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import GKE_LOGIN, ExistingCluster
 from berth.stacks import document
-from berth.stacks.stack_file import path_of, shown
-
-_LARGEST = 1 << 20
+from berth.stacks.stack_file import LARGEST, path_of, shown
 
 # Keys of files in a kubeconfig, with the key for the file's content.
 _FILES = {
@@ -128,20 +126,17 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
     )
 
 
-def logged_in(text: str, named: ExistingCluster | None) -> str:
+def logged_in(text: str, login: ExistingCluster | None) -> str:
     """Return an environment's kubeconfig with the login of the user of this machine.
 
     Args:
         text: output `kubeconfig` of the environment's stack.
-        named: file and context that the settings name.
+        login: what `own_login` has found for it.
 
     Raises:
-        KubeconfigError: no kubeconfig of this machine has the cluster.
+        KubeconfigError: the kubeconfig cannot be used any more.
     """
-    login = own_login(text, named)
-    if login is None:
-        return text
-    return one_context(_path(login.kubeconfig), login.context)[0]
+    return one_context(_path(login.kubeconfig), login.context)[0] if login else text
 
 
 def _loaded(text: str) -> dict[str, Any]:
@@ -235,8 +230,8 @@ def _contents(path: Path) -> bytes:
     """
     if path.exists() and not path.is_file():
         raise OSError("it is not a file")
-    if path.stat().st_size > _LARGEST:
-        raise OSError(f"it is larger than {_LARGEST >> 20} MiB")
+    if path.stat().st_size > LARGEST:
+        raise OSError(f"it is larger than {LARGEST >> 20} MiB")
     return path.read_bytes()
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell'
 NAMESPACE = "berth"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """Names of stacks that Pulumi takes."""
-_LONGEST_NAME, _LARGEST = 100, 1 << 20
+_LONGEST_NAME = 100
+LARGEST = 1 << 20
+"""Most bytes of a file that a person writes: settings, or a kubeconfig."""
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
 
 
@@ -138,8 +140,8 @@ def read(path: Path) -> StackFile:
     if path.exists() and not path.is_file():
         raise StackFileError("is not a file", place=name)
     try:
-        if path.stat().st_size > _LARGEST:
-            raise StackFileError(f"is larger than {_LARGEST >> 20} MiB, which no stack's file is", place=name)
+        if path.stat().st_size > LARGEST:
+            raise StackFileError(f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name)
         return parse(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StackFileError("there is no such file", place=name) from None

@@ -7,6 +7,7 @@ from typing import Any
 from berth.cli.doctor.findings import Finding, Topic
 from berth.components.cluster.api import ClusterApi, ClusterError, within
 from berth.components.core.owner import namespace_of
+from berth.components.isolation import OWNER, USER
 from berth.stacks.load import EngineerStack, load_stack
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.stack_file import shown, stack_path
@@ -15,7 +16,6 @@ ROAD = Topic("road")
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
-_ROLES = ("berth-user", "berth-owner")
 
 _INSIDE = {
     "run commands in pods": ("create", "", "pods/exec"),
@@ -94,7 +94,7 @@ def _road(stack: str, settings: EngineerSettings, namespace: str, *, admin: bool
     if settings.part == "cluster":
         text = f"you apply this stack, which has the RayCluster only; the admins' stack owns namespace {namespace}"
         if admin:
-            return ROAD.unchecked(f"{text}, but your rights reach further than the Role berth-owner")
+            return ROAD.unchecked(f"{text}, but your rights reach further than the Role {OWNER}")
         return ROAD.fine(text)
     if admin:
         return ROAD.fine("you can undo the isolation of berths: only admins and their CI should apply this stack")
@@ -110,7 +110,7 @@ def _others(api: ClusterApi, namespace: str) -> list[str]:
     named = {binding["metadata"]["name"]: binding for binding in bindings}
     return [
         f"Role {role} of the berth: {', '.join(map(_subject, named[role].get('subjects') or ()))}"
-        for role in _ROLES
+        for role in (USER, OWNER)
         if role in named
     ]
 

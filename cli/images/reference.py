@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from berth.components.core.errors import BadInputError
+from berth.components.core.image import PATH, TAG
 
 _HUB = "docker.io"
 # Docker's default registry has another name in its API and in docker's configuration.
@@ -14,8 +15,6 @@ _HUB_LOGIN = "https://index.docker.io/v1/"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[::1\])(?::\d+)?")
-_REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+|/)[a-z0-9]+)*")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def parse(text: str) -> Reference:
     repository, _, tag = path.partition(":")
     if host == _HUB and "/" not in repository:
         repository = f"library/{repository}"
-    right = _HOST.fullmatch(host) and _REPOSITORY.fullmatch(repository) and (":" not in path or _TAG.fullmatch(tag))
+    right = _HOST.fullmatch(host) and re.fullmatch(PATH, repository) and (":" not in path or re.fullmatch(TAG, tag))
     if not right or ("@" in text and not _DIGEST.fullmatch(digest)):
         raise BadInputError(f"{text!r} is not an image; write for example rayproject/ray:2.60.0-py311-cu128")
     return Reference(name, host, repository, tag or "latest", digest)

@@ -11,7 +11,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError,
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
-from berth.stacks.login import KubeconfigError, logged_in
+from berth.stacks.login import KubeconfigError, logged_in, own_login
 
 SECONDS = 10
 """Time that a cluster has to answer once the engine has its plan."""
@@ -57,7 +57,8 @@ class Asking:
     def _with_login(self, kubeconfig: str) -> str:
         contract = self._known.get("environment")
         named = contract.get("login") if isinstance(contract, Mapping) else None
-        return logged_in(kubeconfig, ExistingCluster.model_validate(named) if named else None)
+        login = own_login(kubeconfig, ExistingCluster.model_validate(named) if named else None)
+        return logged_in(kubeconfig, login)
 
     def answer(self, seconds: float = SECONDS) -> Answer:
         """Return the answer, after at most so many seconds."""

@@ -14,11 +14,14 @@ from pydantic import AfterValidator
 from berth.components.core.types import NonEmpty
 
 _WORD = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+PATH = rf"{_WORD}(?:/{_WORD})*"
+"""Pattern of a repository's path."""
+TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+"""Pattern of a tag."""
 _PART = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _HOST = rf"(?:{_PART}(?:\.{_PART})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
 _REFERENCE = re.compile(
-    rf"(?P<name>(?:{_HOST}/)?{_WORD}(?:/{_WORD})*)"
-    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    rf"(?P<name>(?:{_HOST}/)?{PATH})(?::{TAG})?"
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?"
 )
 _DIGITS = {"sha256": 64, "sha384": 96, "sha512": 128}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -108,19 +109,21 @@ def _check_quantity(text: str) -> str:
     return text
 
 
+def _written_as(pattern: re.Pattern[str], problem: str) -> Callable[[str], str]:
+    """Return the check of a whole text by a pattern; `problem` follows the text in the error."""
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} {problem}")
+        return text
+
+    return check
+
+
 def _check_memory(text: str) -> str:
     if parse_quantity(text) < _LEAST_MEMORY:
         raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write for example 64Gi")
     return text
-
-
-def _check_variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit"
-            " first"
-        )
-    return name
 
 
 def _check_duration(text: str) -> str:
@@ -145,51 +148,18 @@ def checked_name(text: str) -> str:
     return text
 
 
-def _check_zone(text: str) -> str:
-    if not _ZONE.fullmatch(text):
-        raise ValueError(f"{text!r} is not a zone; write for example us-central1-b")
-    return text
-
-
-def _check_region(text: str) -> str:
-    if not _REGION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a region; write for example us-central1")
-    return text
-
-
 def region_of(zone: str) -> str:
     """The region of a zone: us-central1 of us-central1-b."""
     return zone.rsplit("-", 1)[0]
 
 
-def _check_account(text: str) -> str:
-    if not _ACCOUNT.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com"
-        )
-    return text
+_check_account = _written_as(
+    _ACCOUNT, "is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com"
+)
 
 
 def _check_node_account(text: str) -> str:
     return text if text == OWN_ACCOUNT else _check_account(text)
-
-
-def _check_security_group(text: str) -> str:
-    if not _SECURITY_GROUP.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not the group that GKE takes: its name is gke-security-groups, in your domain; write for"
-            " example gke-security-groups@example.com"
-        )
-    return text
-
-
-def _check_kms_key(text: str) -> str:
-    if not _KMS_KEY.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a key of Cloud KMS; write for example"
-            " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"
-        )
-    return text
 
 
 def location_of_key(key: str) -> str:
@@ -203,15 +173,6 @@ def _check_cidr(text: str) -> str:
         ipaddress.IPv4Network(text)
     except ValueError as error:
         raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example 203.0.113.0/24") from None
-    return text
-
-
-def _check_project(text: str) -> str:
-    if not _PROJECT.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a"
-            " letter"
-        )
     return text
 
 
@@ -240,10 +201,10 @@ def _check_ray_resource(text: str) -> str:
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
-Zone = Annotated[str, AfterValidator(_check_zone)]
+Zone = Annotated[str, AfterValidator(_written_as(_ZONE, "is not a zone; write for example us-central1-b"))]
 """A Compute Engine zone such as us-central1-b."""
 
-Region = Annotated[str, AfterValidator(_check_region)]
+Region = Annotated[str, AfterValidator(_written_as(_REGION, "is not a region; write for example us-central1"))]
 """A Compute Engine region such as us-central1."""
 
 ServiceAccount = Annotated[str, AfterValidator(_check_account)]
@@ -255,13 +216,39 @@ OWN_ACCOUNT = "own"
 NodeAccount = Annotated[str, AfterValidator(_check_node_account)]
 """The e-mail address of a Google Cloud service account, or `own`."""
 
-SecurityGroup = Annotated[str, AfterValidator(_check_security_group)]
+SecurityGroup = Annotated[
+    str,
+    AfterValidator(
+        _written_as(
+            _SECURITY_GROUP,
+            "is not the group that GKE takes: its name is gke-security-groups, in your domain; write for example"
+            " gke-security-groups@example.com",
+        )
+    ),
+]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
 
-KmsKey = Annotated[str, AfterValidator(_check_kms_key)]
+KmsKey = Annotated[
+    str,
+    AfterValidator(
+        _written_as(
+            _KMS_KEY,
+            "is not a key of Cloud KMS; write for example"
+            " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
+        )
+    ),
+]
 """The full name of a key of Cloud KMS."""
 
-ProjectId = Annotated[str, AfterValidator(_check_project)]
+ProjectId = Annotated[
+    str,
+    AfterValidator(
+        _written_as(
+            _PROJECT,
+            "is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter",
+        )
+    ),
+]
 """A Google Cloud project id."""
 
 IpRange = Annotated[str, AfterValidator(_check_range)]
@@ -292,5 +279,13 @@ Duration = Annotated[
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
 
-VariableName = Annotated[NonEmpty, AfterValidator(_check_variable)]
+VariableName = Annotated[
+    NonEmpty,
+    AfterValidator(
+        _written_as(
+            _VARIABLE,
+            "is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first",
+        )
+    ),
+]
 """The name of an environment variable, as every version of Kubernetes takes it."""

@@ -19,7 +19,7 @@ from berth.components.isolation.pod_security import (
 from berth.components.isolation.pod_templates import cluster_spec
 from berth.components.isolation.priority import priority_classes
 from berth.components.isolation.ray_admission import ray_policy
-from berth.components.isolation.rbac import OWNER, binding, owner_role, role_binding
+from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
@@ -48,6 +48,7 @@ __all__ = [
     "RESTRICTED_CONTAINER",
     "RESTRICTED_POD",
     "SERVE_PORT",
+    "USER",
     "Access",
     "Isolation",
     "IsolationInputs",

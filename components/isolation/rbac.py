@@ -9,7 +9,7 @@ from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
-NAME = "berth-user"
+USER = "berth-user"
 """Name of Role and RoleBinding."""
 OWNER = "berth-owner"
 """Name of Role and RoleBinding of those who update their berth's RayCluster with Pulumi."""
@@ -44,7 +44,7 @@ def role(namespace: str, labels: dict[str, str], token_secret: str | None, level
             _rule("ray.io", ["rayclusters"], ["patch"]),
             _rule("ray.io", ["rayjobs", "rayservices"], ["create", "update", "patch", "delete"]),
         ]
-    metadata = {"name": NAME, "namespace": namespace, "labels": labels}
+    metadata = {"name": USER, "namespace": namespace, "labels": labels}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
@@ -70,7 +70,7 @@ def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifes
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
-def role_binding(namespace: str, labels: dict[str, str], access: Access, role: str = NAME) -> Manifest:
+def role_binding(namespace: str, labels: dict[str, str], access: Access, role: str = USER) -> Manifest:
     """Return the RoleBinding of a berth's users, of whom there must be at least one."""
     accounts = [account.split("/") for account in access.service_accounts]
     return binding(
