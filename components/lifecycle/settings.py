@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zoneinfo
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -76,8 +77,14 @@ def _check_days(text: str) -> str:
     return text.lower().replace(" ", "")
 
 
+@functools.cache
+def _zones() -> frozenset[str]:
+    """Return this machine's time zones; a look reads its whole folder of zones."""
+    return frozenset(zoneinfo.available_timezones())
+
+
 def _check_zone(text: str) -> str:
-    known = zoneinfo.available_timezones()
+    known = _zones()
     # Some machines have no list of zones; the keeper's image has one.
     if known and text not in known:
         raise ValueError(f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York or UTC")
