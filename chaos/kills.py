@@ -6,13 +6,14 @@ import contextlib
 import random
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import psutil
 
 from chaos.case import Outcome, Part, chance_of, crashes, strays
-from chaos.fleet import ENV, OWN, Fleet, marked
+from chaos.fleet import ENV, OWN, Ended, Fleet, marked
 from chaos.proxy import Request
 
 Target = Literal["engine", "program", "plugin"]
@@ -161,9 +162,18 @@ def _is(process: psutil.Process, target: Target) -> bool:
     return "pulumi-resource-kubernetes" in line or "berth.lab.plugins.kubernetes" in line
 
 
-def own_objects(fleet: Fleet) -> dict[str, Any]:
-    """Return the objects of the engineer's stack that no controller made."""
-    return {name: item for name, item in fleet.objects(OWN).items() if not item["metadata"].get("owned")}
+def update_killed(
+    fleet: Fleet, mark: str, command: Sequence[str], *, write: int, target: Target, moment: str = "after"
+) -> Ended:
+    """Run an update, and kill a program at one of its writes."""
+    killer = _Killer(mark, Boundary(write, moment, target), 0.0)
+    with fleet.proxy.disturbed(before=killer.before, after=killer.after):
+        return fleet.run(mark, *command)
+
+
+def own_objects(fleet: Fleet, stack: str = OWN) -> dict[str, Any]:
+    """Return the objects of a stack that no controller made."""
+    return {name: item for name, item in fleet.objects(stack).items() if not item["metadata"].get("owned")}
 
 
 def _gone(fleet: Fleet) -> None:

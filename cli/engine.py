@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -32,9 +33,18 @@ from pulumi.automation.errors import create_command_error
 
 from berth.cli.console import ProblemsError
 from berth.components.core.errors import BadInputError, BerthError
+from berth.components.plan.plan import BERTH
 from berth.stacks import stack_file
 
 Verb = Literal["up", "destroy"]
+Only = Literal["platform", "berths"]
+"""Part of a stack: its berths, or everything else."""
+
+_BERTHS = f"**::{BERTH}**"
+"""Pattern of the URNs of all berths and of what is in them."""
+_PARALLEL = 64
+"""Operations at once where the state is not written in between: most of them only wait. The
+engine's default is four for each core."""
 
 LOGGED_OUT = "Pulumi is not logged in to a state backend"
 LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
@@ -64,12 +74,14 @@ class UpdateResult:
         terminated: the first of them was SIGTERM.
         error: error in the engine's words; None for success.
         outputs: the stack's outputs after `up`, without secrets.
+        recorded: the state has everything that was done.
     """
 
     interrupted: bool
     error: str | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
     terminated: bool = False
+    recorded: bool = True
 
 
 class Pulumi(PulumiCommand):
@@ -194,9 +206,10 @@ class _Workspace(LocalWorkspace):
         """Select nothing: every command names its stack."""
 
 
-def _stack(stack: str) -> tuple[Pulumi, Stack]:
+def _stack(stack: str, environment: Mapping[str, str] | None = None) -> tuple[Pulumi, Stack]:
     pulumi = Pulumi(version=True)
-    return pulumi, Stack.select(stack, _Workspace(work_dir=str(stack_file.project()), pulumi_command=pulumi))
+    workspace = _Workspace(work_dir=str(stack_file.project()), pulumi_command=pulumi, env_vars=dict(environment or {}))
+    return pulumi, Stack.select(stack, workspace)
 
 
 def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy: bool = False) -> list[EngineEvent]:
@@ -235,7 +248,14 @@ def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy
 
 
 def update(
-    stack: str, verb: Verb, see: Callable[[EngineEvent], None], interrupted: Callable[[int], None]
+    stack: str,
+    verb: Verb,
+    see: Callable[[EngineEvent], None],
+    interrupted: Callable[[int], None],
+    *,
+    only: Only | None = None,
+    checkpoints: bool = True,
+    refresh: bool = False,
 ) -> UpdateResult:
     """Run `pulumi up` or `pulumi destroy` without preview and questions.
 
@@ -247,28 +267,53 @@ def update(
         verb: `up` or `destroy`.
         see: called with each event.
         interrupted: called with the number of interrupts so far.
+        only: part of the stack that is changed; None for all of it.
+        checkpoints: write the state at every step; else once, at the end of the update.
+        refresh: compare the state with what there is first.
 
     Raises:
         BerthError: Pulumi is not installed.
     """
     events: list[EngineEvent] = []
+    began = datetime.now(tz=UTC)
 
     def collect(event: EngineEvent) -> None:
         events.append(event)
         see(event)
 
-    pulumi, engine = _stack(stack)
+    # https://www.pulumi.com/docs/iac/cli/environment-variables/ (backend/snapshot.go, v3.250.0)
+    pulumi, engine = _stack(stack, None if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"})
+    parallel = None if checkpoints else _PARALLEL
+    target, exclude = [_BERTHS] if only == "berths" else None, [_BERTHS] if only == "platform" else None
     failure, shown = None, {}
     with pulumi.pass_signals_on(interrupted):
         try:
             if verb == "destroy":
-                engine.destroy(on_event=collect)
+                engine.destroy(on_event=collect, parallel=parallel, target=target, refresh=refresh)
             else:
-                outputs = engine.up(on_event=collect, show_secrets=False).outputs
+                outputs = engine.up(
+                    on_event=collect,
+                    show_secrets=False,
+                    parallel=parallel,
+                    target=target,
+                    exclude=exclude,
+                    refresh=refresh,
+                ).outputs
                 shown = {name: output.value for name, output in outputs.items() if not output.secret}
         except CommandError as error:
             failure = str(_failure(stack, events, pulumi.stderr, error))
-    return UpdateResult(pulumi.interrupts > 0, failure, shown, terminated=pulumi.terminated)
+    recorded = checkpoints or failure is None or _saved_since(stack, began)
+    return UpdateResult(pulumi.interrupts > 0, failure, shown, terminated=pulumi.terminated, recorded=recorded)
+
+
+def _saved_since(stack: str, began: datetime) -> bool:
+    """Return whether the state was written after a time."""
+    try:
+        command = ["stack", "export", "--stack", stack]
+        exported = json.loads(Pulumi(version=False).run(command, str(stack_file.project()), {}).stdout)
+        return datetime.fromisoformat(exported["deployment"]["manifest"]["time"]) >= began
+    except (BerthError, CommandError, KeyError, TypeError, ValueError):
+        return False
 
 
 def outputs(stack: str) -> dict[str, Any]:

@@ -78,7 +78,8 @@ repeated case is alike, not identical. A short part of the campaign, with a fixe
   [troubleshooting](troubleshooting.md#a-namespace-is-not-found-after-an-interrupted-destroy) brings
   it back.
 - `pulumi destroy` after a killed first update does not know objects whose creation the state did
-  not record. Run `pulumi up` first, which takes them over.
+  not record. Run `pulumi up` first, which takes them over. `berth destroy` finds them after a
+  killed `berth up` of many berths (tests/lab/test_killed_update.py).
 - The machine does not lose power: what a killed etcd wrote is in the kernel's cache.
 """
 

@@ -16,6 +16,7 @@ from berth.components.operators import Site
 from berth.stacks.claims_api import claims_api
 from berth.stacks.existing import Platform, existing
 from berth.stacks.installed import install, manifests_of
+from berth.stacks.killed import warn_of_killed_update
 from berth.stacks.load import Environment
 from berth.stacks.notices import log
 from berth.stacks.settings.resolve import has_keeper
@@ -65,6 +66,8 @@ async def environment(loaded: Environment) -> None:
     pulumi.export("environment", pulumi.Output.secret(document))
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.output)
+    if berths:
+        await warn_of_killed_update(stack, platform.kubeconfig)
     await wait_until_ready(stack, platform.kubeconfig, berths)
 
 

@@ -78,8 +78,12 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     awaited = [resource for berth in berths for resource in awaited_of(berth)]
     if pulumi.runtime.is_dry_run() or not awaited:
         return
-    # Pulumi registers them first: until then there is nothing to look at.
-    await asyncio.gather(*(resource.resource.id.future() for resource in awaited))
+    # Pulumi registers them first: until then there is nothing to look at. What an update leaves out
+    # (`pulumi up --target`, `--exclude`) has no id.
+    ids = await asyncio.gather(*(resource.resource.id.future() for resource in awaited))
+    awaited = [resource for resource, found in zip(awaited, ids, strict=True) if found]
+    if not awaited:
+        return
     text = str(await kubeconfig.future())
     groups: dict[tuple[Kind, Until], dict[Key, Awaited]] = {}
     for resource in awaited:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError, Object
-from berth.components.cluster.owned import owners_of
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.cluster.owned import Owners, owners_of
+from berth.components.cluster.unrecorded import is_marked
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
 from berth.stacks.login import KubeconfigError, logged_in, own_login
@@ -25,19 +26,34 @@ class Answer:
         outputs: the stack's outputs, as the last `pulumi up` left them.
         live: the cluster's RayClusters; None without an answer.
         not_asked: why there is no answer; "" if there was nothing to ask.
+        owners: owners of the cluster's berths.
+        unrecorded: an earlier update was killed before its state was written.
     """
 
     outputs: Mapping[str, Any] = field(default_factory=dict)
     live: Sequence[Mapping[str, Any]] | None = None
     not_asked: str = ""
+    owners: Owners = field(default_factory=Owners)
+    unrecorded: bool = False
+
+    def left_over(self, stack: str, known: Collection[str]) -> list[str]:
+        """Return names of berths of a stack that neither its settings nor its state have.
+
+        Only a killed update leaves any. Berths of a stack with the same name in another backend are
+        not its own.
+        """
+        if not self.unrecorded:
+            return []
+        of_stack = self.owners.of_environment(stack).of_stack(stack).by_namespace.values()
+        return sorted({owner.name for owner in of_stack} - set(known))
 
 
 class Asking:
     """Thread that asks, and does not keep the program from ending."""
 
-    def __init__(self, outputs: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, stack: str, outputs: Callable[[], Mapping[str, Any]]) -> None:
         """Start to ask the cluster of the output `kubeconfig`."""
-        self._outputs = outputs
+        self._stack, self._outputs = stack, outputs
         self._known: Mapping[str, Any] = {}
         self._answer: Answer | None = None
         self._thread = threading.Thread(target=self._ask, daemon=True)
@@ -47,12 +63,22 @@ class Asking:
         try:
             self._known = self._outputs()
             kubeconfig = self._known.get("kubeconfig")
-            live = _ray_clusters(ClusterApi(self._with_login(str(kubeconfig)))) if kubeconfig else None
-            self._answer = Answer(self._known, live=live)
+            self._answer = self._of_cluster(str(kubeconfig)) if kubeconfig else Answer(self._known)
         except (ClusterError, KubeconfigError) as error:
             self._answer = Answer(self._known, not_asked=str(error))
         except BerthError:  # the preview itself reports why there are no outputs
             self._answer = Answer()
+
+    def _of_cluster(self, kubeconfig: str) -> Answer:
+        """Return the answer of a cluster: its RayClusters, with the labels of their owners."""
+        api = ClusterApi(self._with_login(kubeconfig))
+        owners = owners_of(api)
+        return Answer(
+            self._known,
+            live=owners.labeled(api.list(RAY_CLUSTERS)[0]),
+            owners=owners,
+            unrecorded=is_marked(api, self._stack),
+        )
 
     def _with_login(self, kubeconfig: str) -> str:
         contract = self._known.get("environment")
@@ -64,8 +90,3 @@ class Asking:
         """Return the answer, after at most so many seconds."""
         self._thread.join(seconds)
         return self._answer or Answer(self._known, not_asked=f"no answer within {seconds:.0f} s")
-
-
-def _ray_clusters(api: ClusterApi) -> list[Object]:
-    """Return a cluster's RayClusters, with the labels of their owners."""
-    return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])

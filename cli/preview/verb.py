@@ -21,7 +21,7 @@ from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import plan_of
+from berth.components.plan.plan import BERTH, plan_of
 from berth.stacks.load import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
@@ -100,10 +100,14 @@ def _report(
     """Run the engine's preview, and return what it means."""
     environment = loaded if isinstance(loaded, Environment) else None
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    asking = Asking(lambda: engine.outputs(stack)) if environment or destroy else None
+    asking = Asking(stack, lambda: engine.outputs(stack)) if environment or destroy else None
     with _progress(stack) as report:
         events = engine.preview(stack, refresh=refresh, report=report, destroy=destroy)
         answer = asking.answer() if asking else Answer()
+        if answer.unrecorded and not refresh and not destroy:
+            # The state may lack what a killed update did, so that the plan would, too.
+            refresh, events = True, engine.preview(stack, refresh=True, report=report)
+    plan = plan_of(events)
     known = Known(
         stack=stack,
         kind="environment" if environment or "environment" in answer.outputs else "engineer",
@@ -111,8 +115,10 @@ def _report(
         not_asked=answer.not_asked,
         refreshed=refresh,
         policies=loaded.judgment.context if isinstance(loaded, Environment | EngineerBerth) else None,
+        unrecorded=answer.unrecorded,
+        left_over=answer.left_over(stack, {step.name for step in plan.steps if step.type == BERTH}),
     )
-    return report_of(plan_of(events), _with_settings(known, environment, answer) if environment else known)
+    return report_of(plan, _with_settings(known, environment, answer) if environment else known)
 
 
 def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:

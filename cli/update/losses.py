@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from berth.cli.running import Running, running_on
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray.condition import condition_of
 
@@ -108,6 +109,13 @@ def _losses(environment: Environment, stack: str | None) -> Losses:
         berth = Berth(name, environment, api, cluster)
         losses.append(Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth)))
     return Losses(sorted(losses, key=lambda loss: loss.name))
+
+
+def losses_in(environment: Environment, names: Collection[str]) -> list[Loss]:
+    """Return berths by name, also those without a RayCluster."""
+    found = {loss.name: loss for loss in _losses(environment, environment.stack).berths}
+    empty = {name: Loss(name, namespace_of(name), environment.stack, "no RayCluster", Running()) for name in names}
+    return [found.get(name, empty[name]) for name in sorted(names)]
 
 
 def _running(berth: Berth) -> Running:

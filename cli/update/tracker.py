@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -85,7 +86,10 @@ class Tracker:
         elif event.diagnostic_event:
             self._hear(event.diagnostic_event)
         elif event.summary_event:
-            self.counts = {str(operation): count for operation, count in event.summary_event.resource_changes.items()}
+            counts = {str(operation): count for operation, count in event.summary_event.resource_changes.items()}
+            # What the first phase of an update has changed, the second one finds unchanged.
+            before = {operation: count for operation, count in self.counts.items() if operation != "same"}
+            self.counts = dict(Counter(before) + Counter(counts))
         return []
 
     def _of(self, urn: str) -> Component:

@@ -13,13 +13,16 @@ from rich.console import Console
 from rich.text import Text
 
 from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.engine import Verb, update
+from berth.cli.engine import UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, planned
 from berth.cli.signals import TERMINATED
-from berth.cli.update.losses import Losses, losses_of
+from berth.cli.update.losses import Loss, Losses, losses_of
+from berth.cli.update.phases import Phase, phases_of
 from berth.cli.update.progress import Progress
+from berth.cli.update.recovery import Recovery
 from berth.cli.update.tracker import Tracker
+from berth.components.cluster.unrecorded import unrecorded_warning
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
@@ -56,17 +59,23 @@ def up(stack: str, options: Options) -> int:
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
-    loses = report.level == Level.DESTROYS
-    refused = None if report.verdict == "nothing" else _refusal(f"berth up -s {stack}", options, loses=loses)
+    recovery = Recovery(stack)
+    left_over = recovery.left_over(report.known)
+    _print_left_over(left_over)
+    loses = report.level == Level.DESTROYS or any(not loss.empty for loss in left_over)
+    nothing = report.verdict == "nothing" and not left_over
+    refused = None if nothing else _refusal(f"berth up -s {stack}", options, loses=loses)
     if refused is not None:
-        return _refused(stack, "up", refused, options, [str(lost) for lost in report.sitting(Level.DESTROYS)])
-    return _run(stack, "up", report, options, {})
+        lost = [*report.sitting(Level.DESTROYS), *left_over]
+        return _refused(stack, "up", refused, options, [str(loss) for loss in lost])
+    return _run(stack, "up", report, options, {}, recovery, left_over)
 
 
 def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
     report = planned(stack, destroy=True)
-    if report.verdict == "nothing":
+    recovery = Recovery(stack)
+    if report.verdict == "nothing" and not report.known.left_over:
         err.print(f"stack {stack} has nothing to destroy", markup=False)
         return _summarize(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}}, {})
     losses = losses_of(stack, of_environment=report.known.kind == "environment")
@@ -75,7 +84,7 @@ def destroy(stack: str, options: Options) -> int:
     refused = _refusal(f"berth destroy -s {stack}", options, loses=losses.felt)
     if refused is not None:
         return _refused(stack, "destroy", refused, options, lost)
-    return _run(stack, "destroy", report, options, {"lost": lost})
+    return _run(stack, "destroy", report, options, {"lost": lost}, recovery, recovery.left_over(report.known))
 
 
 def _print_losses(stack: str, report: Report, losses: Losses) -> None:
@@ -94,6 +103,13 @@ def _print_losses(stack: str, report: Report, losses: Losses) -> None:
             markup=False,
             style="yellow",
         )
+
+
+def _print_left_over(left_over: Sequence[Loss]) -> None:
+    if left_over:
+        err.print("[bold]Berths that a killed update left, in neither the settings nor the state; they go:[/]")
+    for loss in left_over:
+        err.print(f"  {loss}", markup=False, style="" if loss.empty else "red")
 
 
 def _refusal(command: str, options: Options, *, loses: bool) -> int | None:
@@ -116,12 +132,21 @@ def _refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence
     return code
 
 
-def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any]) -> int:
+def _run(
+    stack: str,
+    verb: Verb,
+    report: Report,
+    options: Options,
+    more: Mapping[str, Any],
+    recovery: Recovery,
+    left_over: Sequence[Loss],
+) -> int:
     tracker = Tracker(report, time.monotonic)
     began = time.monotonic()
     with Progress(tracker) as progress:
-        result = update(stack, verb, progress.see, _print_interrupted)
-    print_warnings([warning for warning in tracker.warnings if warning not in report.warnings])
+        result = _in_phases(stack, verb, report, recovery, left_over, progress)
+    seen = {*report.warnings, unrecorded_warning(stack)}
+    print_warnings([warning for warning in tracker.warnings if warning not in seen])
     facts = {
         "result": "interrupted" if result.interrupted else "succeeded" if result.error is None else "failed",
         "seconds": round(time.monotonic() - began, 1),
@@ -150,6 +175,42 @@ def _run(stack: str, verb: Verb, report: Report, options: Options, more: Mapping
     if result.interrupted:
         return TERMINATED if result.terminated else INTERRUPTED
     return FAILED
+
+
+def _in_phases(
+    stack: str, verb: Verb, report: Report, recovery: Recovery, left_over: Sequence[Loss], progress: Progress
+) -> UpdateResult:
+    """Run the phases of an update; return the result of the last one that ran."""
+    first, *rest = phases_of(report, verb)
+    # What a killed update has deleted or changed, the state has as it was before.
+    refresh = report.known.unrecorded and verb == "up"
+    result = _in_phase(stack, verb, first, recovery, progress, refresh=refresh)
+    if result.error is None:
+        recovery.remove(left_over)
+    for phase in rest:
+        if result.error is None:
+            result = _in_phase(stack, verb, phase, recovery, progress, refresh=refresh)
+    if result.error is None and report.known.unrecorded:
+        recovery.end()
+    return result
+
+
+def _in_phase(
+    stack: str, verb: Verb, phase: Phase, recovery: Recovery, progress: Progress, *, refresh: bool
+) -> UpdateResult:
+    phase = recovery.begin(phase)
+    result = update(
+        stack,
+        verb,
+        progress.see,
+        _print_interrupted,
+        only=phase.only,
+        checkpoints=phase.checkpoints,
+        refresh=refresh,
+    )
+    if not phase.checkpoints and result.recorded:
+        recovery.end()
+    return result
 
 
 def _print_interrupted(times: int) -> None:

@@ -12,6 +12,7 @@ from berth.components.core.manifest import Manifest, resource_type
 from berth.components.core.owner import namespace_of
 from berth.components.fabric import claim_of, claim_template
 from berth.components.hardware.names import ResourceApi
+from berth.components.plan.plan import BERTH
 from berth.components.ray import RayJobSettings, Workload
 
 
@@ -39,7 +40,7 @@ class Berth(pulumi.ComponentResource):
             inputs: parts of the berth.
             opts: options with the kubernetes provider.
         """
-        super().__init__("berth:index:Berth", name, None, opts)
+        super().__init__(BERTH, name, None, opts)
         self.workload = inputs.workload
         self.namespace = namespace_of(inputs.settings.name)
         manifests = inputs.manifests or berth_manifests(inputs)

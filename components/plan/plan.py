@@ -11,6 +11,9 @@ from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revea
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent, StepEventMetadata, StepEventStateMetadata
 
+BERTH = "berth:index:Berth"
+"""Pulumi's type of a berth, which has the berth's name and is the parent of all of its objects."""
+
 Operation = Literal["same", "create", "update", "replace", "delete"]
 
 _PLAIN: dict[str, Operation] = {

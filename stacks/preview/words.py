@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from berth.components.operators import OPERATORS
 from berth.components.plan.fleet import occupant_of
-from berth.components.plan.plan import Plan, Step
+from berth.components.plan.plan import BERTH, Plan, Step
 
 _TYPES = {
     "gcp:container/nodePool:NodePool": "node pool",
@@ -28,9 +28,9 @@ _COMPONENTS = {
     "berth:gke:Cluster": "GKE cluster",
     "berth:gke:NodePool": "node pool",
     **{operator.pulumi_type(): operator.title for operator in OPERATORS},
-    "berth:index:Berth": "berth",
+    BERTH: "berth",
 }
-_NAMED = ("berth:gke:NodePool", "berth:index:Berth")
+_NAMED = ("berth:gke:NodePool", BERTH)
 
 
 @dataclass(frozen=True)

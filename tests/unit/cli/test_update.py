@@ -19,6 +19,7 @@ from berth.cli import engine
 from berth.cli.running import Running
 from berth.cli.update import verb
 from berth.cli.update.losses import Loss, Losses
+from berth.cli.update.recovery import Recovery
 from berth.cli.update.tracker import Tracker
 from berth.cli.update.verb import Options
 from berth.components.plan.plan import plan_of
@@ -160,8 +161,8 @@ def test_an_interrupted_update_has_the_exit_code_of_its_signal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="update canceled", terminated=terminated)
-    monkeypatch.setattr(verb, "update", lambda *_: result)
-    assert verb._run("x", "up", created()[0], Options(as_json=True), {}) == code  # noqa: SLF001
+    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
+    assert verb._run("x", "up", created()[0], Options(as_json=True), {}, Recovery("x"), ()) == code  # noqa: SLF001
 
 
 @pytest.mark.parametrize(("name", "says"), [("up", False), ("destroy", True)])
@@ -172,8 +173,8 @@ def test_an_interrupted_destroy_says_what_brings_the_stack_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="update canceled")
-    monkeypatch.setattr(verb, "update", lambda *_: result)
-    assert verb._run("x", name, created()[0], Options(), {}) == 130  # noqa: SLF001
+    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
+    assert verb._run("x", name, created()[0], Options(), {}, Recovery("x"), ()) == 130  # noqa: SLF001
     printed = capsys.readouterr().err
     assert f"go on with: berth {name} -s x\n" in printed
     assert ("pulumi refresh -s x --yes --clear-pending-creates, then berth up -s x" in printed) == says
@@ -183,8 +184,8 @@ def test_an_interrupt_is_not_reported_as_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="pulumi failed without a reason")
-    monkeypatch.setattr(verb, "update", lambda *_: result)
-    assert verb._run("x", "up", created()[0], Options(as_json=True), {}) == 130  # noqa: SLF001
+    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
+    assert verb._run("x", "up", created()[0], Options(as_json=True), {}, Recovery("x"), ()) == 130  # noqa: SLF001
     printed = capsys.readouterr()
     assert json.loads(printed.out)["errors"] == []
     assert "error" not in printed.err

@@ -1,0 +1,84 @@
+"""Updates whose state is written at their end only, and what is left over after a killed one."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+from berth.cli.console import err
+from berth.cli.environment import Environment, NotUpError, brought_up
+from berth.cli.update.losses import Loss, losses_in
+from berth.cli.update.phases import Phase
+from berth.components.cluster import unrecorded
+from berth.components.cluster.api import NAMESPACES, ClusterApi
+from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
+from berth.components.core.words import counted
+from berth.stacks.preview.report import Known
+
+_GONE_SECONDS = 600.0
+_LOOK_SECONDS = 0.5
+
+
+class Recovery:
+    """Cluster of a stack, for the mark of an update and for berths that are left over."""
+
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
+        self._environment: Environment | None = None
+
+    def begin(self, phase: Phase) -> Phase:
+        """Put the mark on the cluster; return the phase, with checkpoints where that fails."""
+        if phase.checkpoints:
+            return phase
+        try:
+            # The stack's first phase may just have created the cluster.
+            self._environment = brought_up(self._stack)
+            unrecorded.mark(self._api, self._stack, self._environment.contract.name)
+        except BerthError as error:
+            err.print(f"writes the state at every step, since the cluster cannot be asked: {error}", markup=False)
+            return Phase(phase.only)
+        return phase
+
+    def end(self) -> None:
+        """Take the mark off the cluster; one that stays only costs the next update a comparison."""
+        with contextlib.suppress(BerthError):
+            self._environment = self._environment or brought_up(self._stack)
+            unrecorded.unmark(self._api, self._stack)
+
+    @property
+    def _api(self) -> ClusterApi:
+        if self._environment is None:
+            raise NotUpError(f"stack {self._stack} has not been brought up")
+        return ClusterApi(self._environment.kubeconfig)
+
+    def left_over(self, known: Known) -> Sequence[Loss]:
+        """Return berths that a killed update left over, with the work that runs on them."""
+        if not known.unrecorded:
+            return ()
+        self._environment = brought_up(self._stack)
+        return losses_in(self._environment, known.left_over) if known.left_over else ()
+
+    def remove(self, left_over: Sequence[Loss]) -> None:
+        """Delete the namespaces of berths that are left over, and wait until they are gone.
+
+        Raises:
+            ClusterError: the cluster refuses, or does not answer.
+            BerthError: some are not gone in time.
+        """
+        if not left_over:
+            return
+        paths = [f"{NAMESPACES}/{namespace_of(loss.name)}" for loss in left_over]
+        for path in paths:
+            if found := self._api.get(path):
+                self._api.delete(path, found["metadata"]["uid"])
+        deadline = time.monotonic() + _GONE_SECONDS
+        while staying := [path for path in paths if self._api.get(path)]:
+            if time.monotonic() > deadline:
+                raise BerthError(
+                    f"{counted(len(staying), 'namespace')} not gone after {_GONE_SECONDS:.0f} s: {', '.join(staying)}",
+                    "kubectl get namespace NAME --output yaml says what it waits for",
+                )
+            time.sleep(_LOOK_SECONDS)
+        err.print(f"removed {counted(len(paths), 'berth')} that a killed update left", markup=False)

@@ -1,0 +1,94 @@
+"""`berth up` without checkpoints of the state, killed in its middle: the next one puts everything
+in order, also where the settings have changed in between.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from chaos.fleet import ENV, Fleet, environment, launched
+from chaos.kills import own_objects, update_killed
+from tests.lab.conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+NAMES = [f"eng-{number}" for number in range(12)]
+KILLED_AT = 40
+UP = ("berth", "up", "-s", ENV, "--yes")
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """An environment that is up, reached through the proxy."""
+    with launched(tmp_path_factory.mktemp("killed"), lab) as fleet:
+        yield fleet
+
+
+def settings_of(fleet: Fleet, *names: str) -> None:
+    fleet.project.write(ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts, names))
+
+
+def marks(fleet: Fleet) -> list[str]:
+    found = fleet.lab.get("configmaps", "-n", "default", "-l", "berth/stack")["items"]
+    return [item["metadata"]["name"] for item in found]
+
+
+def test_a_killed_update_is_finished_by_the_next_one(fleet: Fleet) -> None:
+    """Engineers who were taken out of the settings in between leave nothing behind."""
+    settings_of(fleet, "bob", *NAMES)
+    killed = update_killed(fleet, "killed", UP, write=KILLED_AT, target="engine")
+    assert killed.code != 0
+    began = {name for name in NAMES if f"Namespace /berth-{name}" in fleet.objects(ENV)}
+    assert began, "the engine was killed too early"
+    assert not [name for name in fleet.known(ENV) if "eng-" in name], "the update did write checkpoints"
+    assert len(marks(fleet)) == 1
+    gone = min(began)
+    rest = [name for name in NAMES if name != gone]
+    settings_of(fleet, "bob", *rest)
+    fleet.project.run("pulumi", "cancel", "-s", ENV, "--yes")
+    assert '"refreshed": true' in fleet.project.run("berth", "preview", "-s", ENV, "--json").stdout
+    again = fleet.run("again", *UP, "--allow-destroy")
+    assert again.code == 0, again.text
+    assert f"  {gone}: " in again.stderr
+    found = own_objects(fleet, ENV)
+    assert set(found) - fleet.known(ENV) == set()
+    assert {name for name in NAMES if f"Namespace /berth-{name}" in found} == set(rest)
+    assert marks(fleet) == []
+    assert fleet.project.preview(ENV) == {}
+
+
+def test_changes_and_deletions_that_nobody_recorded_are_found(fleet: Fleet) -> None:
+    """An update that deletes is killed, and the engineers come back into the settings."""
+    before = own_objects(fleet, ENV)
+    settings_of(fleet, "bob")
+    update_killed(fleet, "killed", (*UP, "--allow-destroy"), write=KILLED_AT, target="engine")
+    assert len(marks(fleet)) == 1
+    fleet.project.run("pulumi", "cancel", "-s", ENV, "--yes")
+    settings_of(fleet, "bob", *(name for name in NAMES if f"Namespace /berth-{name}" in before))
+    again = fleet.run("again", *UP, "--allow-destroy")
+    assert again.code == 0, again.text
+    assert own_objects(fleet, ENV) == before
+    assert set(before) - fleet.known(ENV) == set()
+    assert marks(fleet) == []
+
+
+def test_an_interrupted_update_has_written_its_state(fleet: Fleet) -> None:
+    settings_of(fleet, "bob")
+    running = fleet.start("interrupted", *UP, "--allow-destroy")
+    try:
+        seen: list[str] = []
+        with fleet.proxy.disturbed(after=lambda request: seen.append(request.path) if request.writes else None):
+            while len(seen) < KILLED_AT and running.process.poll() is None:
+                running.end(0.1)
+        running.process.send_signal(signal.SIGINT)
+        ended = running.end(120)
+    finally:
+        running.process.kill()
+    assert ended is not None
+    assert (ended.code, marks(fleet)) == (130, [])
+    again = fleet.run("again", *UP, "--allow-destroy")
+    assert again.code == 0, again.text
+    assert {name for name in own_objects(fleet, ENV) if "eng-" in name} == set()
