@@ -64,10 +64,10 @@ dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in d
 bench: $(INSTALLED) ## measure, as ratios within one run
 	@$(BIN)/python -m bench
 
-chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 RECORD=docs/reliability.json)
+chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 RECORD=docs/reliability.json RESUME=1)
 	@$(BIN)/berth lab tools
 	@$(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE)) \
-		$(if $(MINUTES),--minutes $(MINUTES)) $(foreach part,$(PART),--part $(part)) $(if $(RECORD),--record $(RECORD))
+		$(if $(MINUTES),--minutes $(MINUTES)) $(foreach part,$(PART),--part $(part)) $(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
 
 tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))

@@ -2,23 +2,21 @@
 
 Every case is chosen by the seed, the part's name and the case's number, so that a failure can be
 repeated: `make chaos SEED=… PART=… CASE=…`. Results are in build/chaos.json; `--record FILE`
-merges the parts that ran into a file, from which docs/reliability.md is drawn.
+writes the parts that ran into a file, from which docs/reliability.md is drawn. A full campaign
+takes hours: `--resume` goes on after the cases that the file has.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -30,6 +28,7 @@ from chaos.fleet import Fleet, launched
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
 from chaos.races import Races
+from chaos.record import Results, joined, recorded, results_of, write
 from chaos.restarts import BERTHS, Restarts
 from tests.lab.conftest import Lab, brought_up
 
@@ -38,10 +37,6 @@ INTERRUPTED = 130
 RESULTS = CLONE / "build" / "chaos.json"
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-_COUNTS = ("cases", "disturbed", "good", "succeeded")
-
-Results = dict[str, Any]
 
 
 def campaign(fleet: Fleet, part: Part, seed: int, numbers: Sequence[int]) -> Iterator[tuple[int, Outcome, float]]:
@@ -56,33 +51,6 @@ def campaign(fleet: Fleet, part: Part, seed: int, numbers: Sequence[int]) -> Ite
         yield number, outcome, time.monotonic() - began
 
 
-def results_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Results:
-    """Return the figures of a part."""
-    groups: dict[str, dict[str, Any]] = {}
-    for _, outcome, seconds in outcomes:
-        group = groups.setdefault(outcome.group, dict.fromkeys(_COUNTS, 0) | {"longest": 0.0})
-        group["cases"] += 1
-        group["disturbed"] += outcome.facts.get("disturbed", True)
-        group["good"] += not outcome.problems
-        group["succeeded"] += outcome.facts.get("succeeded", not outcome.problems)
-        group["longest"] = max(group["longest"], outcome.facts.get("seconds", round(seconds, 1)))
-    good = sum(not outcome.problems for _, outcome, _ in outcomes)
-    return {
-        "title": part.title,
-        "good_case": part.good,
-        "bar": part.bar,
-        "full": part.cases,
-        "seed": seed,
-        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
-        "cases": len(outcomes),
-        "good": good,
-        "share": good / len(outcomes) if outcomes else 0.0,
-        "seconds": round(sum(seconds for _, _, seconds in outcomes)),
-        "groups": dict(sorted(groups.items())),
-        "failed": [{"number": number, **asdict(outcome)} for number, outcome, _ in outcomes if outcome.problems],
-    }
-
-
 def show(part: Part, total: int, index: int, number: int, outcome: Outcome, seconds: float) -> None:
     """Print one line for a case, and its problems."""
     verdict = "[bold red]✗[/]" if outcome.problems else "[green]✓[/]"
@@ -92,13 +60,52 @@ def show(part: Part, total: int, index: int, number: int, outcome: Outcome, seco
         err.print(f"    {problem}", markup=False, style="red")
 
 
+def chosen(options: argparse.Namespace) -> list[type[Part]]:
+    """Return the parts that the command line asks for."""
+    return [part for part in PARTS if not options.part or part.name in options.part]
+
+
+def continued(options: argparse.Namespace) -> dict[str, Results]:
+    """Return the recorded figures that this run goes on with; exit with 2 if it cannot."""
+    if not options.resume:
+        return {}
+    if options.record is None or options.case is not None:
+        err.print("--resume goes on with the cases of a file: give --record FILE, and no --case")
+        raise SystemExit(2)
+    names = {part.name for part in chosen(options)}
+    earlier = {name: figures for name, figures in recorded(options.record).items() if name in names}
+    for name, figures in earlier.items():
+        if figures["seed"] != options.seed:
+            err.print(
+                f"{options.record} has cases of {name} with seed {figures['seed']}, not {options.seed}: give"
+                f" --seed {figures['seed']}, or replace them without --resume"
+            )
+            raise SystemExit(2)
+    return earlier
+
+
+def numbers_of(part: type[Part], options: argparse.Namespace, earlier: Results | None) -> list[int]:
+    """Return the cases of a part to run: one, or all after those that are recorded."""
+    if options.case is not None:
+        return [options.case]
+    return list(range(earlier["cases"] if earlier else 0, options.cases or part.cases))
+
+
 def run(fleet: Fleet, options: argparse.Namespace, results: dict[str, Results]) -> None:
-    """Run the chosen parts; the results are there also if it is interrupted."""
-    for kind in PARTS:
-        if options.part and kind.name not in options.part:
-            continue
+    """Run the chosen parts; the results are there also if it is interrupted.
+
+    Args:
+        fleet: what is disturbed.
+        options: the command line.
+        results: figures by part; at the beginning those that are continued.
+    """
+    for kind in chosen(options):
         part = Restarts(options.berths) if kind is Restarts else kind()
-        numbers = [options.case] if options.case is not None else list(range(options.cases or part.cases))
+        earlier = results.get(part.name)
+        numbers = numbers_of(kind, options, earlier)
+        if not numbers:
+            err.print(f"[bold]{part.name}[/]: all cases have been run")
+            continue
         began, outcomes = time.monotonic(), list[tuple[int, Outcome, float]]()
         err.print(f"[bold]{part.name}[/]: {part.title}: {len(numbers)} cases")
         try:
@@ -109,16 +116,8 @@ def run(fleet: Fleet, options: argparse.Namespace, results: dict[str, Results]) 
                     break
         finally:
             if outcomes:
-                results[part.name] = results_of(part, options.seed, outcomes)
-
-
-def write(path: Path, results: dict[str, Results]) -> None:
-    """Merge results into a file: a part that ran replaces its earlier result."""
-    known: dict[str, Results] = {}
-    with contextlib.suppress(OSError, ValueError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(known | results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                later = results_of(part, options.seed, outcomes)
+                results[part.name] = joined(earlier, later) if earlier else later
 
 
 def summarize(results: dict[str, Results]) -> int:
@@ -154,9 +153,10 @@ def main() -> int:
     parser.add_argument("--berths", type=int, default=BERTHS, help="berths of the part `restarts`; %(default)s")
     parser.add_argument("--minutes", type=float, help="begin no case of a part after that time")
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
-    parser.add_argument("--record", type=Path, help="merge the results into this file, beside build/chaos.json")
+    parser.add_argument("--record", type=Path, help="write the figures of the parts that ran into this file, too")
+    parser.add_argument("--resume", action="store_true", help="go on after the cases that the recorded file has")
     options = parser.parse_args()
-    results: dict[str, Results] = {}
+    results = continued(options)
     code = INTERRUPTED
     # Sockets need short paths.
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
@@ -175,4 +175,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("PULUMI_SKIP_UPDATE_CHECK", "true")
+    # Ended by a program, it takes its lab down as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -36,13 +36,16 @@ make chaos CASES=20 SEED=7                   # 20 cases of each part, chosen by 
 make chaos PART=signals MINUTES=10           # one part, for ten minutes
 make chaos PART=kills SEED=7 CASE=12         # one case again
 make chaos RECORD=docs/reliability.json      # and record the figures for this page
+make chaos MINUTES=20 RECORD=docs/reliability.json RESUME=1   # 20 more minutes of each part
 ```
 
 The campaign brings up a lab of its own, one environment on it and an engineer's own stack, and
 removes everything at its end, also after Ctrl-C. It prints each case when it ends, with the exit
 code and the duration; a bad case with its output. The results are in `build/chaos.json`. Seed, part
 and number choose a case: which signal, which write, which faults. Timing differs between runs, so a
-repeated case is alike, not identical. A short part of the campaign, with a fixed seed, is in
+repeated case is alike, not identical. With `RESUME=1` a run goes on after the cases that the file
+has, so that a full campaign can be run in pieces; bad cases stay in the file until the part is
+recorded anew. A short part of the campaign, with a fixed seed, is in
 `make test`.
 
 ## How the parts work

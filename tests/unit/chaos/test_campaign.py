@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
-from chaos.__main__ import PARTS, results_of, summarize, write
+from chaos.__main__ import PARTS, continued, numbers_of, summarize
 from chaos.case import Outcome, chance_of, crashes
 from chaos.fleet import Ended
 from chaos.kills import Kills, boundaries
+from chaos.record import joined, results_of, write
 
 GOOD = Outcome("up", "up: SIGINT", [], {"code": 130})
 BAD = Outcome("up", "up: SIGTERM", ["locks left"], {"code": 1})
@@ -37,6 +39,26 @@ def test_a_part_that_runs_again_replaces_its_own_figures_alone(tmp_path: Path) -
     write(path, {"kills": {"cases": 1}, "races": {"cases": 2}})
     write(path, {"kills": {"cases": 3}})
     assert json.loads(path.read_text()) == {"kills": {"cases": 3}, "races": {"cases": 2}}
+
+
+def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
+    path = tmp_path / "chaos.json"
+    first = results_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0)])
+    write(path, {"kills": first})
+    options = Namespace(resume=True, record=path, case=None, cases=3, seed=7, part=["kills"])
+    assert continued(options) == {"kills": first}
+    assert numbers_of(Kills, options, first) == [2]
+    whole = joined(first, results_of(Kills(), 7, [(2, GOOD, 2.0)]))
+    one_run = results_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
+    assert whole == one_run
+
+
+def test_cases_of_another_seed_are_not_joined(tmp_path: Path) -> None:
+    path = tmp_path / "chaos.json"
+    write(path, {"kills": results_of(Kills(), 7, [(0, GOOD, 1.0)])})
+    with pytest.raises(SystemExit) as ended:
+        continued(Namespace(resume=True, record=path, case=None, cases=3, seed=8, part=["kills"]))
+    assert ended.value.code == 2
 
 
 def test_a_full_campaign_kills_at_more_than_twenty_boundaries_fifty_times_at_least() -> None:

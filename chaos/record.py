@@ -1,0 +1,84 @@
+"""Figures of a campaign: made from its cases, joined over several runs, kept in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chaos.case import Outcome, Part
+
+_COUNTS = ("cases", "disturbed", "good", "succeeded")
+_DATES = " to "
+
+Results = dict[str, Any]
+"""Figures of a part."""
+
+
+def results_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Results:
+    """Return the figures of a part."""
+    groups: dict[str, dict[str, Any]] = {}
+    for _, outcome, seconds in outcomes:
+        group = groups.setdefault(outcome.group, dict.fromkeys(_COUNTS, 0) | {"longest": 0.0})
+        group["cases"] += 1
+        group["disturbed"] += outcome.facts.get("disturbed", True)
+        group["good"] += not outcome.problems
+        group["succeeded"] += outcome.facts.get("succeeded", not outcome.problems)
+        group["longest"] = max(group["longest"], outcome.facts.get("seconds", round(seconds, 1)))
+    good = sum(not outcome.problems for _, outcome, _ in outcomes)
+    return {
+        "title": part.title,
+        "good_case": part.good,
+        "bar": part.bar,
+        "full": part.cases,
+        "seed": seed,
+        "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        "cases": len(outcomes),
+        "good": good,
+        "share": good / len(outcomes) if outcomes else 0.0,
+        "seconds": round(sum(seconds for _, _, seconds in outcomes)),
+        "groups": dict(sorted(groups.items())),
+        "failed": [{"number": number, **asdict(outcome)} for number, outcome, _ in outcomes if outcome.problems],
+    }
+
+
+def joined(earlier: Results, later: Results) -> Results:
+    """Return the figures of two runs of a part, with the same seed and different cases."""
+    groups = {name: dict(group) for name, group in earlier["groups"].items()}
+    for name, group in later["groups"].items():
+        if name not in groups:
+            groups[name] = group
+            continue
+        for count in _COUNTS:
+            groups[name][count] += group[count]
+        groups[name]["longest"] = max(groups[name]["longest"], group["longest"])
+    cases, good = earlier["cases"] + later["cases"], earlier["good"] + later["good"]
+    dates = [*earlier["date"].split(_DATES), *later["date"].split(_DATES)]
+    return later | {
+        "date": _DATES.join(dict.fromkeys([min(dates), max(dates)])),
+        "cases": cases,
+        "good": good,
+        "share": good / cases,
+        "seconds": earlier["seconds"] + later["seconds"],
+        "groups": dict(sorted(groups.items())),
+        "failed": [*earlier["failed"], *later["failed"]],
+    }
+
+
+def recorded(path: Path | None) -> dict[str, Results]:
+    """Return the figures in a file by part; none if there is no such file."""
+    with contextlib.suppress(OSError, ValueError):
+        found: dict[str, Results] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        return found
+    return {}
+
+
+def write(path: Path, results: dict[str, Results]) -> None:
+    """Write figures into a file: a part that ran replaces its earlier figures."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    merged = recorded(path) | results
+    path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
