@@ -175,6 +175,8 @@ def main() -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("PULUMI_SKIP_UPDATE_CHECK", "true")
-    # Ended by a program, it takes its lab down as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Ended by a program, it takes its lab down as after Ctrl-C. In a shell's background Ctrl-C is
+    # ignored, and the commands under test, which cases interrupt, would inherit that.
+    for interrupt in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interrupt, signal.default_int_handler)
     sys.exit(main())

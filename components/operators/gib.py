@@ -22,7 +22,7 @@ from berth.components.core.settings import Settings
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.operators.driver_installer import installer_daemon_set
-from berth.components.operators.operator import Object, Operator, Part
+from berth.components.operators.operator import Object, Operator
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
@@ -74,7 +74,7 @@ class Gib(Operator[GibSettings]):
         """Return whether a plan's pool has RDMA NICs."""
         return has_nics(pool)
 
-    def parts(self, name: str) -> Iterator[Part]:
+    def parts(self, name: str) -> Iterator[Object]:
         """Yield the DaemonSet."""
         del name
         yield Object(NAME, installer(self.settings, self.pools))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field
 
@@ -169,7 +169,7 @@ class Operator(ABC, Generic[SettingsType]):
         return f"berth:operators:{cls.__name__}"
 
     @classmethod
-    def on(cls, settings: SettingsType, site: Site) -> Operator[SettingsType] | None:
+    def on(cls, settings: SettingsType, site: Site) -> Self | None:
         """Return the operator for a cluster; None if nothing is to be installed."""
         installed = getattr(settings, "source", "") not in cls.not_installed
         return cls(settings, site) if installed and cls.served(site.pools) else None

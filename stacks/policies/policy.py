@@ -64,6 +64,10 @@ class Policy:
         setting: setting that a breach is reported at, from those settings on.
         production: the policy holds for production environments only.
         inherited: a value of `defaults` is reported there, and once.
+        unset_at_defaults: berth's own default breaks the policy, so that a setting which nobody
+            wrote is reported at `defaults`.
+        elsewhere: setting of the environment that a breach of a resource that is no berth's is
+            reported at, by the resource's type.
         rests_on: settings of the environment that must be valid before the policy is judged.
     """
 
@@ -76,6 +80,8 @@ class Policy:
     setting: Path
     production: bool = False
     inherited: bool = True
+    unset_at_defaults: bool = False
+    elsewhere: Mapping[str, Path] = field(default_factory=dict, compare=False)
     rests_on: tuple[Path, ...] = ()
 
     def holds(self, context: PolicyContext) -> bool:

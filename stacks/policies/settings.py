@@ -14,6 +14,7 @@ from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
+from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster, node_pool
@@ -58,6 +59,8 @@ def judge_environment(
     if cluster_arguments is not None:
         planned.append(gke_cluster(settings.cluster.name or stack, cluster_arguments))
         planned += [node_pool(name, cluster_arguments["node_config"]) for name in settings.pools]
+    if gib := Gib.on(settings.operators.gib, Site(pools)):
+        planned += [Planned(resource_type(part.manifest), part.name, part.manifest) for part in gib.parts(gib.release)]
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
     found = violations(planned, context)
@@ -108,8 +111,11 @@ def _where(
     """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
     if policy.applies_to == "environment":
         return ("environment", *policy.setting)
+    if violation.type in policy.elsewhere:
+        return ("environment", *policy.elsewhere[violation.type])
     kind, shape = path_of[violation.resource]
-    if policy.inherited and _written(defaults, policy.setting) and not _written(shape, policy.setting):
+    at_defaults = policy.inherited and (policy.unset_at_defaults or _written(defaults, policy.setting))
+    if at_defaults and not _written(shape, policy.setting):
         return ("environment", "defaults", *policy.setting)
     return ("environment", KEYS[kind], violation.resource, *policy.setting)
 

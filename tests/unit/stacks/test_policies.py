@@ -23,8 +23,13 @@ GOOD: dict[str, Any] = environment_values(
 ) | {
     "defaults": {"worker": {"pool": "dev"}},
 }
+DIGEST = "@sha256:" + "0" * 64
+PINNED = {
+    "defaults": GOOD["defaults"] | {"image": f"rayproject/ray:2.60.0-py311-cu128{DIGEST}"},
+    "operators": {"gib": {"image": f"nccl-plugin-gib:v1.1.1{DIGEST}"}},
+}
 OFFICE = {"authorizedNetworks": {"office": "203.0.113.0/24"}, "nodeServiceAccount": "own"}
-PRODUCTION = GOOD | {"cluster": OFFICE}
+PRODUCTION = GOOD | PINNED | {"cluster": OFFICE}
 LABELED = PRODUCTION | {"labels": {"owner": "ml-platform", "cost-center": "research"}}
 
 
@@ -265,6 +270,7 @@ config:
         dashboard: public
 """
     assert places_of_problems(path, text, "prod") == [
+        ("2", "environment.defaults.image"),
         ("6", "environment.cluster.deletionProtection"),
         ("9", "environment.labels"),
         ("16", "environment.engineers.alice.worker.gpus"),
@@ -317,6 +323,26 @@ def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -
     assert EnvironmentContract.model_validate(older).waived == {}
 
 
+def test_images_of_production_have_digests() -> None:
+    assert judged(LABELED | {"engineers": {"alice": {}}}, "prod").problems == []
+    own = {"image": "registry.example.com/ray:2.60.0"}
+    unpinned = LABELED | {
+        "operators": {},
+        "engineers": {"alice": own, "bob": {}},
+    }
+    assert [line.split(": ")[0] for line in problems(unpinned, "prod")] == [
+        "environment.engineers.alice.image",
+        "environment.operators.gib.image",
+    ]
+    assert judged(unpinned, "dev").problems == []
+
+
+def test_an_image_that_nobody_wrote_is_reported_once_at_the_defaults() -> None:
+    berths = {"alice": {}, "bob": {}}
+    unwritten = LABELED | {"defaults": GOOD["defaults"], "engineers": berths}
+    assert [line.split(": ")[0] for line in problems(unwritten, "prod")] == ["environment.defaults.image"]
+
+
 def test_an_existing_cluster_is_not_held_to_what_only_its_makers_can_set() -> None:
-    environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]}
+    environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]} | PINNED
     assert judged(environment, "prod").problems == []

@@ -18,6 +18,7 @@ from tests.unit.loaded import environment_of, environment_values
 
 SERVICE = "kubernetes:core/v1:Service"
 SETTINGS: dict[str, Any] = environment_values(train={"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"}) | {
+    "defaults": {"image": "rayproject/ray:2.60.0-py311-cu128@sha256:" + "0" * 64},
     "clusters": {"train": {}},
 }
 CONTEXT = PolicyContext(production=True, required_labels=["owner"], rdma={"train": 8})

@@ -1,0 +1,51 @@
+"""Policy `image-digest`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from berth.components.operators import Gib
+from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
+from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+
+_DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+
+
+def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    if resource.type == _DAEMON_SET and object_name(resource) == Gib.daemon_set:
+        images = _images(at(resource.inputs, "spec", "template"))
+        whose = "the installer of gIB, which is privileged,"
+    else:
+        templates = [template for spec in ray_specs(resource) for template in _templates(spec)]
+        images = [image for template in templates for image in _images(template)]
+        whose = f"Ray of {object_name(resource)}"
+    for image in dict.fromkeys(images):
+        if "@" not in image:
+            yield Finding(f"{whose} runs the image {image}, whose content can change under its name")
+
+
+def _templates(spec: Mapping[str, Any]) -> Iterator[Any]:
+    for group in [at(spec, "headGroupSpec"), *as_list(at(spec, "workerGroupSpecs"))]:
+        yield at(group, "template")
+
+
+def _images(template: Any) -> list[str]:
+    """Return the images of a pod template; a missing one, which is berth's mistake, as ""."""
+    kinds = ("initContainers", "containers")
+    return [str(at(container, "image") or "") for kind in kinds for container in as_list(at(template, "spec", kind))]
+
+
+POLICY = Policy(
+    name="image-digest",
+    asks="A production environment names its images with their digests.",
+    why="Whoever may push to the registry, or takes it over, replaces the program that runs on every node; and two pods"
+    " of one setting may run different programs.",
+    remedy="`berth images pin` asks the registries and writes the digests",
+    judge=_judge,
+    applies_to="raycluster",
+    setting=("image",),
+    production=True,
+    unset_at_defaults=True,
+    elsewhere={_DAEMON_SET: ("operators", "gib", "image")},
+)
