@@ -338,7 +338,7 @@ def test_images_of_production_have_digests() -> None:
 
 
 def test_an_image_that_nobody_wrote_is_reported_once_at_the_defaults() -> None:
-    berths = {"alice": {}, "bob": {}}
+    berths: dict[str, Any] = {"alice": {}, "bob": {}}
     unwritten = LABELED | {"defaults": GOOD["defaults"], "engineers": berths}
     assert [line.split(": ")[0] for line in problems(unwritten, "prod")] == ["environment.defaults.image"]
 
