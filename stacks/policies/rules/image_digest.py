@@ -15,14 +15,14 @@ _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     if resource.type == _DAEMON_SET and object_name(resource) == Gib.daemon_set:
         images = _images(at(resource.inputs, "spec", "template"))
-        whose = "the installer of gIB, which is privileged,"
+        workload = "the installer of gIB, which is privileged,"
     else:
         templates = [template for spec in ray_specs(resource) for template in _templates(spec)]
         images = [image for template in templates for image in _images(template)]
-        whose = f"Ray of {object_name(resource)}"
+        workload = f"Ray of {object_name(resource)}"
     for image in dict.fromkeys(images):
         if "@" not in image:
-            yield Finding(f"{whose} runs the image {image}, whose content can change under its name")
+            yield Finding(f"{workload} runs the image {image}, whose content can change under its name")
 
 
 def _templates(spec: Mapping[str, Any]) -> Iterator[Any]:
