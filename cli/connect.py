@@ -23,6 +23,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, wit
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
+from berth.components.ray.evidence import Evidence
 from berth.components.ray.reasons import reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
@@ -108,7 +109,7 @@ def ready_head(berth: Berth) -> Object:
         raise BerthError(note)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
-        reasons = reasons_of(berth.api, berth.key) or [str(condition)]
+        reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]):
         raise BerthError(

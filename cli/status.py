@@ -12,8 +12,9 @@ from berth.cli.console import err, out
 from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.grid import Grid
 from berth.cli.life import age, moment, sentences
-from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.api import ClusterApi, ClusterError, Reader
 from berth.components.cluster.devices import NETWORK_PODS
+from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.words import plural
 from berth.components.ray.fleet import WHOLE, Fleet, Job, Pool, Ray, Service, observe
@@ -24,7 +25,7 @@ def fleet_of(stack: str) -> Fleet:
     """Return the fleet of an environment; of an engineer's stack the pools and that berth."""
     up = brought_up(stack)
     try:
-        fleet = observed(ClusterApi(up.kubeconfig), stack, up)
+        fleet = observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
     except ClusterError as error:
         raise BerthError(f"stack {up.stack}: {error}") from None
     require_up(fleet, stack, up)
@@ -41,10 +42,10 @@ def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
         raise NotUpError(f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}")
 
 
-def observed(api: ClusterApi, stack: str, up: Environment) -> Fleet:
+def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     pools = offered(up.contract.pools, up.contract.sharing).values()
-    fleet = observe(api, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
+    fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
     return fleet if up.stack == stack else fleet.of_stack(stack)
 
 

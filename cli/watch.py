@@ -21,10 +21,12 @@ from berth.cli.environment import Environment, brought_up
 from berth.cli.grid import Grid
 from berth.cli.life import age
 from berth.cli.status import observed, require_up, table
-from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object
+from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object, Reader
+from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
+from berth.components.ray.evidence import SCALING
 from berth.components.ray.fleet import Fleet
 
 
@@ -59,8 +61,8 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
         as_json: print for a program.
     """
     up = brought_up(stack)
-    api = ClusterApi(up.kubeconfig)
-    fleet, queue = look(api, stack, up)
+    reader = Mirror(ClusterApi(up.kubeconfig))
+    fleet, queue = look(reader, stack, up)
     require_up(fleet, stack, up)
     live = None
     if out.is_terminal and not as_json:
@@ -75,7 +77,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
                 printed = (fleet, queue)
             time.sleep(interval)
             try:
-                fleet, queue = look(api, stack, up)
+                fleet, queue = look(reader, stack, up)
             except ClusterError as error:
                 if live:
                     live.update(_picture(fleet, queue, interval, str(error)), refresh=True)
@@ -84,14 +86,13 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     return 0
 
 
-def look(api: ClusterApi, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
+def look(reader: Reader, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
     """Return the fleet of a stack as it is now, and the pods that wait."""
-    fleet = observed(api, stack, up)
-    there = owners_of(api).of_environment(up.contract.name)
+    fleet = observed(reader, stack, up)
+    there = owners_of(reader).of_environment(up.contract.name)
     owners = there.of_stack(stack) if up.stack != stack else there
-    pods = owners.owned(api.list(PODS, fieldSelector="status.phase=Pending")[0])
-    events, _ = api.list(EVENTS, fieldSelector="involvedObject.kind=Pod,source=cluster-autoscaler")
-    return fleet, queue_of(pods, events)
+    pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") == "Pending"]
+    return fleet, queue_of(owners.owned(pods), reader.list(EVENTS, **SCALING)[0])
 
 
 def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import pulumi
@@ -18,8 +18,8 @@ from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
 if TYPE_CHECKING:
+    from berth.components.ray.evidence import Key
     from berth.components.ray.readiness import Wait
-    from berth.components.ray.reasons import Key
 
 Kind = Literal["RayCluster", "RayService", "RayJob"]
 Until = Literal["ready", "running", "succeeded"]
@@ -88,7 +88,7 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     groups: dict[tuple[Kind, Until], dict[Key, Awaited]] = {}
     for resource in awaited:
         groups.setdefault((resource.kind, resource.until), {})[resource.key] = resource
-    # All of them wait at once, each with a watch of its own.
+    # All of them wait at once.
     namespaces = {berth.namespace for berth in berths}
     waits = [_wait(stack, text, group, namespaces) for group in groups.values()]
     failed = [
@@ -131,7 +131,6 @@ async def _run(waits: Sequence[Wait]) -> list[dict[Key, list[str]]]:
 
 def _wait(stack: str, kubeconfig: str, awaited: Mapping[Key, Awaited], namespaces: Collection[str]) -> Wait:
     """Return the wait for resources of one kind."""
-    from berth.components.cluster.api import within  # noqa: PLC0415 - as above
     from berth.components.ray import readiness  # noqa: PLC0415 - as above
 
     kinds: dict[tuple[Kind, Until], readiness.Kind] = {
@@ -149,16 +148,15 @@ def _wait(stack: str, kubeconfig: str, awaited: Mapping[Key, Awaited], namespace
     def put_off(key: Key, going: Sequence[str]) -> None:
         loop.call_soon_threadsafe(lambda: pulumi.log.warn(awaited[key].put_off(stack, going), awaited[key].resource))
 
-    kind, where = kinds[first.kind, first.until], {namespace for namespace, _ in awaited}
-    if len(where) == 1:
-        # An engineer may list the objects of their own namespace only.
-        kind = replace(kind, path=within(where.pop(), kind.path))
+    where = {namespace for namespace, _ in awaited}
     return readiness.Wait(
-        kind=kind,
+        kind=kinds[first.kind, first.until],
         kubeconfig=kubeconfig,
         selector=f"{STACK_LABEL}={stack}",
         deadlines={key: parse_duration(resource.timeout) for key, resource in awaited.items()},
         report=report,
         namespaces=namespaces,
         put_off=put_off,
+        # An engineer may list the objects of their own namespace only.
+        namespace=where.pop() if len(where) == 1 else "",
     )

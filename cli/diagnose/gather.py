@@ -34,6 +34,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.errors import BerthError
 from berth.components.ray.condition import condition_of
+from berth.components.ray.evidence import Evidence
 from berth.components.ray.reasons import reasons_of
 from berth.stacks import stack_file
 
@@ -143,7 +144,7 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
     found = [
         gathered(
             "Why it is not ready",
-            lambda: "\n".join(reasons_of(api, berth.key)) or "nothing: the berth is ready",
+            lambda: "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key)) or "nothing: the berth is ready",
             language="",
         ),
         gathered("Status", lambda: fleet_of(berth.environment.stack).as_json()),

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 from kubernetes import client, config
@@ -41,6 +41,7 @@ _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _DAY_SECONDS = 24 * 60 * 60
 _CONNECTIONS = 64
+_PAGE = 500
 _MORE_ATTEMPTS = 2
 
 _NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
@@ -110,6 +111,18 @@ def within(namespace: str, path: str) -> str:
     return f"{group}/namespaces/{namespace}/{kind}"
 
 
+class Reader(Protocol):
+    """Source of a cluster's objects: the API server, or copies of its collections."""
+
+    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
+        """Return a collection's objects, and their version."""
+        ...
+
+    def get(self, path: str) -> Object | None:
+        """Return one object; None where the path has nothing."""
+        ...
+
+
 class _Retries(Retry):
     """Retries of refused connections, broken reads, and any request to a busy server."""
 
@@ -177,12 +190,27 @@ class ClusterApi:
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
         """Return a collection's objects, none of an unknown one, and the version to watch from.
 
+        The objects come in pages, so that a large collection is never in memory as one text.
+
         Raises:
             ClusterError: the request fails.
         """
+        page, found = {**query, "limit": str(_PAGE)}, list[Object]()
         with suppress(NotFoundError):
-            answer = self.request("GET", path, query=query)
-            return answer.get("items") or [], (answer.get("metadata") or {}).get("resourceVersion", "")
+            while True:
+                try:
+                    answer = self.request("GET", path, query=page)
+                except RefusedError as error:
+                    if error.status != HTTPStatus.GONE or "continue" not in page:
+                        raise
+                    # The server has forgotten the version that the pages are of.
+                    page, found = query, []
+                    continue
+                found += answer.get("items") or []
+                metadata = answer.get("metadata") or {}
+                if not (following := metadata.get("continue")):
+                    return found, metadata.get("resourceVersion", "")
+                page["continue"] = following
         return [], ""
 
     def get(self, path: str) -> Object | None:

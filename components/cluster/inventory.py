@@ -10,7 +10,7 @@ from berth.components.cluster.resource_api import GROUP, served
 from berth.components.hardware.names import DRANET_DRIVER, GPU
 
 if TYPE_CHECKING:
-    from berth.components.cluster.api import ClusterApi, Object
+    from berth.components.cluster.api import Object, Reader
 
 Key = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -100,7 +100,7 @@ NOTHING = Inventory([], [], {}, frozenset())
 """Inventory of a cluster without published devices, or without these kinds."""
 
 
-def inventory_of(api: ClusterApi) -> Inventory:
+def inventory_of(api: Reader) -> Inventory:
     """Read a cluster's devices and claims; `NOTHING` where the server has no such kinds.
 
     Raises:

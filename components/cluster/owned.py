@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, Reader, within
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, OwnerKind, namespace_of
 
 _LABELS = {ENVIRONMENT_LABEL, STACK_LABEL, *OWNER_LABELS.values()}
@@ -64,7 +64,7 @@ class Owners:
         return self.labeled(item for item in objects if self.of(item))
 
 
-def owners_of(api: ClusterApi) -> Owners:
+def owners_of(api: Reader) -> Owners:
     """Return the owners of all berths on a cluster.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from berth.components.hardware.names import ResourceApi
 
 if TYPE_CHECKING:
-    from berth.components.cluster.api import ClusterApi, Object
+    from berth.components.cluster.api import Object, Reader
 
 GROUP = "/apis/resource.k8s.io"
 
@@ -19,7 +19,7 @@ VERSIONS: tuple[ResourceApi, ...] = get_args(ResourceApi)
 _NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
 
 
-def served(api: ClusterApi) -> ResourceApi | None:
+def served(api: Reader) -> ResourceApi | None:
     """Return the newest version with all kinds that claims need; None without one.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -14,13 +15,12 @@ from berth.components.cluster.api import (
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
-    ClusterApi,
     ClusterError,
     Object,
-    within,
+    Reader,
 )
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
-from berth.components.cluster.inventory import NOTHING, Inventory, inventory_of
+from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL, OwnerKind
@@ -29,6 +29,7 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
 from berth.components.ray.condition import condition_of, gpus_of
+from berth.components.ray.evidence import Evidence, key_of
 from berth.components.ray.nodes import Node, nodes_of
 from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
@@ -219,28 +220,29 @@ def _camel(value: Any) -> Any:
 
 
 def observe(
-    api: ClusterApi, stack: str, environment: str, pools: Iterable[OfferedPool], report: Callable[[str], None]
+    reader: Reader, stack: str, environment: str, pools: Iterable[OfferedPool], report: Callable[[str], None]
 ) -> Fleet:
     """Return the fleet of an environment.
 
     Args:
-        api: its cluster.
+        reader: copies of its cluster's collections.
         stack: the stack that is asked about.
         environment: the environment's name.
         pools: its node pools.
         report: called with what could not be observed.
     """
-    nodes, _ = api.list(NODES)
-    pods, _ = api.list(PODS, fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
-    everybody = owners_of(api)
+    nodes, _ = reader.list(NODES)
+    pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    everybody = owners_of(reader)
     owners = everybody.of_environment(environment)
-    clusters = owners.owned(api.list(RAY_CLUSTERS)[0])
-    pools = list(pools)
-    inventory = _inventory(api, pools, report)
+    clusters = owners.owned(reader.list(RAY_CLUSTERS)[0])
+    pools, evidence = list(pools), Evidence(reader)
+    inventory = _inventory(evidence, pools, report)
+    nics = _nics_held(inventory or NOTHING)
     kinds: tuple[OwnerKind, ...] = ("engineer", "cluster")
     rays = {
         kind: [
-            _ray(api, cluster, OWNER_LABELS[kind], inventory or NOTHING)
+            _ray(evidence, cluster, OWNER_LABELS[kind], nics)
             for cluster in clusters
             # RayClusters of RayJobs in a berth have other names.
             if cluster["metadata"]["labels"].get(OWNER_LABELS[kind]) == cluster["metadata"]["name"]
@@ -253,22 +255,22 @@ def observe(
         pools=[_pool(pool, nodes, pods, inventory) for pool in pools],
         berths=rays["engineer"],
         clusters=rays["cluster"],
-        jobs=_jobs(api, owners),
+        jobs=_jobs(reader, evidence, owners),
         services=[
-            _service(api, service)
-            for service in owners.owned(api.list(RAY_SERVICES)[0])
+            _service(evidence, service)
+            for service in owners.owned(reader.list(RAY_SERVICES)[0])
             if service["metadata"]["labels"].get(OWNER_LABELS["service"]) == service["metadata"]["name"]
         ],
         nodes=nodes_of([pool.name for pool in pools], nodes, everybody.labeled(pods), inventory),
     )
 
 
-def _inventory(api: ClusterApi, pools: Iterable[OfferedPool], report: Callable[[str], None]) -> Inventory | None:
+def _inventory(evidence: Evidence, pools: Iterable[OfferedPool], report: Callable[[str], None]) -> Inventory | None:
     """Return the devices that nodes publish for claims; None without the right to see them."""
     if not any(pool.settings.nics or pool.settings.by_dra for pool in pools):
         return NOTHING
     try:
-        return inventory_of(api)
+        return evidence.inventory
     except ClusterError as error:
         report(f"NICs and claimed GPUs are not shown: {error}")
         return None
@@ -297,10 +299,14 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], in
     )
 
 
-def _ray(api: ClusterApi, cluster: Object, owner_label: str, inventory: Inventory) -> Ray:
-    metadata, condition = cluster["metadata"], condition_of(cluster)
+def _nics_held(inventory: Inventory) -> Counter[str]:
+    """Return the number of RDMA NICs that claims hold, by namespace."""
     nics = {device.key for device in inventory.devices if device.is_nic}
-    held = [key for claim in inventory.claims if claim.namespace == metadata["namespace"] for key in claim.held]
+    return Counter(claim.namespace for claim in inventory.claims for key in claim.held if key in nics)
+
+
+def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[str]) -> Ray:
+    metadata, condition = cluster["metadata"], condition_of(cluster)
     return Ray(
         name=metadata["labels"][owner_label],
         namespace=metadata["namespace"],
@@ -312,8 +318,8 @@ def _ray(api: ClusterApi, cluster: Object, owner_label: str, inventory: Inventor
         workers_ready=condition.workers_ready,
         workers_desired=condition.workers_desired,
         gpus=gpus_of(cluster),
-        nics=sum(key in nics for key in held),
-        reasons=[] if condition.ready else reasons_of(api, (metadata["namespace"], metadata["name"])),
+        nics=nics[metadata["namespace"]],
+        reasons=[] if condition.ready else reasons_of(evidence, key_of(cluster)),
         life=life_of(cluster),
     )
 
@@ -323,20 +329,20 @@ def pool_of(cluster: Object) -> str:
     return str(cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
-def _jobs(api: ClusterApi, owners: Owners) -> list[Job]:
+def _jobs(reader: Reader, evidence: Evidence, owners: Owners) -> list[Job]:
     """Return the jobs of the settings: in berths of their own, or on somebody's RayCluster."""
     label = OWNER_LABELS["job"]
     found = []
-    for job in api.list(RAY_JOBS, labelSelector=label)[0]:
+    for job in reader.list(RAY_JOBS, labelSelector=label)[0]:
         owner = owners.of(job)
         name = job["metadata"]["labels"][label]
         # Only the namespace's own job has its name there.
         if owner and (owner.kind != "job" or owner.name == name):
-            found.append(_job(api, job, name, owner.stack))
+            found.append(_job(evidence, job, name, owner.stack))
     return found
 
 
-def _job(api: ClusterApi, job: Object, name: str, stack: str) -> Job:
+def _job(evidence: Evidence, job: Object, name: str, stack: str) -> Job:
     metadata, condition = job["metadata"], job_condition(job)
     ready = condition.running or condition.succeeded
     return Job(
@@ -349,14 +355,14 @@ def _job(api: ClusterApi, job: Object, name: str, stack: str) -> Job:
         ready=ready,
         created=str(metadata.get("creationTimestamp") or ""),
         ended=str((job.get("status") or {}).get("endTime") or ""),
-        reasons=[] if ready else reasons_of_job(api, (metadata["namespace"], metadata["name"])),
+        reasons=[] if ready else reasons_of_job(evidence, key_of(job)),
     )
 
 
-def _service(api: ClusterApi, service: Object) -> Service:
+def _service(evidence: Evidence, service: Object) -> Service:
     metadata, condition = service["metadata"], service_condition(service)
-    clusters, _ = api.list(within(metadata["namespace"], RAY_CLUSTERS))
-    clusters = [cluster for cluster in clusters if cluster["metadata"]["name"] in condition.ray_clusters]
+    found = [evidence.find(RAY_CLUSTERS, (metadata["namespace"], name)) for name in condition.ray_clusters]
+    clusters = list(filter(None, found))
     conditions = [condition_of(cluster) for cluster in clusters]
     return Service(
         name=metadata["labels"][OWNER_LABELS["service"]],
@@ -373,5 +379,5 @@ def _service(api: ClusterApi, service: Object) -> Service:
         gpus=sum(gpus_of(cluster) for cluster in clusters),
         address=f"http://{metadata['name']}-serve-svc.{metadata['namespace']}:{SERVE_PORT}",
         created=str(metadata.get("creationTimestamp") or ""),
-        reasons=[] if condition.ready else reasons_of_service(api, (metadata["namespace"], metadata["name"])),
+        reasons=[] if condition.ready else reasons_of_service(evidence, key_of(service)),
     )

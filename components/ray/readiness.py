@@ -1,7 +1,8 @@
 """Wait until RayClusters, RayJobs and RayServices are ready.
 
 The program waits, not the provider (`pulumi.com/waitFor`): a provider can only report that a
-condition was not met in time, and one watch of the program serves a hundred clusters.
+condition was not met in time. The program lists the objects once and watches them, whatever their
+number; pods and events, which explain why some are late, too.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
+from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.ray.condition import condition_of, pods_missing
-from berth.components.ray.reasons import Key, pods_of, pool_of, reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.evidence import Evidence, Key, key_of
+from berth.components.ray.reasons import pool_of, reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
 
-# A watch ends after this many seconds, so that deadlines and a stop are noticed.
-_WATCH_SECONDS = 5
-_RETRY_SECONDS = 1.0
+# Deadlines and a stop are noticed within this time.
+_PAUSE_SECONDS = 1.0
+# Changes within this time are looked at together.
+_SETTLE_SECONDS = 0.1
+_ROUND_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,13 @@ class Kind:
         standing: returns the state of an object.
         reasons: returns why an object has not reached the goal; empty if it has.
         lacks: returns what an object lacks although its status is done; "" if it lacks nothing.
+            None: objects of this kind never lack anything then.
     """
 
     path: str
     standing: Callable[[Object], Standing]
-    reasons: Callable[[ClusterApi, Key], list[str]]
-    lacks: Callable[[ClusterApi, Object], str] = lambda _api, _object: ""
+    reasons: Callable[[Evidence, Key], list[str]]
+    lacks: Callable[[Evidence, Object], str] | None = None
 
 
 @dataclass
@@ -84,6 +90,7 @@ class Wait:
             others.
         put_off: called with an object that waits for pods in namespaces to be deleted; its wait is
             over.
+        namespace: the only namespace in which objects may be listed; "" for all namespaces.
         stop: event that ends the wait early.
     """
 
@@ -94,9 +101,13 @@ class Wait:
     report: Callable[[Key, str], None]
     namespaces: Collection[str]
     put_off: Callable[[Key, list[str]], None]
+    namespace: str = ""
     stop: threading.Event = field(default_factory=threading.Event)
+    _seen: dict[Key, Object] = field(default_factory=dict, init=False)
     _standings: dict[Key, Standing] = field(default_factory=dict, init=False)
     _explained: dict[Key, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)
+    _unlabeled: list[Object] = field(default_factory=list, init=False)
+    _last: Mirror | None = field(default=None, init=False)
 
     def run(self) -> dict[Key, list[str]]:
         """Wait for all objects.
@@ -108,94 +119,123 @@ class Wait:
             ClusterError: the API server did not answer until the last deadline.
         """
         api = ClusterApi(self.kubeconfig)
-        start = time.monotonic()
-        waiting = {key: start + seconds for key, seconds in self.deadlines.items()}
-        failed: dict[Key, list[str]] = {}
-        while waiting and not self.stop.is_set():
-            try:
-                self._watch(api, waiting)
-            except ClusterError:
-                if time.monotonic() >= max(waiting.values()):
-                    raise
-                self.stop.wait(_RETRY_SECONDS)
-            self._explain(api, waiting)
-            self._put_off(api, waiting)
-            over = [key for key, deadline in waiting.items() if time.monotonic() >= deadline or self._hopeless(key)]
-            for key in over:
-                del waiting[key]
-                failed[key] = self._reasons(api, key)
+        mirror = Mirror(api)
+        try:
+            failed = self._wait(api, mirror)
+        finally:
+            mirror.stop()
+            self._forget()
         # An object that got ready during the look-up has no reasons.
         return {key: reasons for key, reasons in failed.items() if reasons}
 
-    def _watch(self, api: ClusterApi, waiting: dict[Key, float]) -> None:
-        """List the objects, and watch them until one is done for or the watch ends."""
-        found, version = api.list(self.kind.path, labelSelector=self.selector)
-        self._update(api, [*found, *self._unlabeled(api, found, waiting)], waiting)
-        if self._is_over(waiting):
-            return
-        seconds = min(_WATCH_SECONDS, max(1, min(waiting.values()) - time.monotonic()))
-        for changed in api.watch(self.kind.path, version, int(seconds), labelSelector=self.selector):
-            self._update(api, [changed], waiting)
-            if self._is_over(waiting) or self.stop.is_set():
-                return
+    def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Key, list[str]]:
+        now = next_round = time.monotonic()
+        waiting = {key: now + seconds for key, seconds in self.deadlines.items()}
+        failed: dict[Key, list[str]] = {}
+        while waiting and not self.stop.is_set():
+            is_round = time.monotonic() >= next_round
+            try:
+                self._update(api, mirror, waiting, look_up=is_round)
+            except ClusterError:
+                if time.monotonic() >= max(waiting.values()):
+                    raise
+            if is_round:
+                next_round = time.monotonic() + _ROUND_SECONDS
+                self._explain(mirror, waiting)
+                self._put_off(mirror, waiting)
+            over = [key for key, deadline in waiting.items() if time.monotonic() >= deadline or self._hopeless(key)]
+            failed |= self._reasons(Evidence(api, self.namespace), over)
+            for key in over:
+                del waiting[key]
+            if waiting:
+                mirror.changed.wait(_PAUSE_SECONDS)
+                self.stop.wait(_SETTLE_SECONDS)
+                mirror.changed.clear()
+        return failed
 
-    def _unlabeled(self, api: ClusterApi, found: Iterable[Object], waiting: Iterable[Key]) -> list[Object]:
-        """Return the objects that the selector misses: somebody took their label off."""
-        listed = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in found}
-        missing = [key for key in waiting if key not in listed]
-        path = self.kind.path
-        # An engineer's own stack waits in one namespace, whose path the kind has then.
-        answers = [
-            api.get(f"{path if '/namespaces/' in path else within(namespace, path)}/{name}")
-            for namespace, name in missing
-        ]
-        return [item for item in answers if item]
+    @property
+    def _path(self) -> str:
+        return within(self.namespace, self.kind.path) if self.namespace else self.kind.path
 
-    def _update(self, api: ClusterApi, found: Iterable[Object], waiting: dict[Key, float]) -> None:
-        for item in found:
-            key = (item["metadata"]["namespace"], item["metadata"]["name"])
-            if key not in waiting:
+    def _update(self, api: ClusterApi, mirror: Mirror, waiting: dict[Key, float], *, look_up: bool) -> None:
+        """Take the objects over as they are now; end the wait for what is done."""
+        found, _ = mirror.list(self._path, labelSelector=self.selector)
+        if look_up:
+            self._unlabeled = self._without_label(api, found, waiting)
+        for item in (*found, *self._unlabeled):
+            key = key_of(item)
+            if key not in waiting or self._seen.get(key) is item:
                 continue
-            standing = self.kind.standing(item)
+            self._seen[key], standing = item, self.kind.standing(item)
             if standing != self._standings.get(key):
                 self._standings[key] = standing
                 self.report(key, str(standing))
-            if standing.done and not self.kind.lacks(api, item):
+            if standing.done and self.kind.lacks is None:
                 del waiting[key]
+        if not all(key in self._standings and self._standings[key].done for key in waiting):
+            self._forget()
+        elif waiting and self.kind.lacks is not None:
+            # Pods that were listed before the statuses may be those that an edit has deleted since.
+            self._last = self._last or Mirror(api, mirror.changed)
+            evidence = Evidence(self._last, self.namespace)
+            for key in [key for key in waiting if not self.kind.lacks(evidence, self._seen[key])]:
+                del waiting[key]
+
+    def _forget(self) -> None:
+        """End the watch of the pods that the last statuses are compared with."""
+        if self._last is not None:
+            self._last.stop()
+            self._last = None
+
+    def _without_label(self, api: ClusterApi, found: Iterable[Object], waiting: Iterable[Key]) -> list[Object]:
+        """Return the objects that the selector misses: somebody took their label off."""
+        listed = {key_of(item) for item in found}
+        missing = [key for key in waiting if key not in listed]
+        answers = [api.get(f"{within(namespace, self.kind.path)}/{name}") for namespace, name in missing]
+        return [item for item in answers if item]
 
     def _hopeless(self, key: Key) -> bool:
         return key in self._standings and self._standings[key].hopeless
 
-    def _is_over(self, waiting: Collection[Key]) -> bool:
-        return not waiting or any(map(self._hopeless, waiting))
+    def _explain(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
+        """Report the reasons of stuck objects early, before their deadlines.
 
-    def _explain(self, api: ClusterApi, waiting: Iterable[Key]) -> None:
-        """Report the reasons of a stuck object early, before its deadline."""
+        The wait for an object that is done, and lacks no pods a round later, is over: what its
+        users do while others are late is their business.
+        """
+        stuck = []
         for key in waiting:
             standing, reasons = self._explained.get(key, (None, []))
-            if standing == self._standings.get(key):
-                now = self._reasons(api, key)
-                if now and now != reasons:
-                    self.report(key, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
-                self._explained[key] = (standing, now)
+            if key in self._explained and standing == self._standings.get(key):
+                stuck.append(key)
             else:
                 # The state changed since the last look: one more round before the object counts as
                 # stuck.
                 self._explained[key] = (self._standings.get(key), reasons)
+        for key, now in self._reasons(Evidence(mirror, self.namespace), stuck).items():
+            standing, reasons = self._explained[key]
+            if now and now != reasons:
+                self.report(key, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
+            self._explained[key] = (standing, now)
+            if standing and standing.done and not now:
+                del waiting[key]
 
-    def _put_off(self, api: ClusterApi, waiting: dict[Key, float]) -> None:
+    def _put_off(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
         """End the wait for objects that need the room of others: Pulumi deletes those later."""
         if not any(reasons for key, (_, reasons) in self._explained.items() if key in waiting):
             return
+        # The pods of all namespaces are there already, if they explain what is stuck.
+        query = {"labelSelector": self.selector} if self.namespace else {}
         try:
-            pods = api.list(PODS, labelSelector=self.selector)[0]
-            ours = {space["metadata"]["name"] for space in api.list(NAMESPACES, labelSelector=self.selector)[0]}
+            pods = mirror.list(PODS, **query)[0]
+            ours = {space["metadata"]["name"] for space in mirror.list(NAMESPACES, labelSelector=self.selector)[0]}
         except ClusterError:
             return  # An engineer who may not list the pods waits to the deadline.
+        leaving = ours - {*self.namespaces}
         going, held_up = defaultdict(set), defaultdict(set)
         for pod in pods:
             namespace = str(pod["metadata"]["namespace"])
-            if has_a_node(pod) and namespace in ours - {*self.namespaces}:
+            if has_a_node(pod) and namespace in leaving:
                 going[pool_of(pod)].add(namespace)
             elif finds_no_node(pod):
                 held_up[namespace].add(pool_of(pod))
@@ -204,11 +244,17 @@ class Wait:
                 del waiting[key]
                 self.put_off(key, before)
 
-    def _reasons(self, api: ClusterApi, key: Key) -> list[str]:
-        try:
-            return self.kind.reasons(api, key)
-        except ClusterError as error:
-            return [str(error)]
+    def _reasons(self, evidence: Evidence, keys: Iterable[Key]) -> dict[Key, list[str]]:
+        """Return the reasons by object; a server that does not answer is asked once for all."""
+        found: dict[Key, list[str]] = {}
+        failure = ""
+        for key in keys:
+            try:
+                found[key] = [failure] if failure else self.kind.reasons(evidence, key)
+            except ClusterError as error:
+                failure = str(error)
+                found[key] = [failure]
+        return found
 
 
 def _cluster_standing(cluster: Object) -> Standing:
@@ -216,8 +262,8 @@ def _cluster_standing(cluster: Object) -> Standing:
     return Standing(str(condition), condition.ready)
 
 
-def _cluster_lacks(api: ClusterApi, cluster: Object) -> str:
-    return pods_missing(cluster, pods_of(api, (cluster["metadata"]["namespace"], cluster["metadata"]["name"])))
+def _cluster_lacks(evidence: Evidence, cluster: Object) -> str:
+    return pods_missing(cluster, evidence.pods(key_of(cluster)))
 
 
 def _running(job: Object) -> Standing:
@@ -241,7 +287,7 @@ RAY_CLUSTER = Kind(RAY_CLUSTERS, _cluster_standing, reasons_of, _cluster_lacks)
 RUNNING_JOB = Kind(RAY_JOBS, _running, reasons_of_job)
 """RayJob that should run, or have succeeded."""
 
-SUCCEEDED_JOB = Kind(RAY_JOBS, _succeeded, lambda api, key: reasons_of_job(api, key, until_its_end=True))
+SUCCEEDED_JOB = Kind(RAY_JOBS, _succeeded, lambda evidence, key: reasons_of_job(evidence, key, until_its_end=True))
 """RayJob that should have succeeded."""
 
 RAY_SERVICE = Kind(RAY_SERVICES, _service_standing, reasons_of_service)

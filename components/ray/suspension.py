@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from berth.components.core.words import are, counted
 from berth.components.ray.condition import condition_of
-from berth.components.ray.reasons import Key, pods_of, reasons_of
+from berth.components.ray.evidence import Evidence, Key
+from berth.components.ray.reasons import reasons_of
 
 FIELD_MANAGER = "berth-suspension"
 """Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh`
@@ -24,6 +25,12 @@ _WATCH_SECONDS = 2
 def is_suspended(cluster: Object) -> bool:
     """Return whether a RayCluster should be suspended; its pods may still be terminating."""
     return bool(cluster["spec"].get("suspend"))
+
+
+def pods_of(api: ClusterApi, key: Key) -> list[Object]:
+    """Return the pods of a RayCluster."""
+    namespace, name = key
+    return api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
 
 
 def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
@@ -100,7 +107,9 @@ def _reached(
         report(text)
         remaining = deadline - time.monotonic()
         if remaining <= 0:
-            return [f"pods are still there: {', '.join(left)}"] if suspended and left else reasons_of(api, key)
+            if suspended and left:
+                return [f"pods are still there: {', '.join(left)}"]
+            return reasons_of(Evidence(api, namespace), key)
         # Terminated pods end up in the RayCluster's status, so its watch is enough; short watches
         # keep the deadline.
         limit = max(1, int(min(_WATCH_SECONDS, remaining)))

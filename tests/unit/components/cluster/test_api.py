@@ -52,6 +52,7 @@ class Server:
         cut: answers that break off in their body, before the answer.
         lost: answers that never begin, before the answer.
         size: value of Content-Length; more than the answer has cuts it off.
+        answers: statuses and answers of the next requests, in place of the one answer.
     """
 
     status: int = 200
@@ -60,6 +61,7 @@ class Server:
     cut: int = 0
     lost: int = 0
     size: int | None = None
+    answers: list[tuple[int, str]] = field(default_factory=list)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     authorization: str | None = None
     port: int = 0
@@ -91,6 +93,8 @@ def server() -> Iterator[Server]:
                 state.lost -= 1
                 self.close_connection = True
                 return
+            if state.answers:
+                state.status, state.answer = state.answers.pop(0)
             self.send_response(state.status)
             if state.cut:
                 state.cut -= 1
@@ -313,3 +317,24 @@ def test_a_plugin_that_gives_no_credentials_is_named(command: str) -> None:
 def test_a_text_that_is_not_a_kubeconfig_is_refused(text: str) -> None:
     with pytest.raises(ClusterError, match="the kubeconfig cannot be used"):
         ClusterApi(text)
+
+
+def test_a_large_collection_comes_in_pages(server: Server) -> None:
+    pages = [
+        {"items": [{"n": 1}], "metadata": {"resourceVersion": "7", "continue": "next page"}},
+        {"items": [{"n": 2}], "metadata": {"resourceVersion": "7"}},
+    ]
+    server.answers = [(200, json.dumps(page)) for page in pages]
+    assert server.api.list(NODES, labelSelector="a=b") == ([{"n": 1}, {"n": 2}], "7")
+    assert [path for _, path, _ in server.asked] == [
+        "/api/v1/nodes?labelSelector=a%3Db&limit=500",
+        "/api/v1/nodes?labelSelector=a%3Db&limit=500&continue=next%20page",
+    ]
+
+
+def test_pages_of_a_forgotten_version_begin_again_as_one(server: Server) -> None:
+    first = {"items": [{"n": 1}], "metadata": {"resourceVersion": "7", "continue": "next"}}
+    whole = {"items": [{"n": 1}, {"n": 2}], "metadata": {"resourceVersion": "9"}}
+    server.answers = [(200, json.dumps(first)), (410, "{}"), (200, json.dumps(whole))]
+    assert server.api.list(NODES) == (whole["items"], "9")
+    assert server.asked[-1][1] == "/api/v1/nodes"

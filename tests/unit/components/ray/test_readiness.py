@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, within
+from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
-from berth.components.ray.reasons import Key
+from berth.components.ray.evidence import Key
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
@@ -22,32 +23,38 @@ def job(deployment: str, state: str) -> dict[str, Any]:
 
 
 class Recorded:
-    """A cluster in which one RayJob goes from state to state."""
+    """A cluster whose RayJob goes to the next state when the wait has reported the last."""
 
     def __init__(self, *states: dict[str, Any]) -> None:
         self._states = list(states)
+        self.reported = threading.Semaphore(0)
 
     def list(self, _path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
         return [self._states[0]], "1"
 
-    def watch(self, _path: str, _version: str, _seconds: int, **_query: str) -> Iterator[dict[str, Any]]:
-        while len(self._states) > 1:
-            self._states.pop(0)
-            yield self._states[0]
+    def events(self, _path: str, version: str, _seconds: int, **_query: str) -> Iterator[dict[str, Any]]:
+        for state in self._states[1:]:
+            assert self.reported.acquire(timeout=LONG_SECONDS)
+            yield {"type": "MODIFIED", "object": state | {"metadata": state["metadata"] | {"resourceVersion": version}}}
 
 
 def waited(
     monkeypatch: pytest.MonkeyPatch, kind: readiness.Kind, *states: dict[str, Any]
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """Return the result and the reports of a wait with a far deadline."""
-    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Recorded(*states))
-    result: list[str] = []
+    cluster, result = Recorded(*states), list[str]()
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: cluster)
+
+    def report(_key: Key, text: str) -> None:
+        result.append(text)
+        cluster.reported.release()
+
     wait = readiness.Wait(
         kind=kind,
         kubeconfig="",
         selector="",
         deadlines={KEY: LONG_SECONDS},
-        report=lambda _key, text: result.append(text),
+        report=report,
         namespaces={KEY[0]},
         put_off=lambda _key, going: pytest.fail(f"nothing goes, but {going}"),
     )
@@ -77,7 +84,7 @@ def test_nobody_waits_for_a_job_that_has_failed(monkeypatch: pytest.MonkeyPatch,
 def pod(namespace: str, pool: str, node: str = "") -> dict[str, Any]:
     conditions = [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     spec = {"nodeSelector": {POOL_LABEL: pool}} | ({"nodeName": node} if node else {})
-    return {"metadata": {"namespace": namespace}, "spec": spec, "status": {"conditions": conditions}}
+    return {"metadata": {"namespace": namespace, "name": "head"}, "spec": spec, "status": {"conditions": conditions}}
 
 
 class StandsStill:
@@ -91,7 +98,7 @@ class StandsStill:
             return [{"metadata": {"name": name}} for name in ("berth-bob", "berth-prod", KEY[0])], "1"
         return (self._pods if path == PODS else [{"metadata": {"namespace": KEY[0], "name": KEY[1]}}]), "1"
 
-    def watch(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+    def events(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
         return iter(())
 
 
@@ -110,6 +117,7 @@ def test_what_waits_for_something_that_goes_is_put_off(
 ) -> None:
     pods = [pod(KEY[0], "dev"), *(pod(*other) for other in others)]
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: StandsStill(pods))
+    monkeypatch.setattr(readiness, "_ROUND_SECONDS", 0)
     put_off: list[list[str]] = []
     kind = readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("waits", done=False), lambda *_: ["no room"])
     wait = readiness.Wait(
@@ -125,8 +133,11 @@ def test_what_waits_for_something_that_goes_is_put_off(
     assert put_off == ([before] if before else [])
 
 
-class Unlabeled:
+class Unlabeled(StandsStill):
     """A cluster whose RayCluster has lost its label, so that no selector finds it."""
+
+    def __init__(self) -> None:
+        super().__init__([])
 
     def list(self, _path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
         return [], "1"
@@ -136,16 +147,17 @@ class Unlabeled:
         return {"metadata": {"namespace": KEY[0], "name": KEY[1]}} if there else None
 
 
-@pytest.mark.parametrize("path", [RAY_CLUSTERS, within(KEY[0], RAY_CLUSTERS)])
-def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+@pytest.mark.parametrize("namespace", ["", KEY[0]])
+def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch, namespace: str) -> None:
     monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Unlabeled())
     wait = readiness.Wait(
-        kind=readiness.Kind(path, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"]),
+        kind=readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"]),
         kubeconfig="",
         selector="berth/stack=env",
         deadlines={KEY: LONG_SECONDS},
         report=lambda *_: None,
         namespaces={KEY[0]},
         put_off=lambda *_: None,
+        namespace=namespace,
     )
     assert wait.run() == {}

@@ -1,0 +1,185 @@
+"""Copies of a cluster's collections: read once, or read once and then watched.
+
+A question about a thousand berths is answered from copies, with a number of requests that does not
+depend on the number of berths.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from berth.components.cluster.api import ClusterApi, ClusterError, Object, Reader
+
+# The API server ends a watch after this time; the next one goes on where it ended.
+_WATCH_SECONDS = 240
+_RETRY_SECONDS = 1.0
+_UNKNOWN_SECONDS = 5.0
+
+_Query = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Snapshot:
+    """Reader that lists a collection at most once.
+
+    Raises:
+        ClusterError: on a list or a get, the request fails.
+    """
+
+    def __init__(self, api: Reader) -> None:
+        self._api = api
+        self._found: dict[_Query, tuple[list[Object], str]] = {}
+
+    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
+        """Return a collection's objects as they were at the first list, and their version."""
+        key = _key(path, query)
+        if key not in self._found:
+            objects, version = self._api.list(path, **query)
+            self._found[key] = slim(path, objects), version
+        return self._found[key]
+
+    def get(self, path: str) -> Object | None:
+        """Return one object as it is now; None where the path has nothing."""
+        return self._api.get(path)
+
+
+class Mirror:
+    """Reader whose collections are listed at the first use, and then watched by a thread.
+
+    Args:
+        api: the API server.
+        changed: event that is set when an object appears, changes or disappears.
+    """
+
+    def __init__(self, api: ClusterApi, changed: threading.Event | None = None) -> None:
+        self.changed = changed or threading.Event()
+        self._api = api
+        self._stop = threading.Event()
+        self._copies: dict[_Query, _Copy] = {}
+
+    def list(self, path: str, **query: str) -> tuple[list[Object], str]:
+        """Return a collection's objects as the last event of the watch left them.
+
+        Raises:
+            ClusterError: the collection cannot be read, or the watch cannot go on at the moment.
+        """
+        key = _key(path, query)
+        if key not in self._copies:
+            copy = _Copy(path, query)
+            copy.read(self._api)
+            self._copies[key] = copy
+            # A daemon: a watch without events does not hold up the end of the program.
+            threading.Thread(target=self._follow, args=[copy], daemon=True, name=f"watch of {path}").start()
+        return self._copies[key].content()
+
+    def get(self, path: str) -> Object | None:
+        """Return one object as it is now; None where the path has nothing.
+
+        Raises:
+            ClusterError: the request fails.
+        """
+        return self._api.get(path)
+
+    def stop(self) -> None:
+        """End the watches; each ends with the next event at the latest."""
+        self._stop.set()
+
+    def _follow(self, copy: _Copy) -> None:
+        while not self._stop.is_set():
+            if copy.is_stale:
+                copy.renew(self._api)
+                self.changed.set()
+            try:
+                for event in copy.events(self._api):
+                    if self._stop.is_set():
+                        return
+                    if copy.take(event):
+                        self.changed.set()
+            except ClusterError:
+                # It broke off, or the server has forgotten the version: the next list shows what
+                # the watch has missed, or why the server does not answer.
+                copy.is_stale = True
+            self._stop.wait(_RETRY_SECONDS if copy.is_known else _UNKNOWN_SECONDS)
+
+
+@dataclass
+class _Copy:
+    """Objects of one collection, by namespace and name."""
+
+    path: str
+    query: dict[str, str]
+    is_stale: bool = False
+    _objects: dict[tuple[str, str], Object] = field(default_factory=dict)
+    _version: str = ""
+    _error: ClusterError | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the API server has the collection; that of an operator may come later."""
+        return bool(self._version)
+
+    def read(self, api: ClusterApi) -> None:
+        objects, version = api.list(self.path, **self.query)
+        with self._lock:
+            self._objects = {_identity(item): item for item in slim(self.path, objects)}
+            self._version, self._error, self.is_stale = version, None, not version
+
+    def renew(self, api: ClusterApi) -> None:
+        try:
+            self.read(api)
+        except ClusterError as error:
+            with self._lock:
+                self._error = error
+
+    def events(self, api: ClusterApi) -> Iterator[Object]:
+        if not self.is_known:
+            return iter(())
+        return api.events(self.path, self._version, _WATCH_SECONDS, allowWatchBookmarks="true", **self.query)
+
+    def take(self, event: Object) -> bool:
+        """Take an event over; return whether it changes an object."""
+        kind, item = event["type"], event["object"]
+        with self._lock:
+            self._version = item["metadata"]["resourceVersion"]
+            if kind == "DELETED":
+                self._objects.pop(_identity(item), None)
+            elif kind != "BOOKMARK":
+                (self._objects[_identity(item)],) = slim(self.path, [item])
+        return bool(kind != "BOOKMARK")
+
+    def content(self) -> tuple[list[Object], str]:
+        with self._lock:
+            if self._error:
+                raise self._error
+            return list(self._objects.values()), self._version
+
+
+def slim(path: str, objects: list[Object]) -> list[Object]:
+    """Return objects without the parts that no question about many objects needs.
+
+    Managed fields are half of an object. Those of RayClusters stay: they name who suspended one.
+    """
+    for item in objects:
+        if path.endswith("/rayclusters"):
+            continue
+        item["metadata"].pop("managedFields", None)
+        if path.endswith("/pods"):
+            item["spec"].pop("volumes", None)
+            for container in (*item["spec"].get("containers", ()), *item["spec"].get("initContainers", ())):
+                for key in _LARGE_OF_CONTAINERS:
+                    container.pop(key, None)
+    return objects
+
+
+_LARGE_OF_CONTAINERS = ("env", "volumeMounts", "livenessProbe", "readinessProbe", "lifecycle", "command", "args")
+
+
+def _key(path: str, query: dict[str, str]) -> _Query:
+    return path, tuple(sorted(query.items()))
+
+
+def _identity(item: Object) -> tuple[str, str]:
+    metadata = item["metadata"]
+    return str(metadata.get("namespace", "")), str(metadata["name"])

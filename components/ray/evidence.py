@@ -1,0 +1,123 @@
+"""Objects that explain why RayClusters, RayJobs and RayServices are not ready, in groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
+from typing import TypeVar
+
+from berth.components.cluster.api import EVENTS, NODES, PODS, Object, Reader, within
+from berth.components.cluster.inventory import Inventory, inventory_of
+from berth.components.hardware.names import POOL_LABEL
+
+Key = tuple[str, str]
+"""Namespace and name of a RayCluster, RayJob or RayService."""
+
+SCALING = {"fieldSelector": "involvedObject.kind=Pod,source=cluster-autoscaler"}
+"""Query for the cluster autoscaler's events about pods."""
+
+_WARNINGS = {"fieldSelector": "type=Warning"}
+_OF_CLUSTER = "ray.io/cluster"
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Evidence:
+    """Objects of a cluster as they are now: a collection is listed once, by the first question.
+
+    Args:
+        reader: the API server, or copies of its collections.
+        namespace: namespace that all questions are about; "" for any.
+
+    Raises:
+        ClusterError: at a question, the API server does not answer.
+    """
+
+    def __init__(self, reader: Reader, namespace: str = "") -> None:
+        self._reader = reader
+        self._namespace = namespace
+        self._found: dict[str, dict[Key, Object]] = {}
+
+    def find(self, path: str, key: Key) -> Object | None:
+        """Return an object of a collection; None if it does not exist."""
+        if path not in self._found:
+            self._found[path] = {key_of(item): item for item in self._list(path)}
+        return self._found[path].get(key)
+
+    def pods(self, key: Key) -> list[Object]:
+        """Return the pods of a RayCluster."""
+        return self._pods.get(key, [])
+
+    def warnings(self, kind: str, key: Key) -> list[Object]:
+        """Return the warning events about an object."""
+        return self._warnings.get((kind, *key), [])
+
+    def scaling(self, namespace: str) -> list[Object]:
+        """Return the cluster autoscaler's events about the pods of a namespace."""
+        return self._scaling.get(namespace, [])
+
+    def refused_claims(self, namespace: str) -> dict[str, str]:
+        """Return why claims of pods cannot be created, by name of the pod."""
+        events = self._refusals.get(namespace, [])
+        return {event["involvedObject"]["name"]: str(event.get("message")) for event in events}
+
+    def nodes(self, pool: str) -> list[Object]:
+        """Return the nodes of a pool."""
+        return self._nodes.get(pool, [])
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        """Devices that nodes publish, and the claims on them."""
+        return inventory_of(self._reader)
+
+    def _list(self, path: str, **query: str) -> list[Object]:
+        return self._reader.list(within(self._namespace, path) if self._namespace else path, **query)[0]
+
+    @cached_property
+    def _pods(self) -> dict[Key, list[Object]]:
+        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
+
+    @cached_property
+    def _events(self) -> list[Object]:
+        return self._list(EVENTS, **_WARNINGS)
+
+    @cached_property
+    def _warnings(self) -> dict[tuple[str, str, str], list[Object]]:
+        return _grouped(self._events, _subject)
+
+    @cached_property
+    def _refusals(self) -> dict[str, list[Object]]:
+        refused = (event for event in self._events if event.get("reason") == "FailedResourceClaimCreation")
+        return _grouped(refused, lambda event: event["metadata"]["namespace"])
+
+    @cached_property
+    def _scaling(self) -> dict[str, list[Object]]:
+        # During a stockout the scheduler only sees that there is no node; the autoscaler knows why
+        # none comes.
+        return _grouped(self._list(EVENTS, **SCALING), lambda event: event["metadata"]["namespace"])
+
+    @cached_property
+    def _nodes(self) -> dict[str, list[Object]]:
+        return _grouped(self._reader.list(NODES)[0], lambda node: _label(node, POOL_LABEL))
+
+
+def key_of(item: Object) -> Key:
+    """Return the namespace and the name of an object."""
+    return str(item["metadata"]["namespace"]), str(item["metadata"]["name"])
+
+
+def _grouped(items: Iterable[Object], key: Callable[[Object], K]) -> dict[K, list[Object]]:
+    groups: defaultdict[K, list[Object]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
+
+
+def _label(item: Object, label: str) -> str:
+    return str((item["metadata"].get("labels") or {}).get(label, ""))
+
+
+def _subject(event: Object) -> tuple[str, str, str]:
+    about = event.get("involvedObject") or {}
+    return str(about.get("kind")), str(event["metadata"].get("namespace")), str(about.get("name"))
