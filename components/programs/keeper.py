@@ -70,11 +70,12 @@ class Keeper:
         namespaces = {
             space["metadata"]["name"] for space in self.api.items("/api/v1/namespaces", labelSelector=selector)
         }
-        managed = [
-            _judged(cluster)
+        clusters = [
+            cluster
             for cluster in self.api.items("/apis/ray.io/v1/rayclusters")
-            if cluster["metadata"]["namespace"] in namespaces and any(key in _annotations(cluster) for key in SETTINGS)
+            if cluster["metadata"]["namespace"] in namespaces
         ]
+        managed = [cluster for cluster in clusters if any(key in _annotations(cluster) for key in SETTINGS)]
         # A pass that is ended before its end, for many heads that do not answer, leaves others out
         # each time.
         random.shuffle(managed)
@@ -191,12 +192,6 @@ def _change(cluster: Object, decision: Decision) -> Object:
         # The API server refuses the patch of a RayCluster that has changed since.
         change.setdefault("metadata", {})["resourceVersion"] = cluster["metadata"]["resourceVersion"]
     return change
-
-
-def _judged(cluster: Object) -> Object:
-    """Return the part of a RayCluster that a decision needs: of a thousand, the rest fills a pod."""
-    spec = {key: cluster["spec"][key] for key in ("suspend", "authOptions") if key in cluster["spec"]}
-    return {"metadata": cluster["metadata"], "spec": spec}
 
 
 def _annotations(cluster: Object) -> Mapping[str, str]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import os
+import subprocess
+import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from berth.components.core import types
 from berth.components.programs import keeper, servers
 from berth.components.programs.keeper import Keeper
 from berth.components.programs.lifetimes import parse_duration, parse_expiry
 from berth.components.programs.servers import ApiError, Server
+from tests.conftest import GOLDEN
 
 Object = dict[str, Any]
 Handler = http.server.BaseHTTPRequestHandler
@@ -279,3 +285,43 @@ def test_durations_are_those_of_the_settings(text: str) -> None:
     length = parsed(parse_duration)
     assert (length is not None) == (text in DURATIONS)
     assert parsed(types.parse_duration) == (length and length.total_seconds())
+
+
+LIMIT = 256
+"""Memory limit of the keeper's container in MiB (tests/golden/lifecycle/keeper.yaml)."""
+
+_RUN = """
+import resource, sys
+from berth.components.programs.keeper import main
+code = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World, tmp_path: Path) -> None:
+    spec = yaml.safe_load((GOLDEN / "ray/berth-that-autoscales.yaml").read_text())["spec"]
+    for number in range(1000):
+        world.berth(f"eng-{number}")
+        cluster = world.clusters[f"eng-{number}"]
+        cluster["spec"] = spec | cluster["spec"]
+        # A live object is twice as large: managed fields and status.
+        cluster["metadata"]["managedFields"] = [{"manager": "berth", "fieldsV1": {"f:spec": spec}}]
+        cluster["status"] = {"text": "x" * len(json.dumps(spec))}
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        json.dumps(
+            {
+                "current-context": "x",
+                "clusters": [{"name": "x", "cluster": {"server": world.url}}],
+                "users": [{"name": "x", "user": {}}],
+                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            }
+        )
+    )
+    command = [sys.executable, "-c", _RUN, "--selector=berth/environment=e", f"--dashboard={world.url}/heads/{{name}}"]
+    environment = os.environ | {"KUBECONFIG": str(config)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1000
+    assert int(done.stderr) < LIMIT

@@ -133,11 +133,11 @@ def test_what_waits_for_something_that_goes_is_put_off(
     assert put_off == ([before] if before else [])
 
 
-class Unlabeled(StandsStill):
+class Unlabeled:
     """A cluster whose RayCluster has lost its label, so that no selector finds it."""
 
-    def __init__(self) -> None:
-        super().__init__([])
+    def events(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+        return iter(())
 
     def list(self, _path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
         return [], "1"

@@ -1,0 +1,114 @@
+"""Commands that are timed, and the memory of all their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+_SAMPLE_SECONDS = 0.2
+_END_SECONDS = 60
+_MEGABYTE = 2**20
+
+# Interpreters run more than one program of an update.
+_SCRIPTS = {"pulumi-language-python-exec": "program", "berth": "berth"}
+
+
+class BenchError(Exception):
+    """Command that failed, or took too long, with its output."""
+
+
+@dataclass
+class Measured:
+    """Command that has ended.
+
+    Attributes:
+        seconds: its duration.
+        stdout: its standard output.
+        memory: largest sum of resident memory in MB by program, and of all at one time as `all`.
+    """
+
+    seconds: float
+    stdout: str = ""
+    memory: dict[str, float] = field(default_factory=dict)
+
+
+def measured(
+    command: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    stdin: str = "",
+    codes: Sequence[int] = (0,),
+) -> Measured:
+    """Run a command to its end.
+
+    Raises:
+        BenchError: the exit code is none of `codes`.
+    """
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            with _sampled(process.pid) as memory:
+                stdout, stderr = process.communicate(stdin)
+        except BaseException:
+            # Ctrl-C at a terminal reaches the command, too, which then cleans up.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=_END_SECONDS)
+            process.kill()
+            raise
+    seconds = time.perf_counter() - began
+    if process.returncode not in codes:
+        output = f"{stdout}\n{stderr}".strip()[-4000:]
+        raise BenchError(f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{output}")
+    return Measured(seconds, stdout, {name: round(size / _MEGABYTE, 1) for name, size in sorted(memory.items())})
+
+
+@contextlib.contextmanager
+def _sampled(pid: int) -> Iterator[Counter[str]]:
+    """Sample the memory of a process and its descendants for the block."""
+    highest: Counter[str] = Counter()
+    over = threading.Event()
+
+    def sample() -> None:
+        root = psutil.Process(pid)
+        while not over.wait(_SAMPLE_SECONDS):
+            now: Counter[str] = Counter()
+            with contextlib.suppress(psutil.Error):
+                for process in (root, *root.children(recursive=True)):
+                    with contextlib.suppress(psutil.Error):
+                        now[_program(process)] += process.memory_info().rss
+            now["all"] = now.total()
+            for name, size in now.items():
+                highest[name] = max(highest[name], size)
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield highest
+    finally:
+        over.set()
+        thread.join()
+
+
+def _program(process: psutil.Process) -> str:
+    name = process.name()
+    if name.startswith("python"):
+        words = [Path(word).name for word in process.cmdline()[:4]]
+        return next((_SCRIPTS[word] for word in words if word in _SCRIPTS), "python")
+    return name

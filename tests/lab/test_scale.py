@@ -1,0 +1,152 @@
+"""Many berths cost as many requests as few: `berth status`, and the wait at the end of an update.
+
+The berths are RayClusters that another controller manages (`managedBy`), so that KubeRay leaves
+them alone and the test writes their status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray import readiness
+from berth.components.ray.evidence import Key
+from chaos.fleet import ENV, Fleet, launched
+from chaos.proxy import Request
+from tests.lab.conftest import Lab
+from tests.lab.project import started
+
+pytestmark = pytest.mark.lab
+
+FEW, MANY = 3, 60
+LATE = "the operator has not seen it yet"
+LONG_SECONDS = 300.0
+
+
+@pytest.fixture(scope="module")
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """An environment that is up, reached through the counting proxy."""
+    with launched(tmp_path_factory.mktemp("scale"), lab) as fleet:
+        yield fleet
+        fleet.lab.run(["kubectl", "delete", "namespaces", "-l", STACK_LABEL, "--wait=false"])
+
+
+def ray_cluster(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    pod = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
+    worker = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1}
+    spec = {
+        "managedBy": "kueue.x-k8s.io/multikueue",
+        "suspend": True,
+        "headGroupSpec": {"rayStartParams": {}, "template": pod},
+        "workerGroupSpecs": [worker | {"rayStartParams": {}, "template": pod}],
+    }
+    metadata = {"name": name, "namespace": f"berth-{name}", "labels": labels}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
+
+
+class Berths:
+    """Berths of engineers that no update has created, with statuses that the test writes."""
+
+    def __init__(self, fleet: Fleet, stack: str, count: int) -> None:
+        self.api = ClusterApi(fleet.lab.kubeconfig.read_text())
+        self.names = [f"{stack}-{number}" for number in range(count)]
+        for name in self.names:
+            labels = {ENVIRONMENT_LABEL: ENV, STACK_LABEL: stack, OWNER_LABELS["engineer"]: name}
+            metadata = {"name": f"berth-{name}", "labels": labels}
+            self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            self.api.create(within(f"berth-{name}", RAY_CLUSTERS), ray_cluster(name, labels))
+
+    @property
+    def keys(self) -> list[Key]:
+        return [(f"berth-{name}", name) for name in self.names]
+
+    def are_suspended(self) -> None:
+        for namespace, name in self.keys:
+            path = f"{within(namespace, RAY_CLUSTERS)}/{name}/status"
+            self.api.patch(path, {"status": {"state": "suspended", "observedGeneration": 1}}, "test")
+
+
+def lists(requests: Iterable[Request]) -> list[str]:
+    """Return the paths of the lists among requests, with their queries."""
+    return sorted(request.path for request in requests if request.method == "GET" and "watch=true" not in request.path)
+
+
+@pytest.fixture(scope="module")
+def few(fleet: Fleet) -> Berths:
+    return Berths(fleet, "few", FEW)
+
+
+@pytest.fixture(scope="module")
+def many(few: Berths, fleet: Fleet) -> Berths:  # noqa: ARG001 - the few are alone first
+    return Berths(fleet, "many", MANY)
+
+
+def status(fleet: Fleet) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the lists of `berth status`, and the reasons of berths that are not ready."""
+    seen: list[Request] = []
+    with fleet.proxy.disturbed(before=seen.append):
+        document = fleet.project.status(ENV)
+    return lists(seen), {berth["name"]: berth["reasons"] for berth in document["berths"] if not berth["ready"]}
+
+
+def test_status_asks_as_often_about_many_berths_as_about_few(
+    fleet: Fleet, few: Berths, request: pytest.FixtureRequest
+) -> None:
+    asked_about_few, reasons = status(fleet)
+    assert sorted(reasons) == few.names
+    many: Berths = request.getfixturevalue("many")
+    asked_about_many, reasons = status(fleet)
+    assert sorted(reasons) == sorted([*few.names, *many.names])
+    assert asked_about_many == asked_about_few
+    assert len(set(asked_about_many)) == len(asked_about_many), "no list twice"
+
+
+def waited(fleet: Fleet, berths: Berths, stack: str) -> list[str]:
+    """Return the lists of a wait for berths that are late, explained, and then ready."""
+    explained: dict[Key, str] = {}
+
+    def report(key: Key, text: str) -> None:
+        if text.startswith(f"{LATE}: "):
+            explained[key] = text
+            if len(explained) == len(berths.keys):
+                berths.are_suspended()
+
+    wait = readiness.Wait(
+        kind=readiness.RAY_CLUSTER,
+        kubeconfig=fleet.kubeconfig.read_text(),
+        selector=f"{STACK_LABEL}={stack}",
+        deadlines=dict.fromkeys(berths.keys, LONG_SECONDS),
+        report=report,
+        namespaces={namespace for namespace, _ in berths.keys},
+        put_off=lambda key, going: pytest.fail(f"{key} does not wait for {going}"),
+    )
+    seen: list[Request] = []
+    with fleet.proxy.disturbed(before=seen.append):
+        assert wait.run() == {}
+    assert len(explained) == len(berths.keys)
+    return lists(seen)
+
+
+def test_a_wait_lists_as_often_for_many_late_berths_as_for_few(fleet: Fleet, few: Berths, many: Berths) -> None:
+    of_few, of_many = waited(fleet, few, "few"), waited(fleet, many, "many")
+    assert of_few == [path.replace("many", "few") for path in of_many]
+
+
+def test_the_watch_lists_nothing_twice(fleet: Fleet, many: Berths) -> None:
+    seen: list[Request] = []
+    with fleet.proxy.disturbed(before=seen.append):
+        command = ("berth", "status", "-s", ENV, "--watch", "--json", "--interval", "0.5")
+        with started(fleet.project, *command) as watch:
+            assert watch.stdout is not None
+            assert json.loads(watch.stdout.readline())["berths"]
+            before = lists(seen)
+            many.api.patch(f"{NAMESPACES}/berth-{many.names[0]}", {"metadata": {"labels": {STACK_LABEL: "x"}}}, "test")
+            changed = json.loads(watch.stdout.readline())
+    assert "x" in {berth["stack"] for berth in changed["berths"]}
+    assert lists(seen) == before
