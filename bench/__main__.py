@@ -1,138 +1,106 @@
-"""`make bench`: cost of an engineer's stack, and its growth with the number of engineers.
+"""`make bench`: cost of berths as their number grows, beside the same berths without berth.
 
-It brings a lab of its own up in a temporary folder, with real engine, API server and operator, and
-takes it down again.
+Each run of a part has a lab of its own, with real engine, API server and operator, and its figures
+are in build/bench.json when it ends: a benchmark that was interrupted goes on with `PART` and `N`.
+`RECORD=docs/performance.json` also merges them into the figures of docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
+import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+import pytest
 
-from tests.lab.conftest import Lab, brought_up
-from tests.lab.project import Project, Settings, environment_settings
+from bench import released
+from bench.figures import machine, merge, missed
+from bench.fleet import err, launched
+from bench.measured import BenchError
+from bench.parts import PARTS
+from berth.lab import kubernetes_plugin
+from berth.lab.home import CLONE
 
-MANY = 100
-ROUNDS = 5
-
-err = Console(stderr=True)
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Figure of the benchmark.
-
-    Attributes:
-        what: what was compared.
-        a: median of the first, in seconds.
-        b: median of the second, in seconds.
-        goal: the largest ratio that is good, None where there is no goal.
-    """
-
-    what: str
-    a: float
-    b: float
-    goal: float | None
-
-    @property
-    def ratio(self) -> float:
-        return self.a / self.b
+RESULTS = CLONE / "build" / "bench.json"
+SIZES = {
+    "environment": (1, 10, 100, 300),
+    "pulumi": (1, 10, 100),
+    "bucket": (10, 100),
+    "preview": (100,),
+    "check": (1000,),
+    "stacks": (10, 100),
+    "status": (10, 100, 1000),
+}
+"""Numbers of engineers of each part in a full benchmark."""
+SHORT = [("short", 3)]
+INTERRUPTED = 130
 
 
-def seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+def run(part: str, size: int) -> dict[str, Any]:
+    """Run a part in a lab of its own; return its document."""
+    before = machine()
+    err.print(f"[bold]{part}[/], {size} engineers: {(PARTS[part].__doc__ or '').partition(chr(10))[0]}")
+    # Sockets need short paths.
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, launched(Path(folder), size) as bench:
+        plugin = "stand-in" if kubernetes_plugin.placed(bench.lab.home).folder is None else "real"
+        PARTS[part](bench)
+        return bench.run.document(before | {"plugin": plugin})
 
 
-def update(project: Project, stack: str) -> None:
-    """Run `pulumi up` alone, the timed part."""
-    project.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview")
+def show(document: dict[str, Any]) -> None:
+    for goal in document["goals"]:
+        verdict = "[green]✓[/]" if goal["good"] else "[bold red]✗[/]"
+        err.print(f"{verdict} {goal['what']}: {goal['value']:g} {goal['unit']} (goal: ≤ {goal['limit']:g})")
 
 
-def environment(lab: Lab, engineers: int) -> Settings:
-    pools = {
-        "cpu": {"machineType": "n2-standard-128", "nodes": 4},
-        "dev": {"machineType": "a4-highgpu-8g", "nodes": 16},
-    }
-    names = [f"eng-{number}" for number in range(engineers)]
-    return environment_settings(
-        lab, pools, project="berth-bench", defaults={"wait": {}}, engineers={name: {} for name in names}
-    )
-
-
-def empty_program(folder: Path, lab: Lab) -> Project:
-    """Create an empty Pulumi project, which measures Pulumi itself."""
-    project = Project.make(folder, lab)
-    (folder / "__main__.py").write_text("import pulumi\n")
-    project.up("empty")
-    return project
-
-
-def adding_an_engineer(project: Project) -> float:
-    """Median time to make an engineer's berth from its own stack."""
-    project.write("alice", engineer={"environment": "env"})
-    times = []
-    project.up("alice")
-    for _ in range(ROUNDS):
-        project.destroy("alice")
-        times.append(seconds(lambda: update(project, "alice")))
-    project.destroy("alice")
-    return statistics.median(times)
-
-
-def measure(lab: Lab, folder: Path) -> list[Ratio]:
-    empty, project = empty_program(folder / "empty", lab), Project.make(folder / "project", lab)
-    err.print("environment of 1 engineer …")
-    project.write("env", environment=environment(lab, 1))
-    project.up("env")
-    alone = adding_an_engineer(project)
-    project.up("alice")
-    err.print("no-op updates …")
-    nothing, noop = [], []
-    for _ in range(ROUNDS):
-        nothing.append(seconds(lambda: update(empty, "empty")))
-        noop.append(seconds(lambda: update(project, "alice")))
-    project.destroy("alice")
-    err.print(f"environment of {MANY} engineers …")
-    project.write("env", environment=environment(lab, MANY))
-    project.up("env")
-    among_many = adding_an_engineer(project)
-    project.destroy("env")
-    return [
-        Ratio(
-            "no-op up: engineer's stack / empty program", statistics.median(noop), statistics.median(nothing), goal=2.0
-        ),
-        Ratio(f"new engineer's stack: among {MANY} / alone", among_many, alone, goal=1.1),
-    ]
+def chosen(parts: Sequence[str], sizes: Sequence[int], *, short: bool) -> list[tuple[str, int]]:
+    """Return the runs: parts in their order, small numbers of engineers first."""
+    if short:
+        return SHORT
+    names = [part for part in SIZES if not parts or part in parts]
+    return [(part, size) for part in names for size in sorted(sizes or SIZES[part])]
 
 
 def main() -> int:
+    """Run the benchmark; return the exit code: 1 if a goal is missed or a run fails."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as folder, brought_up(Path(folder) / "lab") as lab:
-        ratios = measure(lab, Path(folder))
-    if arguments.json:
-        sys.stdout.write(json.dumps([asdict(entry) | {"ratio": entry.ratio} for entry in ratios], indent=2) + "\n")
-        return 0
-    table = Table("what", "seconds", "seconds", "ratio", "goal")
-    for item in ratios:
-        goal = "" if item.goal is None else f"≤ {item.goal}"
-        table.add_row(item.what, f"{item.a:.2f}", f"{item.b:.2f}", f"{item.ratio:.2f}", goal)
-    Console().print(table)
-    return 0
+    parser.add_argument("--part", action="append", choices=list(SIZES), help="run this part alone")
+    parser.add_argument("--size", action="append", type=int, help="number of engineers, in place of each part's own")
+    parser.add_argument("--record", type=Path, help="merge the figures into this file, beside build/bench.json")
+    parser.add_argument("--short", action="store_true", help="a minute's part, compared with the last release")
+    parser.add_argument("--json", action="store_true", help="print the documents of all runs for programs")
+    options = parser.parse_args()
+    documents: list[dict[str, Any]] = []
+    failed = False
+    try:
+        for part, size in chosen(options.part or [], options.size or [], short=options.short):
+            try:
+                document = run(part, size)
+            except (BenchError, pytest.fail.Exception) as error:
+                failed = True
+                err.print(f"✗ {part}, {size} engineers: {error}", markup=False, style="red")
+                continue
+            documents.append({"part": part, "engineers": size, **document})
+            for path in filter(None, (RESULTS, options.record)):
+                merge(path, part, size, document)
+            show(document)
+    except KeyboardInterrupt:
+        err.print("interrupted; the runs that ended are in build/bench.json")
+        return INTERRUPTED
+    if options.json:
+        sys.stdout.write(json.dumps(documents, indent=2, ensure_ascii=False) + "\n")
+    problems = released.slower(documents) if options.short else missed(documents)
+    for problem in problems:
+        err.print(f"✗ {problem}", markup=False, style="red")
+    return 1 if failed or problems else 0
 
 
 if __name__ == "__main__":
+    # A shell that starts it in the background ignores Ctrl-C for it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

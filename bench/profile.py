@@ -73,11 +73,11 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             at += size
 
 
-def _numbers(fields: list[tuple[int, int | bytes]], wanted: int) -> list[int]:
+def _numbers(fields: list[tuple[int, int | bytes]], field: int) -> list[int]:
     """Return the integers of a field, packed or not."""
     found = []
     for number, value in fields:
-        if number != wanted:
+        if number != field:
             continue
         if isinstance(value, int):
             found.append(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, errors, lab, pictures, policies, reliability, settings, supported_versions
+from docs import commands, errors, lab, performance, pictures, policies, reliability, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -17,6 +17,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/errors.md": errors.page,
     "docs/lab.md": lab.page,
     "docs/reliability.md": reliability.page,
+    "docs/performance.md": performance.page,
     "docs/supported-versions.md": supported_versions.page,
     **pictures.GENERATED,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from docs.pictures import architecture, fleet, isolation, life, plan
+from docs.pictures import architecture, fleet, isolation, life, performance, plan
 from docs.pictures.svg import Picture
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
@@ -18,6 +18,7 @@ PICTURES: Mapping[str, Callable[[], Picture]] = {
     "isolation": isolation.draw,
     "life": life.draw,
     "plan": plan.draw,
+    **({"performance": performance.draw} if performance.figures().get("environment") else {}),
 }
 """Pictures by the name of their file."""
 

@@ -196,23 +196,31 @@ class Picture:
 
     def arrow(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
         """Add a line through points, with a head at its end."""
-        for (one_x, one_y), (other_x, other_y) in pairwise(points):
-            area = Area(min(one_x, other_x), min(one_y, other_y), abs(one_x - other_x), abs(one_y - other_y))
-            self.lines.append(area)
-            self._reach(area)
         (x, y), (before_x, before_y) = points[-1], points[-2]
         length = max(((x - before_x) ** 2 + (y - before_y) ** 2) ** 0.5, 1)
         along_x, along_y = (x - before_x) / length, (y - before_y) / length
         base_x, base_y = x - 8 * along_x, y - 8 * along_y
-        path = " ".join(f"{x:g},{y:g}" for x, y in [*points[:-1], (round(base_x, 1), round(base_y, 1))])
+        self.line([*points[:-1], (round(base_x, 1), round(base_y, 1))], tone, dashed=dashed)
         head = [
             (x, y),
             (base_x - 4 * along_y, base_y + 4 * along_x),
             (base_x + 4 * along_y, base_y - 4 * along_x),
         ]
+        self._parts.append(f'<polygon class="head {tone}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in head)}"/>')
+
+    def line(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
+        """Add a line through points."""
+        for (one_x, one_y), (other_x, other_y) in pairwise(points):
+            area = Area(min(one_x, other_x), min(one_y, other_y), abs(one_x - other_x), abs(one_y - other_y))
+            self.lines.append(area)
+            self._reach(area)
+        path = " ".join(f"{x:g},{y:g}" for x, y in points)
         dashes = ' stroke-dasharray="5 4"' if dashed else ""
         self._parts.append(f'<polyline class="line {tone}" points="{path}"{dashes}/>')
-        self._parts.append(f'<polygon class="head {tone}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in head)}"/>')
+
+    def dot(self, x: float, y: float, tone: str) -> None:
+        """Add a small filled circle, whose middle is the point."""
+        self._parts.append(f'<circle class="solid {tone}" cx="{x:g}" cy="{y:g}" r="3.5"/>')
 
     def svg(self) -> str:
         """Return the file."""

@@ -1,20 +1,15 @@
-"""Many berths cost as many requests as few: `berth status`, and the wait at the end of an update.
-
-The berths are RayClusters that another controller manages (`managedBy`), so that KubeRay leaves
-them alone and the test writes their status.
-"""
+"""Many berths cost as many requests as few: `berth status`, and the wait of an update."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
-from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
-from berth.components.hardware.names import POOL_LABEL
+from bench.berths import Berths
+from berth.components.cluster.api import NAMESPACES, ClusterApi
+from berth.components.core.owner import STACK_LABEL
 from berth.components.ray import readiness
 from berth.components.ray.evidence import Key
 from chaos.fleet import ENV, Fleet, launched
@@ -37,39 +32,9 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
         fleet.lab.run(["kubectl", "delete", "namespaces", "-l", STACK_LABEL, "--wait=false"])
 
 
-def ray_cluster(name: str, labels: dict[str, str]) -> dict[str, Any]:
-    pod = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
-    worker = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1}
-    spec = {
-        "managedBy": "kueue.x-k8s.io/multikueue",
-        "suspend": True,
-        "headGroupSpec": {"rayStartParams": {}, "template": pod},
-        "workerGroupSpecs": [worker | {"rayStartParams": {}, "template": pod}],
-    }
-    metadata = {"name": name, "namespace": f"berth-{name}", "labels": labels}
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
-
-
-class Berths:
-    """Berths of engineers that no update has created, with statuses that the test writes."""
-
-    def __init__(self, fleet: Fleet, stack: str, count: int) -> None:
-        self.api = ClusterApi(fleet.lab.kubeconfig.read_text())
-        self.names = [f"{stack}-{number}" for number in range(count)]
-        for name in self.names:
-            labels = {ENVIRONMENT_LABEL: ENV, STACK_LABEL: stack, OWNER_LABELS["engineer"]: name}
-            metadata = {"name": f"berth-{name}", "labels": labels}
-            self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-            self.api.create(within(f"berth-{name}", RAY_CLUSTERS), ray_cluster(name, labels))
-
-    @property
-    def keys(self) -> list[Key]:
-        return [(f"berth-{name}", name) for name in self.names]
-
-    def are_suspended(self) -> None:
-        for namespace, name in self.keys:
-            path = f"{within(namespace, RAY_CLUSTERS)}/{name}/status"
-            self.api.patch(path, {"status": {"state": "suspended", "observedGeneration": 1}}, "test")
+def api_of(fleet: Fleet) -> ClusterApi:
+    """Return the cluster without the proxy."""
+    return ClusterApi(fleet.lab.kubeconfig.read_text())
 
 
 def lists(requests: Iterable[Request]) -> list[str]:
@@ -79,12 +44,12 @@ def lists(requests: Iterable[Request]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def few(fleet: Fleet) -> Berths:
-    return Berths(fleet, "few", FEW)
+    return Berths(api_of(fleet), ENV, "few", FEW)
 
 
 @pytest.fixture(scope="module")
 def many(few: Berths, fleet: Fleet) -> Berths:  # noqa: ARG001 - the few are alone first
-    return Berths(fleet, "many", MANY)
+    return Berths(api_of(fleet), ENV, "many", MANY)
 
 
 def status(fleet: Fleet) -> tuple[list[str], dict[str, list[str]]]:
@@ -99,10 +64,10 @@ def test_status_asks_as_often_about_many_berths_as_about_few(
     fleet: Fleet, few: Berths, request: pytest.FixtureRequest
 ) -> None:
     asked_about_few, reasons = status(fleet)
-    assert sorted(reasons) == few.names
+    assert set(reasons) == {name for _, name in few.keys}
     many: Berths = request.getfixturevalue("many")
     asked_about_many, reasons = status(fleet)
-    assert sorted(reasons) == sorted([*few.names, *many.names])
+    assert set(reasons) == {name for _, name in [*few.keys, *many.keys]}
     assert asked_about_many == asked_about_few
     assert len(set(asked_about_many)) == len(asked_about_many), "no list twice"
 
@@ -146,7 +111,7 @@ def test_the_watch_lists_nothing_twice(fleet: Fleet, many: Berths) -> None:
             assert watch.stdout is not None
             assert json.loads(watch.stdout.readline())["berths"]
             before = lists(seen)
-            many.api.patch(f"{NAMESPACES}/berth-{many.names[0]}", {"metadata": {"labels": {STACK_LABEL: "x"}}}, "test")
+            many.api.patch(f"{NAMESPACES}/{many.keys[0][0]}", {"metadata": {"labels": {STACK_LABEL: "x"}}}, "test")
             changed = json.loads(watch.stdout.readline())
     assert "x" in {berth["stack"] for berth in changed["berths"]}
     assert lists(seen) == before

@@ -1,0 +1,70 @@
+"""Berths without pods, whose number costs little: RayClusters that KubeRay leaves alone.
+
+`managedBy` names another controller, which Kueue's MultiKueue has it for, so that whoever made them
+writes their status. They stand for berths where only the number counts: for lists and for waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
+from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray.evidence import Key
+
+_AT_ONCE = 8
+
+
+class Berths:
+    """Berths of engineers that no update has created.
+
+    Attributes:
+        api: the cluster.
+        keys: namespaces and names of the RayClusters.
+    """
+
+    def __init__(self, api: ClusterApi, environment: str, stack: str, count: int) -> None:
+        """Create them: engineers STACK-0, STACK-1 and so on of a stack."""
+        self.api = api
+        self.keys: Sequence[Key] = [(f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(
+                pool.map(lambda key: self._create(key, {ENVIRONMENT_LABEL: environment, STACK_LABEL: stack}), self.keys)
+            )
+
+    def _create(self, key: Key, labels: dict[str, str]) -> None:
+        namespace, name = key
+        labels |= {OWNER_LABELS["engineer"]: name}
+        metadata = {"name": namespace, "labels": labels}
+        self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        self.api.create(within(namespace, RAY_CLUSTERS), _ray_cluster(key, labels))
+
+    def are_suspended(self) -> None:
+        """Write statuses of suspended RayClusters, which are ready without pods."""
+        status = {"status": {"state": "suspended", "observedGeneration": 1}}
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            paths = [f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys]
+            list(pool.map(lambda path: self.api.patch(path, status, "bench"), paths))
+
+
+def _ray_cluster(key: Key, labels: dict[str, str]) -> dict[str, Any]:
+    pod = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
+    worker = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1}
+    spec = {
+        "managedBy": "kueue.x-k8s.io/multikueue",
+        "suspend": True,
+        "headGroupSpec": {"rayStartParams": {}, "template": pod},
+        "workerGroupSpecs": [worker | {"rayStartParams": {}, "template": pod}],
+    }
+    namespace, name = key
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "labels": labels,
+        # The keeper looks after berths with an end.
+        "annotations": {"berth/expires": "30d"},
+    }
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}

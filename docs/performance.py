@@ -1,0 +1,130 @@
+"""Page of performance, from the figures of the recorded benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bench.parts import PARTS
+from docs.pictures.performance import figures
+
+_HEAD = """\
+# Performance
+
+A benchmark measures what berths cost as their number grows: with berth, and beside it the same
+objects by kubectl, by Helm and by plain Pulumi, in the same run on the same machine.
+`make pages` writes this page from [the figures](performance.json) of recorded runs.
+
+**Compare the columns of a run, not seconds of two machines.** The floor is `kubectl apply
+--server-side` of the same objects until all RayClusters are ready, and for the removal RayClusters
+first, then namespaces.
+"""
+
+_PICTURE = """\
+![Seconds by number of engineers, for berth, kubectl, Helm and plain Pulumi](pictures/performance.svg)
+"""
+
+_RUN = """\
+## Run it
+
+<!-- not run: the full benchmark takes hours -->
+```sh
+make bench                                   # all parts, with 1 to 1,000 engineers
+make bench PART=environment N="10 100"       # one part, for two numbers of engineers
+make bench RECORD=docs/performance.json      # and record the figures for this page
+make bench SHORT=1                           # two minutes: what CI compares with the last release
+```
+
+Each run brings up a lab of its own and removes everything at its end, also after Ctrl-C. A run that
+has ended is in `build/bench.json`, so an interrupted benchmark goes on with `PART` and `N`.
+`make bench` exits with 1 if a goal is missed or a run fails; `JSON=1` prints the figures.
+
+The short benchmark compares ratios with those of the last release (`bench/released.json`), because
+seconds differ between machines. It fails if a ratio to the floor has doubled, or if a berth's part
+of the state has grown by a tenth.
+
+## How it is measured
+
+- The cluster is the lab's: a real API server, etcd, scheduler and KubeRay operator. Nodes are
+  simulated, so a pod is ready as soon as it has a node: the figures contain no pulling of images
+  and no start of Ray.
+- Pulumi's kubernetes plugin is the real one or the lab's stand-in; the tables say which.
+- Helm installs the same objects as one release. Plain Pulumi registers the namespaces and the
+  RayClusters alone, without quotas, policies and rights, from a program without components.
+- Memory is the largest sum of resident memory of the command and all its children, sampled five
+  times a second. Shared pages count once for each process.
+- The engine's profile is that of `pulumi up --profiling`: shares of CPU samples.
+- `status` measures berths without pods: RayClusters that another controller manages (`managedBy`),
+  with statuses that the benchmark writes.
+- `bucket` keeps the state in a simulated object store that speaks the S3 API and answers each call
+  after 100 ms.
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    parts = figures()
+    if not parts:
+        return f"{_HEAD}\n## Figures\n\nNo run is recorded yet.\n\n{_RUN}"
+    picture = [_PICTURE] if "environment" in parts else []
+    return "\n".join([_HEAD, *picture, *_goals(parts), *_tables(parts), _RUN])
+
+
+def _goals(parts: Mapping[str, Any]) -> Iterator[str]:
+    yield "## Goals\n"
+    yield "| part | figure | measured | goal | |"
+    yield "|---|---|---|---|---|"
+    for name, runs in parts.items():
+        for run in runs.values():
+            for goal in run["goals"]:
+                unit, good = goal["unit"], "reached" if goal["good"] else "**missed**"
+                yield f"| `{name}` | {goal['what']} | {goal['value']:.3g} {unit} | {goal['limit']:g} {unit} | {good} |"
+    yield ""
+
+
+def _tables(parts: Mapping[str, Any]) -> Iterator[str]:
+    for name, runs in parts.items():
+        title = (PARTS[name].__doc__ or "").partition("\n")[0]
+        yield f"## Part `{name}`\n"
+        yield f"{title}\n"
+        yield f"| engineers | {' | '.join(f'{int(size):,}' for size in runs)} |"
+        yield f"|---|{'---|' * len(runs)}"
+        for what in dict.fromkeys(what for run in runs.values() for what in run["seconds"]):
+            yield f"| {what}, s | {_row(run['seconds'].get(what) for run in runs.values())} |"
+        for fact in dict.fromkeys(fact for run in runs.values() for fact in run["facts"]):
+            yield f"| {fact} | {_row(run['facts'].get(fact) for run in runs.values())} |"
+        for what in dict.fromkeys(what for run in runs.values() for what in run["memory"]):
+            yield f"| memory of {what}, MB | {_row(_memory(run, what) for run in runs.values())} |"
+        yield ""
+        yield from _machines(runs)
+        yield from _profile(runs)
+
+
+def _row(values: Iterator[float | None]) -> str:
+    return " | ".join("–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values)  # noqa: PLR2004
+
+
+def _memory(run: Mapping[str, Any], what: str) -> float | None:
+    programs = run["memory"].get(what)
+    return max(programs.values()) if programs else None
+
+
+def _machines(runs: Mapping[str, Any]) -> Iterator[str]:
+    for size, run in runs.items():
+        machine = run["machine"]
+        yield (
+            f"- {int(size):,}: {run['date']}, {machine['cores']} cores, {machine['memory']} GiB, load {machine['load']}"
+            f" before the run, kubernetes plugin: {machine['plugin']}."
+        )
+    yield ""
+
+
+def _profile(runs: Mapping[str, Any]) -> Iterator[str]:
+    found = {size: run["profile"] for size, run in runs.items() if run["profile"]}
+    if not found:
+        return
+    yield f"| share of the engine's CPU time | {' | '.join(f'{int(size):,}' for size in found)} |"
+    yield f"|---|{'---|' * len(found)}"
+    for work in dict.fromkeys(work for shares in found.values() for work in shares):
+        yield f"| {work} | {' | '.join(f'{shares.get(work, 0):.0%}' for shares in found.values())} |"
+    yield ""
