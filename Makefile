@@ -3,15 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
-# Each worker has a lab of its own, of about 1 GiB. A file's tests go to one worker, in order: they share a fleet, and each builds
-# on those before it (tests/scheduling.py).
-TEST_WORKERS ?= 2
+# Each worker has a lab of its own; `auto` is as many as memory and cores allow. A file's tests go to one worker, in order: they
+# share a fleet, and each builds on those before it (tests/scheduling.py).
+TEST_WORKERS ?= auto
 UV := uv==0.13.8
 # Targets that need the lab's tools: their build begins while pip installs the packages.
 EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-long fuzz lint types check dist bench chaos picture pages effects site recording requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long fuzz lint types check dist bench chaos picture pages effects site recording requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -31,15 +31,21 @@ lab-clean: $(INSTALLED) ## end every process of the lab and forget its state
 
 venv: $(INSTALLED) ## the virtual environment, with everything in it
 
-test: $(INSTALLED) ## unit, golden and lab tests, but the long ones
+test: $(INSTALLED) ## unit, golden and lab tests, but the long ones (TEST_WORKERS=2: with fewer labs at once)
 	@$(BIN)/berth lab tools
-	@$(BIN)/pytest --numprocesses $(TEST_WORKERS)
+	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) --durations=25
+
+test-quick: $(INSTALLED) ## unit and golden tests, types and lint, all at once
+	@$(MAKE) --no-print-directory --jobs=3 test-unit lint types
+
+test-unit: $(INSTALLED)
+	@$(BIN)/pytest --numprocesses logical tests/unit
 
 test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools
 	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest -m long tests/real
-	@$(BIN)/pytest -m long --ignore tests/real --numprocesses $(TEST_WORKERS)
+	@$(BIN)/pytest -m long --ignore tests/real --numprocesses logical
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
 	@$(BIN)/berth lab tools

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from berth.components.core.errors import BAD_INPUT, FAILED
@@ -124,28 +125,33 @@ class Message:
     file: str
 
 
-def errors() -> list[Message]:
+@cache
+def errors() -> tuple[Message, ...]:
     """Return the messages of all errors that end a command, each once."""
     return _once(_raised(file, tree) for file, tree in _modules())
 
 
-def problems() -> list[Message]:
+@cache
+def problems() -> tuple[Message, ...]:
     """Return the messages of all problems across settings, each once."""
     return _once(_problems(file, tree) for file, tree in _modules())
 
 
-def _once(found: Iterator[Iterator[Message]]) -> list[Message]:
+def _once(found: Iterator[Iterator[Message]]) -> tuple[Message, ...]:
     by_text: dict[str, Message] = {}
     for message in (message for messages in found for message in messages):
         by_text.setdefault(message.text, message)
-    return list(by_text.values())
+    return tuple(by_text.values())
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for folder in FOLDERS:
-        for file in sorted((CLONE / folder).rglob("*.py")):
-            if not {"gallery", "programs", "template"} & set(file.parts):
-                yield str(file.relative_to(CLONE)), ast.parse(file.read_text(encoding="utf-8"))
+@cache
+def _modules() -> tuple[tuple[str, ast.Module], ...]:
+    files = (file for folder in FOLDERS for file in sorted((CLONE / folder).rglob("*.py")))
+    return tuple(
+        (str(file.relative_to(CLONE)), ast.parse(file.read_text(encoding="utf-8")))
+        for file in files
+        if not {"gallery", "programs", "template"} & set(file.parts)
+    )
 
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:

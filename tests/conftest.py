@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
-from tests.scheduling import ByFile, longest_first
+from tests.leftovers import Leftovers
+from tests.scheduling import ByFile, in_order, workers
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,15 +25,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    # A shell that runs the tests in the background ignores Ctrl-C for them, and programs under test
-    # would inherit that.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Leftovers())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = longest_first(items)
+    items[:] = in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Number of workers of `--numprocesses auto`; that of `logical` stays the number of cores."""
+    if config.option.numprocesses != "auto":
+        return None
+    return workers(psutil.cpu_count() or 1, psutil.virtual_memory().total)
 
 
 @pytest.hookimpl(optionalhook=True)

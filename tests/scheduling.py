@@ -1,10 +1,12 @@
-"""Distribution of tests to workers: those of a file to one worker, in order, and those of the
-machine's one real node to one worker.
+"""Number of workers, and distribution of tests to them: those of a file to one worker, in order,
+and those of the machine's one real node to one worker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -12,8 +14,15 @@ from xdist.scheduler import LoadFileScheduling
 ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 """Folders whose tests use what a machine has once: the real node, containers."""
 
-# The longest begin first, so that the end does not wait for them.
-_ORDER = (*ONE_AT_A_TIME, "tests/lab/test_pages.py", "tests/lab/test_workflows.py", "tests/lab/")
+WORKER_BYTES = 2 << 30
+"""Memory that a worker may take: its lab has 1.2 GiB, the engine and its plugins the rest."""
+
+WORKERS_A_CORE = 2
+"""Workers for a core: tests of the lab wait for half of their time."""
+
+# The pages take longest, since their order is one. Unit tests follow, so that a failure of theirs
+# is seen early, then the tests of the lab.
+_FIRST = (*ONE_AT_A_TIME, "tests/lab/test_pages.py", "tests/unit/", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types
@@ -25,10 +34,24 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of 
         return str(super()._split_scope(nodeid))
 
 
-def longest_first(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Return tests in their order of start; those of one file stay together and in order."""
+def workers(cores: int, memory: int) -> int:
+    """Return the number of workers for a machine with so many cores and bytes of memory."""
+    return max(1, min(cores * WORKERS_A_CORE, memory // WORKER_BYTES))
 
-    def rank(item: pytest.Item) -> int:
-        return next((place for place, folder in enumerate(_ORDER) if item.nodeid.startswith(folder)), len(_ORDER))
+
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return tests in their order of start; those of one file stay together and in order.
+
+    Of the files of a folder, the largest begin first, so that the end does not wait for them.
+    """
+
+    def rank(item: pytest.Item) -> tuple[int, int]:
+        place = next((place for place, start in enumerate(_FIRST) if item.nodeid.startswith(start)), len(_FIRST))
+        return place, -_size(item.path)
 
     return sorted(items, key=rank)
+
+
+@cache
+def _size(path: Path) -> int:
+    return path.stat().st_size

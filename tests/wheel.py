@@ -9,6 +9,7 @@ import subprocess
 import sys
 import venv
 import zipfile
+from collections import Counter
 from collections.abc import Collection, Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -73,20 +74,31 @@ def install(wheel: Path) -> Path:
 def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (), *, with_pip: bool = False) -> Path:
     """Make a virtual environment with a wheel and what it requires, and return its `bin`.
 
-    What it requires are links to the packages that the tests run with; pip checks that nothing is
-    missing.
+    What it requires, and pip, are links to the packages that the tests run with; pip checks that
+    nothing is missing.
     """
-    venv.create(folder, symlinks=True, with_pip=with_pip)
+    venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for package in required("berth", extras).values():
-        for file in package.files or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                target = site / file
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(Path(str(package.locate_file(file))))
+    for path, target in _links([*required("berth", extras).values(), *([distribution("pip")] if with_pip else [])]):
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).symlink_to(target)
+    if with_pip:
+        script = folder / "bin/pip"
+        script.write_text(f'#!/bin/sh\nexec {folder / "bin/python"} -m pip "$@"\n')
+        script.chmod(0o755)
     pip(folder / "bin", "install", "--quiet", "--no-index", "--no-deps", str(wheel))
     pip(folder / "bin", "check")
     return folder / "bin"
+
+
+def _links(packages: Collection[Distribution]) -> Iterator[tuple[Path, Path]]:
+    """Yield the links, by their paths in site-packages: a folder of one package is one link."""
+    owners = Counter(top for package in packages for top in {file.parts[0] for file in package.files or ()})
+    for package in packages:
+        # `google` is a folder of many packages.
+        files = (file for file in package.files or () if ".." not in file.parts)
+        for path in {Path(file.parts[0]) if owners[file.parts[0]] == 1 else Path(file) for file in files}:
+            yield path, Path(str(package.locate_file(path)))
 
 
 def pip(bin_folder: Path, *arguments: str) -> str:

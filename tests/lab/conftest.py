@@ -15,6 +15,7 @@ import pytest
 from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.kubernetes_plugin import CHOICE
+from tests.leftovers import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +56,8 @@ class Lab:
         stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program in the environment of `berth lab env`; a failure shows its output."""
+        if INTERRUPTED.is_set():
+            pytest.fail(f"{args[0]} is not started: the tests were interrupted")
         result = subprocess.run(
             list(args),
             cwd=cwd or CLONE,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CLONE = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 60
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
 CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "dranet", "gpuDra": "dra-driver-nvidia-gpu"}
 """Charts of the lab by the operator's name in the settings."""
@@ -173,8 +174,10 @@ def _short(urn: str) -> str:
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS) -> None:
     """Wait until a condition holds; fail, naming it, when it doesn't in time."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, SHORTEST_PAUSE_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.2)
+        # A condition is mostly a run of kubectl, which takes a core from the tests beside it.
+        time.sleep(pause)
+        pause = min(pause * 1.2, LONGEST_PAUSE_SECONDS)

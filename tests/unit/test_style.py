@@ -44,7 +44,7 @@ BRITISH = re.compile(
   | synchronis | theatre | totall(?=ed|ing) | towards | travell | tunnell | tyre | unmarshall | upwards
   | utilis | vapour | virtualis | visualis | whilst
     """,
-    flags=re.IGNORECASE | re.VERBOSE,
+    flags=re.VERBOSE,
 )
 # British words of others that berth repeats to the letter.
 OTHERS_WORDS = ("CancelledError", 'Resource operation was cancelled for "')
@@ -210,10 +210,10 @@ def test_tables_blocks_comments_and_links_alone_may_be_wide(text: str) -> None:
 
 
 def british(text: str) -> list[str]:
-    """British forms in a text, without the words of others."""
+    """British forms in a text, in small letters, without the words of others."""
     for words in OTHERS_WORDS:
         text = text.replace(words, "")
-    return [match[0] for match in BRITISH.finditer(text)]
+    return [match[0] for match in BRITISH.finditer(text.lower())]
 
 
 def test_the_spelling_is_american() -> None:
