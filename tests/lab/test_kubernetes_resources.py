@@ -134,6 +134,32 @@ def test_a_conflict_names_the_field_and_its_owner(make: Callable[[str], Stack]) 
     assert stack.get("deployment", "deployment")["spec"]["replicas"] == 3
 
 
+def test_an_object_that_no_state_knows_is_taken_over_only_by_an_upsert(make: Callable[[str], Stack]) -> None:
+    """The real plugin's `Creation` (pulumi-kubernetes 4.29.0, provider/pkg/await/await.go)."""
+    stack = make("upsert")
+    stack.up()
+    uid = stack.get("configmap", "fixed")["metadata"]["uid"]
+    upsert = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS=true"
+
+    def create_again(*environment: str, check: bool = True) -> str:
+        known = stack.resources()
+        if "fixed" in known:
+            stack.pulumi("state", "delete", known["fixed"]["urn"], "--yes")
+        command = ["pulumi", "up", "-s", stack.name, "--yes", "--skip-preview", "--non-interactive"]
+        return stack.run("env", *environment, *command, check=check)
+
+    assert 'configmaps "fixed" already exists' in create_again(check=False)
+    create_again(upsert)
+    assert stack.get("configmap", "fixed")["metadata"]["uid"] == uid
+    stack.config(data="2")
+    assert "server-side apply field conflict detected" in create_again(upsert, check=False)
+    stack.config(data="1", upsert="false")
+    assert "already exists" in create_again(upsert, check=False)
+    stack.config(upsert="true")
+    create_again()
+    assert stack.get("configmap", "fixed")["metadata"]["uid"] == uid
+
+
 def test_credentials_of_a_program(make: Callable[[str], Stack]) -> None:
     stack = make("credentials")
     document = yaml.safe_load(stack.lab.kubeconfig.read_text())

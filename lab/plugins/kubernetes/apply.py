@@ -1,11 +1,15 @@
 """Writes of objects: created by one POST, changed by server-side apply as the own manager.
 
-A creation refuses an object that exists, as the real plugin's does. The first update takes over the
-fields of the creation and of kubectl, so that only managers of other tools can be in conflict with
-it.
+A creation refuses an object that exists, as the real plugin's does. With `upsertExistingObjects` it
+applies instead, and only another value of another manager's field is in conflict. The first update
+takes over the fields of the creation and of kubectl, so that only managers of other tools can be in
+conflict with it.
 
 Answers to (recorded): shared/upstream/kubernetes-plugin (the real plugin 4.29.0), compared by
     tests/lab/test_kubernetes_plugin.py
+Answers to (read): pulumi-kubernetes 4.29.0, `Creation` and `patchForce` in
+    provider/pkg/await/await.go, for creations of objects that exist:
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
 Answers to (real): server-side apply is the API server's own.
 """
 

@@ -33,6 +33,8 @@ _KNOWN = frozenset(
     }
 )
 
+_UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -65,7 +67,8 @@ def read(given: Mapping[str, Any]) -> Settings:
     text = _kubeconfig(plain)
     if not isinstance(text, Unknown):
         _server(text)
-    upsert = str(plain.get("upsertExistingObjects", "")).lower() == "true"
+    # The provider's setting wins over the variable, and only "true" is yes.
+    upsert = str(plain.get("upsertExistingObjects", os.environ.get(_UPSERT, ""))).lower() == "true"
     return Settings(None if isinstance(text, Unknown) else str(text), upsert)
 
 

@@ -3,7 +3,8 @@
 Config: `kubeconfig` is the path of the cluster's kubeconfig; `namespace` is made for all;
     `replicas` of a Deployment;
 `data` of a ConfigMap with a name of its own; `release` installs the chart with so many replicas;
-`unknown` takes the kubeconfig from a resource that a preview does not know.
+`unknown` takes the kubeconfig from a resource that a preview does not know;
+`upsert` is the provider's `upsertExistingObjects`.
 """
 
 # ruff: noqa: INP001 (the engine runs it as a program; it is no package)
@@ -27,7 +28,7 @@ namespace = kubernetes.core.v1.Namespace(
     "namespace", metadata={"name": config.require("namespace")}, opts=pulumi.ResourceOptions(provider=first)
 )
 later = namespace.metadata.uid.apply(lambda _: kubeconfig) if config.get_bool("unknown") else kubeconfig
-provider = kubernetes.Provider("provider", kubeconfig=later)
+provider = kubernetes.Provider("provider", kubeconfig=later, upsert_existing_objects=config.get_bool("upsert"))
 inside = config.require("namespace")
 options = pulumi.ResourceOptions(provider=provider, depends_on=[namespace])
 

@@ -34,6 +34,16 @@ def test_settings_that_berth_gives() -> None:
     assert settings.read({"kubeconfig": UNKNOWN}) == settings.Settings(None)
 
 
+def test_upserts_by_the_environment_unless_the_provider_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"kubeconfig": document()}
+    assert not settings.read(given).upsert
+    monkeypatch.setenv("PULUMI_K8S_UPSERT_EXISTING_OBJECTS", "true")
+    assert settings.read(given).upsert
+    assert not settings.read(given | {"upsertExistingObjects": "false"}).upsert
+    monkeypatch.setenv("PULUMI_K8S_UPSERT_EXISTING_OBJECTS", "1")
+    assert not settings.read(given).upsert
+
+
 def test_the_default_provider_takes_the_file_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
