@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import yaml
 
+from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.owner import STACK_LABEL
 from berth.lab import controlplane
 from chaos.proxy import Proxy
@@ -239,12 +240,20 @@ class Fleet:
         self.lab.run(["kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch])
 
     def objects(self, stack: str) -> dict[str, Any]:
-        """Return the objects with a stack's label, without what the server adds, by name."""
+        """Return the objects that a stack made, without what the server adds, by name.
+
+        A stack labels its namespaces, and what is outside of them.
+        """
         kinds = ",".join(self._kinds())
-        found = self.lab.get(kinds, "-A", "-l", f"{STACK_LABEL}={stack}")["items"]
+        managed = self.lab.get(kinds, "-A", "-l", ",".join(f"{key}={value}" for key, value in MANAGED_BY.items()))[
+            "items"
+        ]
+        labeled = [item for item in managed if item["metadata"]["labels"].get(STACK_LABEL) == stack]
+        namespaces = {item["metadata"]["name"] for item in labeled if item["kind"] == "Namespace"}
+        inside = [item for item in managed if item["metadata"].get("namespace") in namespaces]
         return {
             f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": plain(item)
-            for item in found
+            for item in [*labeled, *inside]
         }
 
     def _kinds(self) -> list[str]:

@@ -43,13 +43,14 @@ async def environment(loaded: Environment) -> None:
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
     operators = install(settings.operators, site, on_nodes)
+    *first, last = [*priority_classes(), *pod_policy(), *ray_policy([KEEPER_USER])]
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
-    cluster_wide = [*priority_classes(), *pod_policy(), *ray_policy([KEEPER_USER])]
-    before_berths = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in cluster_wide]
-    # Without an operator of berth's own, the nodes at least come first, and go last.
-    on_cluster = pulumi.ResourceOptions(
-        providers={"kubernetes": kubernetes}, depends_on=[*platform.ready, *operators, *before_berths]
-    )
+    before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
+    # The last object comes after everything that berths need, so that the state of each berth names
+    # one resource.
+    after_all = pulumi.ResourceOptions(provider=kubernetes, depends_on=[*platform.ready, *operators, *before])
+    gate = KubernetesObject(last["metadata"]["name"], last, after_all)
+    on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[gate])
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [

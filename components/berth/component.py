@@ -45,34 +45,37 @@ class Berth(pulumi.ComponentResource):
         self.namespace = namespace_of(inputs.settings.name)
         manifests = inputs.manifests or berth_manifests(inputs)
         # The halves of a berth depend on one another only within one stack.
-        isolation = [] if inputs.part == "cluster" else self._isolation(name, manifests)
-        namespace = isolation[:1]
+        namespace = None if inputs.part == "cluster" else self._register(name, manifests.namespace)
+        isolation = [] if namespace is None else self._isolation(name, manifests, namespace)
         self.main, self.jobs = None, []
         if inputs.part != "isolation":
-            self._work(name, inputs, manifests, isolation)
-        if manifests.dashboard and inputs.part != "cluster":
-            self._register(name, manifests.dashboard, after=namespace)
+            self._work(name, inputs, manifests, isolation, namespace)
+        if manifests.dashboard and namespace:
+            self._register(name, manifests.dashboard, after=[namespace])
         self.register_outputs(
             {"namespace": self.namespace}
             | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
         )
 
-    def _isolation(self, name: str, manifests: BerthManifests) -> list[KubernetesObject]:
-        """Register the namespace, and what must exist in it before the first pod."""
-        namespace = self._register(name, manifests.namespace)
+    def _isolation(self, name: str, manifests: BerthManifests, namespace: KubernetesObject) -> list[KubernetesObject]:
+        """Register what must exist in the namespace before the first pod."""
         return [
-            namespace,
-            *(
-                self._register(f"{name}-{manifest['metadata']['name']}", manifest, after=[namespace])
-                for manifest in manifests.objects
-            ),
+            self._inside(namespace, f"{name}-{manifest['metadata']['name']}", manifest)
+            for manifest in manifests.objects
         ]
 
     def _work(
-        self, name: str, inputs: BerthInputs, manifests: BerthManifests, isolation: list[KubernetesObject]
+        self,
+        name: str,
+        inputs: BerthInputs,
+        manifests: BerthManifests,
+        isolation: list[KubernetesObject],
+        namespace: KubernetesObject | None,
     ) -> None:
         """Register the RayCluster, RayJob or RayService, with its claims and jobs."""
-        needed = [*isolation, *self._claim_template(name, inputs, isolation[:1])]
+        needed = [*isolation, *self._claim_template(name, inputs, namespace)]
+        if namespace and not needed:
+            needed = [namespace]
         edits = inputs.workload.edits
         self.main = self._register(
             name,
@@ -88,7 +91,7 @@ class Berth(pulumi.ComponentResource):
         ]
 
     def _claim_template(
-        self, name: str, inputs: BerthInputs, namespace: list[KubernetesObject]
+        self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None
     ) -> list[KubernetesObject]:
         """Register the template of the workers' claims, if the workers claim devices."""
         claim = claim_of(inputs.settings.worker, inputs.pools[inputs.settings.worker.pool])
@@ -99,7 +102,20 @@ class Berth(pulumi.ComponentResource):
         # replace it, and the deletion of the old name would delete the new object.
         versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
         aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
-        return [self._register(f"{name}-{claim.template_name}", manifest, after=namespace, aliases=aliases)]
+        return [self._inside(namespace, f"{name}-{claim.template_name}", manifest, aliases=aliases)]
+
+    def _inside(
+        self, namespace: KubernetesObject | None, name: str, manifest: Manifest, **options: Any
+    ) -> KubernetesObject:
+        """Register an object that goes with its namespace, if the stack has the namespace.
+
+        Ray's kinds are deleted one by one before: a namespace that still holds pods waits 16 s
+        (Kubernetes 1.36, pkg/controller/namespace), and the isolation stays until the pods are
+        gone.
+        """
+        if namespace:
+            options |= {"after": [namespace], "deleted_with": namespace}
+        return self._register(name, manifest, **options)
 
     def _register(
         self, name: str, manifest: Manifest, *, after: list[KubernetesObject] | None = None, **options: Any

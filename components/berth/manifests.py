@@ -22,7 +22,7 @@ from berth.components.isolation import (
     owner_role,
     role_binding,
 )
-from berth.components.lifecycle import keeper_access, with_lifecycle
+from berth.components.lifecycle import keeper_access, keeper_peers, with_lifecycle
 from berth.components.nested import config_map
 from berth.components.operators import KubeRaySettings
 from berth.components.ray import (
@@ -124,10 +124,11 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             settings.priority,
             {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
             inputs.workload.clients,
+            keeper_peers(settings.lifecycle),
         ),
         [main, *jobs.values(), *([dashboard] if dashboard else [])],
     )
-    keeper = keeper_access(cluster, settings.lifecycle, network_policies=inputs.isolation.network_policies)
+    keeper = keeper_access(cluster, settings.lifecycle)
     programs = config_map(settings.nested_containers, namespace, labels)
     hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(

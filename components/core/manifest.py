@@ -31,6 +31,13 @@ def forced(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}}}
 
 
+def unawaited(manifest: Manifest) -> Manifest:
+    """Return the manifest, for which the provider does not wait after it has applied it."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
 _FIELD_MANAGER = "pulumi.com/patchFieldManager"
 _FORCE = "pulumi.com/patchForce"
 

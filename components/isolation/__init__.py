@@ -35,7 +35,6 @@ from berth.components.isolation.traffic import (
     peer,
     tcp,
     to_api_server,
-    to_dashboard_from,
 )
 
 __all__ = [
@@ -72,5 +71,4 @@ __all__ = [
     "role_binding",
     "tcp",
     "to_api_server",
-    "to_dashboard_from",
 ]

@@ -21,6 +21,9 @@ PODS = "berth-pods"
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
 
+PRIORITY = "berth/priority"
+"""Annotation of a berth's namespace: the only PriorityClass of its pods."""
+
 IN_BERTHS = {"namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABEL, "operator": "Exists"}]}}
 """Constraint of a policy that holds in the namespaces of berths."""
 
@@ -49,8 +52,8 @@ _VARIABLES = {
 
 # Rules of `baseline` (https://kubernetes.io/docs/concepts/security/pod-security-standards/), with
 # two differences: pods may mount NCCL's folders to read them, and may run without a profile of
-# seccomp or AppArmor, as nested containers do. The last rule keeps pods to the berth's pools: a
-# quota counts GPUs, not which ones.
+# seccomp or AppArmor, as nested containers do. The last two rules keep pods to the berth's rank and
+# to its pools: a quota counts GPUs, not which ones.
 _RULES = {
     "may not use the node's network, processes or IPC": "!object.spec.?hostNetwork.orValue(false)"
     " && !object.spec.?hostPID.orValue(false) && !object.spec.?hostIPC.orValue(false)",
@@ -66,6 +69,9 @@ _RULES = {
     " m.?readOnly.orValue(false) || !variables.folders.exists(v, v.name == m.name)))",
     "may not join networks by annotations, where no NetworkPolicy applies": "object.metadata.?annotations.orValue({})"
     f".all(key, !(key in {_NETWORKS}))",
+    "may have only the PriorityClass of the berth": "request.operation == 'UPDATE'"
+    f" || !('{PRIORITY}' in variables.annotations)"
+    f" || object.spec.?priorityClassName.orValue('') == variables.annotations['{PRIORITY}']",
     "may run only on the pools of the berth": f"request.operation == 'UPDATE' || !('{POOLS}' in variables.annotations)"
     " || (object.spec.?nodeName.orValue('') == '' && (variables.anywhere"
     f" || variables.pool in variables.annotations['{POOLS}'].split(',')))",

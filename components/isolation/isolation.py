@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.admission import POOLS
+from berth.components.isolation.admission import POOLS, PRIORITY
 from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pools_of
 from berth.components.isolation.ray_admission import RAY_AUTH
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
@@ -28,6 +29,7 @@ class IsolationInputs:
         gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
             requests.
         clients: namespaces whose pods may send requests to Ray Serve.
+        callers: peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard.
     """
 
     settings: IsolationSettings = field(default_factory=IsolationSettings)
@@ -36,6 +38,7 @@ class IsolationInputs:
     priority: str | None = None
     gpu_resources: Collection[str] = ()
     clients: Collection[str] = ()
+    callers: Collection[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     """
     contents = list(manifests)
     main = contents[0]
-    namespace, labels = main["metadata"]["namespace"], main["metadata"]["labels"]
+    # The namespace says whose the objects are.
+    namespace, labels = main["metadata"]["namespace"], MANAGED_BY
     settings, priority = inputs.settings, inputs.priority
     level = pod_security.level_of(contents, settings.pod_security)
     objects: list[Manifest] = []
@@ -77,13 +81,13 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
             inputs.kuberay,
             settings.reachable,
             inputs.clients,
+            inputs.callers,
             metadata_server=bool(settings.metadata_server),
         )
     if settings.quotas:
         withheld = {GPU_RESOURCE, *inputs.gpu_resources}
         room = quota.Room(settings.storage, settings.ephemeral_storage)
         objects.append(quota.resource_quota(namespace, labels, contents, withheld, room))
-        objects += [quota.priority_quota(namespace, labels, priority)] if priority else []
         objects.append(quota.limit_range(namespace, labels, room))
     if inputs.access.anyone:
         # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
@@ -93,6 +97,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         objects.append(rbac.role_binding(namespace, labels, inputs.access))
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
+    if settings.quotas and priority:
+        annotations[PRIORITY] = priority
     return Isolation(level, {pod_security.ENFORCE: level}, annotations, objects)
 
 

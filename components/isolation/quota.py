@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRange of a berth: the resources of its RayCluster and a reserve."""
+"""ResourceQuota and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from berth.components.cluster.gpus import claimed_gpus_of
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.pod_templates import Object, autoscales, pod_templates
 
 NAME = "berth"
-"""Name of the ResourceQuota of cores, memory and GPUs, and of the LimitRange."""
+"""Name of the ResourceQuota and of the LimitRange."""
 
 # Containers that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the
 # autoscaler beside a head, and the init container of a worker that waits for the head.
@@ -110,17 +110,10 @@ def resource_quota(
         # A load balancer takes one node port for each of its own ports.
         "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
     }
-    return _object("ResourceQuota", NAME, namespace, labels, {"hard": hard})
-
-
-def priority_quota(namespace: str, labels: dict[str, str], priority: str) -> Manifest:
-    """Return the ResourceQuota that refuses pods of any PriorityClass but the berth's.
-
-    The API server names only the quota when it refuses a pod, so the name says what is allowed.
-    """
-    others = {"scopeName": "PriorityClass", "operator": "NotIn", "values": [priority]}
-    spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [others]}}
-    return _object("ResourceQuota", f"only-priority-class-{priority}", namespace, labels, spec)
+    quota = _object("ResourceQuota", NAME, namespace, labels, {"hard": hard})
+    # The usage is the cluster's, and would be a third of the quota's state. Until it is counted,
+    # the API server refuses pods, and KubeRay tries again.
+    return unawaited(quota)
 
 
 def limit_range(namespace: str, labels: dict[str, str], room: Room) -> Manifest:

@@ -45,10 +45,14 @@ def network_policies(
     kuberay: KubeRaySettings,
     reachable: Iterable[str] = (),
     clients: Iterable[str] = (),
+    callers: Iterable[dict[str, Any]] = (),
     *,
     metadata_server: bool = False,
 ) -> list[Manifest]:
-    """Return the NetworkPolicies of a berth: for all pods, for heads, and for clients of Ray Serve.
+    """Return the NetworkPolicies of a berth: for all pods, and for heads that need more.
+
+    One policy serves most berths, because each object is stored three times in the state. So the
+    callers of heads may reach the same ports of workers, where Ray has no dashboard.
 
     Args:
         namespace: namespace of the berth.
@@ -57,6 +61,7 @@ def network_policies(
         kuberay: source and namespace of the KubeRay operator.
         reachable: private address ranges that pods may reach.
         clients: namespaces whose pods may send requests to Ray Serve.
+        callers: peers, beside the KubeRay operator, that may call the dashboard.
         metadata_server: whether pods may ask the metadata server for their identity.
     """
     metadata_addresses = _METADATA_SERVER if metadata_server else {}
@@ -69,6 +74,10 @@ def network_policies(
             {"from": [{"podSelector": {}}]},
             # Google's managed Prometheus collects metrics from this namespace.
             {"from": [peer("gmp-system")], "ports": tcp(METRICS)},
+            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
+            *({"from": [caller], "ports": tcp(DASHBOARD)} for caller in callers),
+            # Every pod with a replica takes requests.
+            *({"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in clients),
         ],
         "egress": [
             {"to": [{"podSelector": {}}]},
@@ -78,37 +87,23 @@ def network_policies(
             *({"to": [_block(cidr)]} for cidr in reachable),
         ],
     }
-    heads = {
-        "podSelector": _HEAD,
-        "policyTypes": ["Ingress", "Egress"],
-        "ingress": [
-            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
-            *_from_load_balancers(contents),
-        ],
+    policies = [network_policy({"name": "pods", **metadata}, all_pods)]
+    of_heads = {
+        "Ingress": _from_load_balancers(contents),
+        "Egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else [],
     }
-    # The API server drops empty lists, which every update would add again, so the key is left out.
-    if any(autoscales(manifest) for manifest in contents):
-        heads["egress"] = [to_api_server()]
-    policies = [
-        network_policy({"name": "pods", **metadata}, all_pods),
-        network_policy({"name": "heads", **metadata}, heads),
-    ]
-    if peers := [peer(name) for name in clients]:
-        # Every pod with a replica takes requests.
-        spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": peers, "ports": tcp(SERVE_PORT)}]}
-        policies.append(network_policy({"name": "serve", **metadata}, spec))
+    if types := [kind for kind, rules in of_heads.items() if rules]:
+        # The API server drops empty lists, which every update would add again.
+        rules = {kind.lower(): of_heads[kind] for kind in types}
+        policies.append(
+            network_policy({"name": "heads", **metadata}, {"podSelector": _HEAD, "policyTypes": types, **rules})
+        )
     return policies
 
 
 def network_policy(metadata: dict[str, Any], spec: dict[str, Any]) -> Manifest:
     """Return a NetworkPolicy."""
     return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
-
-
-def to_dashboard_from(source: dict[str, Any]) -> dict[str, Any]:
-    """Return the spec of a NetworkPolicy that opens the dashboards of heads to a peer."""
-    rule = {"from": [source], "ports": tcp(DASHBOARD)}
-    return {"podSelector": _HEAD, "policyTypes": ["Ingress"], "ingress": [rule]}
 
 
 def to_api_server() -> dict[str, Any]:
@@ -151,8 +146,9 @@ def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
 
 
 def _name_servers() -> list[dict[str, Any]]:
-    in_cluster = [peer("kube-system", **{"k8s-app": name}) for name in ("kube-dns", "node-local-dns")]
-    return [*in_cluster, *(_block(address) for address in _NAME_SERVERS)]
+    apps = {"key": "k8s-app", "operator": "In", "values": ["kube-dns", "node-local-dns"]}
+    in_cluster = peer("kube-system") | {"podSelector": {"matchExpressions": [apps]}}
+    return [in_cluster, *(_block(address) for address in _NAME_SERVERS)]
 
 
 def _block(cidr: str, *excluded: str) -> dict[str, Any]:

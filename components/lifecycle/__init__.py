@@ -7,7 +7,7 @@ here: what the keeper decides and does in its pod (components/programs).
 from typing import TYPE_CHECKING, Any
 
 from berth.components.lifecycle.life import PERSON, Life, life_of
-from berth.components.lifecycle.manifests import KEEPER_USER, keeper_access, with_lifecycle
+from berth.components.lifecycle.manifests import KEEPER_USER, keeper_access, keeper_peers, with_lifecycle
 from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "LifecycleShape",
     "complete",
     "keeper_access",
+    "keeper_peers",
     "life_of",
     "lifecycle_problems",
     "with_lifecycle",

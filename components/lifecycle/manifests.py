@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from berth.components import programs
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.gke import PoolSettings, on_pools, tolerations
 from berth.components.isolation import (
@@ -24,7 +24,6 @@ from berth.components.isolation import (
     peer,
     tcp,
     to_api_server,
-    to_dashboard_from,
 )
 from berth.components.lifecycle.settings import Lifecycle
 
@@ -62,18 +61,22 @@ def with_lifecycle(cluster: Manifest, lifecycle: Lifecycle) -> Manifest:
     return {**cluster, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
 
 
-def keeper_access(cluster: Manifest, lifecycle: Lifecycle, *, network_policies: bool) -> list[Manifest]:
-    """Return the objects that let the keeper into a berth; none without a lifecycle.
+def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
+    """Return the peers of a berth's NetworkPolicy for the keeper; none without a lifecycle."""
+    return [peer(NAMESPACE, **_POD)] if lifecycle.any else []
+
+
+def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
+    """Return the Role and RoleBinding that let the keeper into a berth; none without a lifecycle.
 
     Args:
         cluster: the RayCluster of the berth.
         lifecycle: its complete lifecycle.
-        network_policies: whether NetworkPolicies limit traffic to the berth's pods.
     """
     if not lifecycle.any:
         return []
     name = cluster["metadata"]["name"]
-    metadata = {"name": NAME, "namespace": cluster["metadata"]["namespace"], "labels": cluster["metadata"]["labels"]}
+    metadata = {"name": NAME, "namespace": cluster["metadata"]["namespace"], "labels": MANAGED_BY}
     rules: list[dict[str, Any]] = [
         # An admission policy narrows the patches (`_admission_policy`).
         {**_RAY, "resourceNames": [name], "verbs": ["get", "patch"]},
@@ -81,13 +84,10 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle, *, network_policies: 
     ]
     if cluster["spec"]["authOptions"]["mode"] == "token":
         rules.append({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]})
-    objects: list[Manifest] = [
+    return [
         {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
         binding("RoleBinding", metadata, "Role", [_SUBJECT]),
     ]
-    if network_policies:
-        objects.append(network_policy(metadata, to_dashboard_from(peer(NAMESPACE, **_POD))))
-    return objects
 
 
 def namespace(labels: dict[str, str]) -> Manifest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, unawaited
 from berth.components.fabric import Claim, Parts, claim_of, parts_of
 from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
@@ -81,17 +81,16 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
     """
     if settings.dashboard == "private":
         return None
-    annotations = INTERNAL_LOAD_BALANCER if settings.dashboard == "internal" else {}
-    return {
+    internal = {"annotations": INTERNAL_LOAD_BALANCER} if settings.dashboard == "internal" else {}
+    # The Service has endpoints once the head runs; a stack waits for the RayCluster instead.
+    service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
             "name": f"{settings.name}-dashboard",
             "namespace": namespace,
             "labels": labels,
-            # The Service has endpoints once the head runs; a stack waits for the RayCluster
-            # instead.
-            "annotations": {**annotations, "pulumi.com/skipAwait": "true"},
+            **internal,
         },
         "spec": {
             "type": "LoadBalancer",
@@ -103,6 +102,7 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
             ],
         },
     }
+    return unawaited(service)
 
 
 def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:

@@ -263,6 +263,8 @@ FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
         "pools of the berth",
         {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "1", "memory": "1Gi"}}}]},
     ),
+    "rank of named clusters": ("PriorityClass of the berth", {"priorityClassName": PRODUCTION}),
+    "no rank": ("PriorityClass of the berth", {"priorityClassName": None}),
     "node by its name": ("pools of the berth", {"nodeName": "gke-gold-1"}),
 }
 
@@ -508,7 +510,7 @@ def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:
     for above in (wants(cpu="16", memory="1Gi"), wants(cpu="1", memory="64Gi"), wants(**{"nvidia.com/gpu": "2"})):
         assert "exceeded quota: berth" in refusal(above)
     for above in ({"priorityClassName": PRODUCTION}, {"priorityClassName": None}):
-        assert f"exceeded quota: only-priority-class-{DEVELOPMENT}" in refusal(above)
+        assert "pods of a berth may have only the PriorityClass of the berth" in refusal(above)
     for kind, words in (("LoadBalancer", "services.loadbalancers=1"), ("NodePort", "services.nodeports=1")):
         service = {
             "apiVersion": "v1",

@@ -143,7 +143,7 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
     yield Case(worker, system("something else of the cluster", "metrics-server"), 443, NOT_OUT)
     for port, verdict in ((8265, ALLOWED), (8000, ALLOWED), (6379, NOT_IN), (10001, NOT_IN)):
         yield Case(operator, head, port, verdict)
-        yield Case(operator, worker, port, NOT_IN)
+        yield Case(operator, worker, port, verdict)
     for port in RAY_PORTS:
         yield Case(stranger, head, port, NOT_IN)
         yield Case(stranger, worker, port, NOT_IN)

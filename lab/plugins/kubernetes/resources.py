@@ -197,10 +197,10 @@ class Resources(Handler):
             return
         except RefusedError as error:
             raise ProviderError(f'"{request.id}" was not deleted: {error.message}') from error
-        if answer.get("kind") == kind.kind and answer.get("metadata"):
-            live = {**answer, "apiVersion": kind.api_version}
+        if "deletionTimestamp" not in (answer.get("metadata") or {}):
+            return  # gone at once: it had no finalizer
         try:
-            self._waits.until_gone(request.urn, live, request.timeout)
+            self._waits.until_gone(request.urn, {**answer, "apiVersion": kind.api_version}, request.timeout)
         except NotReadyError as error:
             raise ProviderError(f'"{request.id}" is in deletion and still there: {error}') from error
         self._engine.status(request.urn, "")

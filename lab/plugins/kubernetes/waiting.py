@@ -1,11 +1,11 @@
 """Waits on live objects, until ready or gone. An interrupt ends them within seconds.
 
-A DaemonSet and a Deployment are ready by their own status; the real plugin reads their pods too. Of
-the other kinds that berth registers, none is waited for.
+A DaemonSet, a Deployment and a ResourceQuota are ready by their own status; the real plugin reads
+the pods of the first two as well. Of the other kinds that berth registers, none is waited for.
 
-Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go; the objects that it
-    watches are real:
-    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/await.go
+Answers to (read): pulumi-kubernetes 4.29.0, provider/pkg/await/await.go and awaiters.go; the
+    objects that it watches are real:
+    https://github.com/pulumi/pulumi-kubernetes/blob/v4.29.0/provider/pkg/await/awaiters.go
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Waits:
         return NotReadyError(live, list(reasons))
 
     def _states(self, live: Item, timeout: float) -> Iterator[Item | None]:
-        """Yield the object's states as they come; None once it is gone."""
+        """Yield the object as given, and its later states as they come; None once it is gone."""
         deadline = time.monotonic() + (timeout or _DEFAULT_SECONDS)
         version, kind, identity = live["apiVersion"], live["kind"], live["metadata"].get("uid")
         namespace, name = objects.namespace_of(live), objects.name_of(live)
@@ -107,8 +107,8 @@ class Waits:
         except NoMatchError:
             yield None
             return
+        state: Item | None = live
         while True:
-            state = self._cluster.get(version, kind, namespace, name)
             if state is None or state["metadata"].get("uid") != identity:
                 yield None
                 return
@@ -117,6 +117,7 @@ class Waits:
             left = deadline - time.monotonic()
             if left <= 0 or self._canceled.wait(min(_PAUSE_SECONDS, left)):
                 return
+            state = self._cluster.get(version, kind, namespace, name)
 
 
 def unmet(item: Item) -> list[str]:
@@ -162,7 +163,14 @@ def daemon_set(item: Item) -> str:
     return f"Waiting for DaemonSet to roll out ({available}/{nodes} available)"
 
 
+def resource_quota(item: Item) -> str:
+    """Return what a ResourceQuota waits for; "" once the controller counts what it limits."""
+    limits, counted = ((item.get(part) or {}).get("hard") for part in ("spec", "status"))
+    return "" if limits == counted else "Waiting for the usage of the quota"
+
+
 _PENDING: dict[tuple[str, str], Callable[[Item], str]] = {
     ("apps/v1", "DaemonSet"): daemon_set,
     ("apps/v1", "Deployment"): deployment,
+    ("v1", "ResourceQuota"): resource_quota,
 }

@@ -22,8 +22,6 @@ RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 APART = [
     "kubernetes:networking.k8s.io/v1:NetworkPolicy",
-    "kubernetes:networking.k8s.io/v1:NetworkPolicy",
-    "kubernetes:core/v1:ResourceQuota",
     "kubernetes:core/v1:ResourceQuota",
     "kubernetes:core/v1:LimitRange",
 ]

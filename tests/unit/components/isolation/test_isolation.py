@@ -253,7 +253,7 @@ def test_room_on_disks_is_a_setting() -> None:
 
 def test_claims_are_counted() -> None:
     _, apart = registered("clusters", {"workers": 2, "worker": {"pool": "train"}})
-    quota, _ = of_kind(apart, "ResourceQuota")
+    (quota,) = of_kind(apart, "ResourceQuota")
     assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
 
 

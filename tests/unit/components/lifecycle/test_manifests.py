@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.lifecycle import keeper_access, manifests, with_lifecycle
+from berth.components.lifecycle import keeper_access, keeper_peers, manifests, with_lifecycle
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment, SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
@@ -84,11 +84,9 @@ def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
     (own,) = resolve_environment(settings(engineers={"x": {"lifecycle": LIFECYCLE}})).berths
     metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
     ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
-    created = keeper_access(ray, own.lifecycle, network_policies=True)
+    created = keeper_access(ray, own.lifecycle)
     cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, own.lifecycle)
-    golden("lifecycle/berth", plain([cluster, *created]))
-    open_to_all = keeper_access(ray, own.lifecycle, network_policies=False)
-    assert [item["kind"] for item in open_to_all] == ["Role", "RoleBinding"]
+    golden("lifecycle/berth", plain([cluster, *created, *keeper_peers(own.lifecycle)]))
 
 
 def test_nothing_said_nothing_made() -> None:

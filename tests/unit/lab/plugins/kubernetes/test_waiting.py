@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.lab.plugins.kubernetes.waiting import daemon_set, deployment, unmet
+from berth.lab.plugins.kubernetes.waiting import daemon_set, deployment, resource_quota, unmet
 
 
 def test_a_deployment_is_ready_when_rolled_out() -> None:
@@ -25,6 +25,12 @@ def test_a_daemon_set_is_ready_when_every_node_has_the_new_pod() -> None:
     counts = {"observedGeneration": 1, "desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 1}
     assert "(1/2 available)" in daemon_set({"metadata": {"generation": 1}, "status": counts})
     assert daemon_set({"metadata": {"generation": 1}, "status": counts | {"numberAvailable": 2}}) == ""
+
+
+def test_a_quota_is_ready_when_the_controller_counts_what_it_limits() -> None:
+    assert resource_quota({"spec": {"hard": {"pods": "2"}}, "status": {}})
+    assert resource_quota({"spec": {"hard": {"pods": "2"}}, "status": {"hard": {"pods": "1"}}})
+    assert not resource_quota({"spec": {"hard": {"pods": "2"}}, "status": {"hard": {"pods": "2"}}})
 
 
 def test_messages_of_conditions_that_are_not_true() -> None:
