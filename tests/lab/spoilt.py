@@ -25,12 +25,16 @@ def spoilt(policies: list[Object]) -> Iterator[tuple[str, list[Object]]]:
 def _specs(spec: Object) -> Iterator[tuple[str, Object]]:
     """Yield spoilt copies of a policy's spec."""
     for kind in spec["policyTypes"]:
-        yield f"{kind} is not governed", {**spec, "policyTypes": [one for one in spec["policyTypes"] if one != kind]}
+        # The API server gives types to a policy without any.
+        if others := [one for one in spec["policyTypes"] if one != kind]:
+            yield f"{kind} is not governed", {**spec, "policyTypes": others}
     for node_type in ("head", "worker"):
         selector = {"matchLabels": {"ray.io/node-type": node_type}}
         if spec["podSelector"] != selector:
             yield f"selects only {node_type}s", {**spec, "podSelector": selector}
     for way, side in _SIDES.items():
+        if way.capitalize() not in spec["policyTypes"]:
+            continue  # rules of a way that the policy does not govern have no effect
         rules = spec.get(way, [])
         yield f"{way} of anything", {**spec, way: [*rules, {}]}
         for peer in (_ANYONE, _ANYWHERE):
