@@ -6,7 +6,7 @@ import random
 import re
 import time
 
-from berth.components.core.owner import STACK_LABEL
+from berth.components.core.manifest import FIELD_MANAGER
 from chaos.case import Outcome, Part, crashes, strays
 from chaos.fleet import ENV, OWN, Command, Ended, Fleet, environment
 
@@ -91,7 +91,7 @@ def _two_stacks(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     ended = _both(fleet, mark, order, later)
     problems = [problem for end in ended for problem in crashes(end)]
     writers = {
-        item["metadata"]["labels"].get(STACK_LABEL, "")
+        item["metadata"].get("annotations", {}).get(FIELD_MANAGER, "")
         for item in fleet.lab.get("namespaces,rayclusters,resourcequotas,networkpolicies,limitranges", "-A")["items"]
         if f"berth-{OWN}" in (item["metadata"]["name"], item["metadata"].get("namespace"))
     }

@@ -10,6 +10,9 @@ Manifest = dict[str, Any]
 MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
 """The label of everything that berth makes in a cluster."""
 
+FIELD_MANAGER = "pulumi.com/patchFieldManager"
+"""Annotation of an object with the field manager of the stack that applies it."""
+
 
 def owned(manifest: Manifest, stack: str) -> Manifest:
     """The manifest with its stack named as the owner of the fields that it sets.
@@ -18,7 +21,7 @@ def owned(manifest: Manifest, stack: str) -> Manifest:
     object are two owners, and the API server names the fields that they disagree on.
     """
     metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), _FIELD_MANAGER: f"berth-{stack}"}
+    annotations = {**metadata.get("annotations", {}), FIELD_MANAGER: f"berth-{stack}"}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
@@ -38,7 +41,6 @@ def unawaited(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
-_FIELD_MANAGER = "pulumi.com/patchFieldManager"
 _FORCE = "pulumi.com/patchForce"
 
 
