@@ -27,12 +27,13 @@ from chaos.case import Outcome, Part, chance_of
 from chaos.fleet import Fleet, launched
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
+from chaos.large import LargeUpdates
 from chaos.races import Races
 from chaos.record import Results, joined, recorded, results_of, write
 from chaos.restarts import BERTHS, Restarts
 from tests.lab.conftest import Lab, brought_up
 
-PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Races, Restarts)
+PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, LargeUpdates, Races, Restarts)
 INTERRUPTED = 130
 RESULTS = CLONE / "build" / "chaos.json"
 

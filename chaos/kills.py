@@ -6,7 +6,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,7 +20,7 @@ Target = Literal["engine", "program", "plugin"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 MOMENTS = ("before", "after")
 
-_LANGUAGE_HOST = "pulumi-language-python "
+LANGUAGE_HOST = "pulumi-language-python "
 """Pulumi's language host asks every five minutes whether its engine is there (pulumi,
 sdk/python/cmd/pulumi-language-python/main.go). It holds no lock and changes nothing."""
 
@@ -94,28 +94,15 @@ class Kills(Part):
         if killed.stderr == "hung":
             problems.append(f"the update does not end after the {boundary.target} was killed")
         problems += crashes(killed)
-        problems += strays(mark, _LANGUAGE_HOST if boundary.target == "engine" else "")
+        problems += strays(mark, LANGUAGE_HOST if boundary.target == "engine" else "")
         fleet.run(mark, "pulumi", "cancel", "-s", OWN, "--yes")
         again = fleet.run(mark, *_UP)
         if again.code != 0:
             problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
-        problems += self._differences(fleet)
+        problems += differences(self._wanted, own_objects(fleet), fleet.known(OWN))
         facts = {"disturbed": killer.killed, "code": killed.code, "seconds": round(again.seconds, 1)}
         _gone(fleet)
         return Outcome(boundary.target, f"{boundary}, {1000 * delay:.0f} ms later", problems, facts)
-
-    def _differences(self, fleet: Fleet) -> list[str]:
-        found = own_objects(fleet)
-        known = fleet.known(OWN)
-        problems = [f"missing: {name}" for name in self._wanted.keys() - found.keys()]
-        problems += [f"orphan: {name}" for name in found.keys() - known]
-        problems += [f"beyond the settings: {name}" for name in found.keys() - self._wanted.keys()]
-        problems += [
-            f"differs: {name}: {_first_difference(self._wanted[name], found[name])}"
-            for name in self._wanted.keys() & found.keys()
-            if self._wanted[name] != found[name]
-        ]
-        return problems
 
 
 class _Killer:
@@ -160,6 +147,25 @@ def _is(process: psutil.Process, target: Target) -> bool:
     if target == "program":
         return "pulumi-language-python-exec" in line
     return "pulumi-resource-kubernetes" in line or "berth.lab.plugins.kubernetes" in line
+
+
+def differences(right: Mapping[str, Any], found: Mapping[str, Any], known: Collection[str]) -> list[str]:
+    """Return what distinguishes objects from those of an undisturbed update and from the state.
+
+    Args:
+        right: objects after an undisturbed update, by name.
+        found: objects that there are.
+        known: names of the objects that the state has.
+    """
+    problems = [f"missing: {name}" for name in right.keys() - found.keys()]
+    problems += [f"orphan: {name}" for name in found.keys() - set(known)]
+    problems += [f"beyond the settings: {name}" for name in found.keys() - right.keys()]
+    problems += [
+        f"differs: {name}: {_first_difference(right[name], found[name])}"
+        for name in right.keys() & found.keys()
+        if right[name] != found[name]
+    ]
+    return problems
 
 
 def update_killed(

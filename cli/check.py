@@ -28,6 +28,9 @@ from berth.stacks.policies import registry
 from berth.stacks.policies.policy import Waiver
 from berth.stacks.stack_file import NAMESPACE
 
+OWN_STACKS_FROM = 100
+"""Number of engineers in one environment from which on stacks of their own are better."""
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -62,6 +65,19 @@ class Checked:
         return self.judged.judgment.waivers if self.judged else []
 
     @property
+    def notes(self) -> list[str]:
+        """Advice about settings that work as intended."""
+        engineers = len(self.loaded.resolved.berths) if isinstance(self.loaded, Environment) else 0
+        if engineers < OWN_STACKS_FROM:
+            return []
+        text = (
+            f"{engineers} engineers are in one environment, and every update looks at all of them; from"
+            f" {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the same at any number"
+            f" (berth engineer init NAME -e {self.stack}; berth up -s {self.stack} --all)"
+        )
+        return [text]
+
+    @property
     def summary(self) -> str:
         """Summary of the check: `environment, 4 policies kept, 1 waived`."""
         if self.policies is None:
@@ -76,6 +92,7 @@ class Checked:
             "kind": self.kind,
             "problems": self.lines,
             "warnings": self.warnings,
+            "notes": self.notes,
             "policies": self.policies,
             "waived": [waiver.as_json() for waiver in self.waivers],
         }

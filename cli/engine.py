@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
-from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pulumi.automation import (
     CommandError,
-    CommandResult,
     EngineEvent,
     LocalWorkspace,
-    OnOutput,
-    PulumiCommand,
+    OutputValue,
     Stack,
     StackNotFoundError,
+    UpdateSummary,
 )
 from pulumi.automation import _stack as automation_stack
-from pulumi.automation.errors import create_command_error
 
 from berth.cli.console import ProblemsError
+from berth.cli.pulumi_program import Pulumi
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.plan.plan import BERTH
 from berth.stacks import stack_file
@@ -49,7 +40,6 @@ engine's default is four for each core."""
 LOGGED_OUT = "Pulumi is not logged in to a state backend"
 LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
 
-_END_SECONDS = 10
 _LONGEST_ERROR = 2000
 SUMS_UP = {"preview failed", "update failed", "destroy failed"}
 """Errors that only say that there were others."""
@@ -84,121 +74,6 @@ class UpdateResult:
     recorded: bool = True
 
 
-class Pulumi(PulumiCommand):
-    """The `pulumi` program, run in a session of its own.
-
-    Ctrl-C at the terminal therefore reaches the engine once, from here: a second interrupt makes
-    the engine abandon its plugins. The Automation API's own command neither passes SIGTERM on nor
-    ends the engine when this process ends.
-
-    Attributes:
-        stderr: what the last command wrote to stderr.
-        interrupts: number of interrupts that `pass_signals_on` has seen.
-        terminated: whether the first of them was SIGTERM.
-    """
-
-    def __init__(self, *, version: bool) -> None:
-        """Find the program.
-
-        Args:
-            version: ask for its version, which a command that sends events needs.
-
-        Raises:
-            BerthError: it is not installed, or does not run.
-        """
-        if shutil.which("pulumi") is None:
-            raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
-        self.command, self.stderr, self.interrupts, self.terminated = "pulumi", "", 0, False
-        if version:
-            try:
-                super().__init__(skip_version_check=True)
-            except (OSError, subprocess.CalledProcessError) as error:
-                raise BerthError(f"pulumi cannot be run: {error}") from None
-        self._process: subprocess.Popen[str] | None = None
-
-    def run(
-        self,
-        args: list[str],
-        cwd: str,
-        additional_env: Mapping[str, str],
-        on_output: OnOutput | None = None,  # noqa: ARG002 - the Automation API's signature
-        on_error: OnOutput | None = None,  # noqa: ARG002
-    ) -> CommandResult:
-        """Run a command; end it when this call is left by an exception.
-
-        Raises:
-            CommandError: it failed.
-        """
-        with subprocess.Popen(
-            [self.command, *args, "--non-interactive"],
-            cwd=cwd,
-            env={**os.environ, **additional_env, "PULUMI_SKIP_UPDATE_CHECK": "true"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as self._process:
-            try:
-                if self.interrupts:
-                    self._process.send_signal(signal.SIGINT)
-                stdout, self.stderr = self._process.communicate()
-            finally:
-                if self.interrupts or self._process.poll() is None:
-                    _end(self._process)
-        result = CommandResult(stdout, self.stderr, self._process.returncode)
-        if result.code:
-            raise create_command_error(result)
-        return result
-
-    @contextlib.contextmanager
-    def pass_signals_on(self, report: Callable[[int], None]) -> Iterator[None]:
-        """Pass Ctrl-C and SIGTERM on to the running command instead of ending this process.
-
-        Args:
-            report: called with the number of interrupts so far.
-        """
-
-        def interrupt(number: int, _frame: FrameType | None) -> None:
-            self.terminated = self.terminated or (number == signal.SIGTERM and not self.interrupts)
-            self.interrupts += 1
-            if self._process and self._process.poll() is None:
-                self._process.send_signal(signal.SIGINT)
-            report(self.interrupts)
-
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread gets signals
-            return
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Interrupt a process that still runs; kill its session when that takes too long."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.communicate(timeout=_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-    _end_session(process.pid)
-
-
-def _end_session(leader: int) -> None:
-    """End what an interrupted engine leaves behind: a language host that it had just started.
-
-    Each plugin has a process group of its own, so that only the session finds all of them.
-    """
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if os.getsid(int(path.name)) == leader:
-                os.kill(int(path.name), signal.SIGKILL)
-
-
 class _Workspace(LocalWorkspace):
     """The clone, with the stack that the user has selected left selected."""
 
@@ -206,13 +81,53 @@ class _Workspace(LocalWorkspace):
         """Select nothing: every command names its stack."""
 
 
-def _stack(stack: str, environment: Mapping[str, str] | None = None) -> tuple[Pulumi, Stack]:
-    pulumi = Pulumi(version=True)
+class _Stack(Stack):
+    """A stack whose update asks for no history, which berth does not show."""
+
+    def info(self, show_secrets: bool = True) -> UpdateSummary:  # noqa: ARG002, FBT001, FBT002 - the API's signature
+        """Return a summary without content."""
+        return _NO_SUMMARY
+
+
+class _InlineStack(_Stack):
+    """One stack of many, whose update asks for no outputs either."""
+
+    def outputs(self) -> dict[str, OutputValue]:
+        """Return nothing."""
+        return {}
+
+
+_NO_SUMMARY = UpdateSummary("update", datetime.fromtimestamp(0, tz=UTC), "", {}, {}, "succeeded")
+
+
+class Inline(NamedTuple):
+    """Program that this process runs, and the engine that runs it: many stacks share the imports.
+
+    Attributes:
+        pulumi: the engine's command, which another thread may interrupt.
+        program: the program.
+    """
+
+    pulumi: Pulumi
+    program: Callable[[], Awaitable[None]]
+
+
+def _stack(
+    stack: str, environment: Mapping[str, str] | None = None, inline: Inline | None = None
+) -> tuple[Pulumi, Stack]:
+    pulumi = inline.pulumi if inline else Pulumi(version=True)
     workspace = _Workspace(work_dir=str(stack_file.project()), pulumi_command=pulumi, env_vars=dict(environment or {}))
-    return pulumi, Stack.select(stack, workspace)
+    return pulumi, (_InlineStack if inline else _Stack).select(stack, workspace)
 
 
-def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy: bool = False) -> list[EngineEvent]:
+def preview(
+    stack: str,
+    *,
+    refresh: bool,
+    report: Callable[[str], None],
+    destroy: bool = False,
+    inline: Inline | None = None,
+) -> list[EngineEvent]:
     """Return the events of the engine's preview, which changes neither resources nor state.
 
     Args:
@@ -220,6 +135,7 @@ def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy
         refresh: compare the state with what there is first.
         report: called with the URN of each resource that the engine looks at.
         destroy: preview `pulumi destroy`, which runs no program.
+        inline: program of this process in place of the project's.
 
     Raises:
         ProblemsError: the program refused the settings.
@@ -233,11 +149,15 @@ def preview(stack: str, *, refresh: bool, report: Callable[[str], None], destroy
             report(event.resource_pre_event.metadata.urn)
         events.append(event)
 
-    pulumi, engine = _stack(stack)
+    pulumi, engine = _stack(stack, inline=inline)
+    program = inline.program if inline else None
     try:
         with warnings.catch_warnings(record=True) as dropped:
             warnings.simplefilter("always")
-            (engine.preview_destroy if destroy else engine.preview)(on_event=see, refresh=refresh)
+            if destroy:
+                engine.preview_destroy(on_event=see, refresh=refresh)
+            else:
+                engine.preview(on_event=see, refresh=refresh, program=program)
     except CommandError as error:
         if not _only_protection(events):
             raise _failure(stack, events, pulumi.stderr, error) from None
@@ -256,6 +176,7 @@ def update(
     only: Only | None = None,
     checkpoints: bool = True,
     refresh: bool = False,
+    inline: Inline | None = None,
 ) -> UpdateResult:
     """Run `pulumi up` or `pulumi destroy` without preview and questions.
 
@@ -270,6 +191,7 @@ def update(
         only: part of the stack that is changed; None for all of it.
         checkpoints: write the state at every step; else once, at the end of the update.
         refresh: compare the state with what there is first.
+        inline: program of this process in place of the project's.
 
     Raises:
         BerthError: Pulumi is not installed.
@@ -282,7 +204,7 @@ def update(
         see(event)
 
     # https://www.pulumi.com/docs/iac/cli/environment-variables/ (backend/snapshot.go, v3.250.0)
-    pulumi, engine = _stack(stack, None if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"})
+    pulumi, engine = _stack(stack, None if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"}, inline)
     parallel = None if checkpoints else _PARALLEL
     target, exclude = [_BERTHS] if only == "berths" else None, [_BERTHS] if only == "platform" else None
     failure, shown = None, {}
@@ -298,6 +220,7 @@ def update(
                     target=target,
                     exclude=exclude,
                     refresh=refresh,
+                    program=inline.program if inline else None,
                 ).outputs
                 shown = {name: output.value for name, output in outputs.items() if not output.secret}
         except CommandError as error:
@@ -309,10 +232,9 @@ def update(
 def _saved_since(stack: str, began: datetime) -> bool:
     """Return whether the state was written after a time."""
     try:
-        command = ["stack", "export", "--stack", stack]
-        exported = json.loads(Pulumi(version=False).run(command, str(stack_file.project()), {}).stdout)
+        exported = export(Pulumi(version=False), stack)
         return datetime.fromisoformat(exported["deployment"]["manifest"]["time"]) >= began
-    except (BerthError, CommandError, KeyError, TypeError, ValueError):
+    except (BerthError, KeyError, TypeError, ValueError):
         return False
 
 
@@ -328,6 +250,47 @@ def outputs(stack: str) -> dict[str, Any]:
     command = ["stack", "output", "--json", "--show-secrets", "--stack", stack]
     try:
         return dict(json.loads(pulumi.run(command, str(stack_file.project()), {}).stdout))
+    except CommandError as error:
+        raise _failure(stack, (), pulumi.stderr, error) from None
+
+
+def stacks() -> set[str]:
+    """Return the names of the project's stacks in the backend.
+
+    Raises:
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    pulumi = Pulumi(version=False)
+    try:
+        found = json.loads(pulumi.run(["stack", "ls", "--json"], str(stack_file.project()), {}).stdout)
+    except CommandError as error:
+        raise _failure("", (), pulumi.stderr, error) from None
+    return {str(stack["name"]).rsplit("/", 1)[-1] for stack in found}
+
+
+def export(pulumi: Pulumi, stack: str) -> dict[str, Any]:
+    """Return the state of a stack, secrets in clear text.
+
+    Raises:
+        BerthError: Pulumi fails.
+    """
+    try:
+        command = ["stack", "export", "--show-secrets", "--stack", stack]
+        return dict(json.loads(pulumi.run(command, str(stack_file.project()), {}).stdout))
+    except CommandError as error:
+        raise _failure(stack, (), pulumi.stderr, error) from None
+
+
+def init(pulumi: Pulumi, stack: str) -> None:
+    """Create a stack in the backend, with the secrets provider that its file names.
+
+    Raises:
+        BerthError: Pulumi fails.
+    """
+    provider = stack_file.secrets_provider(stack)
+    command = ["stack", "init", stack, "--no-select", *(["--secrets-provider", provider] if provider else [])]
+    try:
+        pulumi.run(command, str(stack_file.project()), {})
     except CommandError as error:
         raise _failure(stack, (), pulumi.stderr, error) from None
 

@@ -60,6 +60,9 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   program or the Kubernetes plugin before or after one of them. Then it does what a person would
   do, `pulumi cancel` and `pulumi up`, and compares all objects of the stack with those of an
   undisturbed update.
+- **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 12
+  berths, which writes the state at its end only. Then it takes some of the engineers out of the
+  settings, runs `pulumi cancel` and `berth up`, and compares in the same way.
 - **`races`** starts two updates within three seconds.
 - **`restarts`** sends SIGKILL to etcd or the API server at a random write, and starts it again.
 
@@ -76,7 +79,7 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   of the real node interrupts its all-reduce (tests/real/test_fabric.py).
 - `kills` spares Pulumi's language host, which outlives a killed engine by up to five minutes: it
   asks that often whether the engine is there. It holds no lock and changes nothing.
-- An update that deletes is not killed by `kills`. After an interrupted `pulumi destroy`, the cluster
+- A plain Pulumi update that deletes is not killed by `kills`. After an interrupted `pulumi destroy`, the cluster
   goes on deleting what Pulumi's state still has: `pulumi destroy` again ends it, and
   [troubleshooting](troubleshooting.md#a-namespace-is-not-found-after-an-interrupted-destroy) brings
   it back.

@@ -20,8 +20,12 @@ from berth.stacks.settings.resolve import EnvironmentContract
 from berth.stacks.waiting import wait_until_ready
 
 
-async def engineer(loaded: EngineerStack) -> None:
+async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
     """Register an engineer's berth.
+
+    Args:
+        loaded: the stack.
+        wait: wait until its RayCluster is ready.
 
     Raises:
         SettingsError: the berth doesn't fit on its environment.
@@ -42,7 +46,8 @@ async def engineer(loaded: EngineerStack) -> None:
     pulumi.export("namespace", berth.namespace)
     if berth.main:
         pulumi.export("rayCluster", name)
-    await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
+    if wait:
+        await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
 
 
 async def _by_reference(loaded: EngineerStack) -> tuple[EngineerBerth, Platform]:

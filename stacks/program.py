@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pulumi
 from pulumi.runtime import resource
+from pulumi.runtime.config import CONFIG, get_config_env
 from pulumi.runtime.proto.source_pb2 import StackTrace
 
 from berth.components.core.errors import BerthError
@@ -29,11 +30,8 @@ def run() -> None:
 
 
 async def _build() -> None:
-    stack = pulumi.get_stack()
     try:
-        file = _file_of(stack)
-        passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
-        await build(load(stack, _values(), file))
+        await _load_and_build()
     except NotReadyError:
         raise SystemExit(_REPORTED) from None
     except BerthError as error:
@@ -41,10 +39,30 @@ async def _build() -> None:
         raise SystemExit(_REPORTED) from None
 
 
-async def build(loaded: Environment | EngineerStack) -> None:
+async def inline() -> None:
+    """Build an engineer's stack in a process that builds many, and waits for all of them itself."""
+    _record_no_source_positions()
+    try:
+        await _load_and_build(wait=False)
+    except BerthError as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+async def _load_and_build(*, wait: bool = True) -> None:
+    stack = pulumi.get_stack()
+    file = _file_of(stack)
+    passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
+    await build(load(stack, _values(), file), wait=wait)
+
+
+async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> None:
     """Build a loaded stack.
 
     A program is imported only when it is built: an environment's takes seconds.
+
+    Args:
+        loaded: the stack.
+        wait: wait for an engineer's RayCluster.
 
     Raises:
         BerthError: the stack cannot be built, or is not ready in time.
@@ -56,7 +74,7 @@ async def build(loaded: Environment | EngineerStack) -> None:
     else:
         from berth.stacks.engineer import engineer  # noqa: PLC0415
 
-        await engineer(loaded)
+        await engineer(loaded, wait=wait)
 
 
 def _record_no_source_positions() -> None:
@@ -77,7 +95,8 @@ def _file_of(stack: str) -> StackFile | None:
 def _values() -> dict[str, Any]:
     """Return the settings by key in berth's namespace, decrypted, with `--config` applied."""
     prefix = f"{NAMESPACE}:"
-    known = pulumi.runtime.get_config_env()
+    # The language host passes them in a variable of the environment, the engine itself to `inline`.
+    known = CONFIG.get() or get_config_env()
     return {key[len(prefix) :]: _parse(value) for key, value in known.items() if key.startswith(prefix)}
 
 

@@ -121,6 +121,12 @@ def find(stack: str) -> StackFile:
     return read(path)
 
 
+def secrets_provider(stack: str) -> str:
+    """Return the secrets provider that a stack's file names; "" for Pulumi's default."""
+    found = document.read(stack_path(stack).read_text(encoding="utf-8"))
+    return str(found.get("secretsprovider") or "") if isinstance(found, CommentedMap) else ""
+
+
 def all_settings() -> dict[str, dict[str, Any]]:
     """Return the settings of every stack whose file can be read, by the stack's name."""
     settings = {}

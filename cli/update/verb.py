@@ -29,7 +29,7 @@ from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Report
 
 INTERRUPTED = 130
-_NO_LIMIT = 10_000
+NO_LIMIT = 10_000
 
 _WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
 
@@ -55,7 +55,7 @@ def up(stack: str, options: Options) -> int:
     print_warnings(report.warnings)
     if report.verdict != "nothing":
         # A tree wraps at its console's width; a log has none.
-        Console(stderr=True, highlight=False, width=None if err.is_terminal else _NO_LIMIT).print(tree(report))
+        Console(stderr=True, highlight=False, width=None if err.is_terminal else NO_LIMIT).print(tree(report))
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
@@ -64,7 +64,7 @@ def up(stack: str, options: Options) -> int:
     _print_left_over(left_over)
     loses = report.level == Level.DESTROYS or any(not loss.empty for loss in left_over)
     nothing = report.verdict == "nothing" and not left_over
-    refused = None if nothing else _refusal(f"berth up -s {stack}", options, loses=loses)
+    refused = None if nothing else refusal(f"berth up -s {stack}", options, loses=loses)
     if refused is not None:
         lost = [*report.sitting(Level.DESTROYS), *left_over]
         return _refused(stack, "up", refused, options, [str(loss) for loss in lost])
@@ -81,7 +81,7 @@ def destroy(stack: str, options: Options) -> int:
     losses = losses_of(stack, of_environment=report.known.kind == "environment")
     _print_losses(stack, report, losses)
     lost = [loss.as_json() for loss in losses.berths]
-    refused = _refusal(f"berth destroy -s {stack}", options, loses=losses.felt)
+    refused = refusal(f"berth destroy -s {stack}", options, loses=losses.felt)
     if refused is not None:
         return _refused(stack, "destroy", refused, options, lost)
     return _run(stack, "destroy", report, options, {"lost": lost}, recovery, recovery.left_over(report.known))
@@ -112,7 +112,7 @@ def _print_left_over(left_over: Sequence[Loss]) -> None:
         err.print(f"  {loss}", markup=False, style="" if loss.empty else "red")
 
 
-def _refusal(command: str, options: Options, *, loses: bool) -> int | None:
+def refusal(command: str, options: Options, *, loses: bool) -> int | None:
     """Ask if need be; return None for agreement, else the exit code, with the reason printed."""
     if options.allow_destroy if loses else options.yes:
         return None

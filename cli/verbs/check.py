@@ -49,6 +49,8 @@ def run(
             out.print(f"[green]✓[/] {result.stack} ({result.summary})")
         for waiver in result.waivers:
             err.print(f"  note: {waiver}", markup=False)
+        for note in result.notes:
+            err.print(f"  note: {note}", markup=False)
         for line in result.warnings:
             err.print(f"  warning: {line}", markup=False, style="yellow")
     if not results:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
 from berth.cli.help import Section
 
 SECTION = Section.DEPLOY
 
 
-def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:
+def run(
+    stack: Stack,
+    *,
+    together: Annotated[
+        bool, typer.Option("--all", help="Then also bring up all engineers' own stacks on the environment.")
+    ] = False,
+    yes: Yes = False,
+    allow_destroy: AllowDestroy = False,
+    as_json: Json = False,
+) -> int:
     """Run `pulumi up`: first say what would be lost, show progress by component, and sum up.
+
+    With `--all`, some own stacks are updated at a time, and a stack that fails does not stop the
+    others. After an interrupt, the same command goes on where it was.
 
     Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong
     settings, an unknown stack, or where nobody can be asked, 3 if running work or capacity would
@@ -19,4 +35,9 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
     """
     from berth.cli.update import verb
 
-    return verb.up(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
+    options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
+    if together:
+        from berth.cli.update import many
+
+        return many.up_all(stack, options)
+    return verb.up(stack, options)

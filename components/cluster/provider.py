@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
 import pulumi_kubernetes
 
@@ -14,18 +16,34 @@ def kubernetes_provider(
     Args:
         kubeconfig: the kubeconfig as text, or the path of its file, whose credentials then stay out
             of the stack's state.
-        cluster: an identifier that stays the same for the cluster's whole life.
+        cluster: an identifier that stays the same for the cluster's whole life. Without it, a new
+            address of the control plane would replace every object.
         context: context of the kubeconfig. Default: its current one.
     """
     return pulumi_kubernetes.Provider(
         "cluster",
         kubeconfig=kubeconfig,
         context=context,
-        # Without it, a new address of the control plane replaces every object.
         cluster_identifier=cluster,
-        enable_server_side_apply=True,
-        # The next run takes over objects that a killed run created but did not record. Objects of
-        # another stack stay refused: it is another field manager, and its labels conflict (see
-        # manifest.py).
-        upsert_existing_objects=True,
+        enable_server_side_apply=_ALWAYS["enableServerSideApply"],
+        upsert_existing_objects=_ALWAYS["upsertExistingObjects"],
     )
+
+
+def provider_arguments(kubeconfig: str, cluster: str, context: str | None) -> dict[str, Any]:
+    """Return the arguments of the provider by the names that the state has; see above."""
+    return {
+        "kubeconfig": kubeconfig,
+        "clusterIdentifier": cluster,
+        **_ALWAYS,
+        **({"context": context} if context else {}),
+    }
+
+
+_ALWAYS = {
+    "enableServerSideApply": True,
+    # The next run takes over objects that a killed run created but did not record. Objects of
+    # another stack stay refused: it is another field manager, and its labels conflict (see
+    # manifest.py).
+    "upsertExistingObjects": True,
+}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from berth.cli.check import OWN_STACKS_FROM
 from berth.cli.main import app
 from berth.stacks.policies.registry import POLICIES
 
@@ -67,6 +68,24 @@ def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
     assert "✓ env (environment, 3 policies kept)" in done.stdout
     assert "warning: stacks/Pulumi.env.yaml:" in done.stderr
     assert "a share of pool 'dev' (B200) is 45Gi" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "advised"), [(OWN_STACKS_FROM - 1, False), (OWN_STACKS_FROM, True)])
+def test_a_large_environment_is_told_of_own_stacks(
+    project: Path,
+    number: int,
+    advised: bool,  # noqa: FBT001
+) -> None:
+    engineers: dict[str, Any] = {f"eng-{index}": {} for index in range(number)}
+    pools = {"cpu": {"machineType": "n2-standard-128", "nodes": 99}}
+    defaults = {"worker": {"gpus": 0}}
+    settings = {"pools": pools, "defaults": defaults, "engineers": engineers, "sharing": {}}
+    write(project, "env", environment=ENVIRONMENT | settings)
+    done = check("env")
+    assert done.exit_code == 0, done.stderr
+    assert (f"note: {number} engineers are in one environment" in done.stderr) == advised
+    (checked,) = json.loads(check("env", "--json").stdout)
+    assert len(checked["notes"]) == advised
 
 
 def test_an_engineer_is_checked_against_the_environments_file(project: Path) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from berth.cli import berths, engine, fabric_proof, status, watch
 from berth.cli.environment import Environment
 from berth.cli.main import app
+from berth.cli.pulumi_program import Pulumi
 from berth.cli.verbs import lab
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -261,7 +262,7 @@ def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
     nobody: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
 ) -> None:
     pulumi(nobody, "no credentials")
-    monkeypatch.setattr(engine, "_stack", lambda _stack: (engine.Pulumi(version=False), FailingStack(messages)))
+    monkeypatch.setattr(engine, "_stack", lambda *_, **__: (Pulumi(version=False), FailingStack(messages)))
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == BAD_INPUT  # the berth is not up
     plan = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))

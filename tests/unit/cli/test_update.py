@@ -16,6 +16,7 @@ import pytest
 from pulumi.automation import EngineEvent, ResOutputsEvent
 
 from berth.cli import engine
+from berth.cli.pulumi_program import Pulumi
 from berth.cli.running import Running
 from berth.cli.update import verb
 from berth.cli.update.losses import Loss, Losses
@@ -49,7 +50,7 @@ def test_where_nobody_can_be_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert verb._refusal("berth up -s x", options, loses=loses) == code  # noqa: SLF001
+    assert verb.refusal("berth up -s x", options, loses=loses) == code
     printed = capsys.readouterr().err
     assert ("nothing was done" in printed) == (code is not None)
     assert ("berth up -s x --yes --allow-destroy" in printed) == (code == 3)
@@ -136,7 +137,7 @@ os.rename("{host}.new", "{host}")
 time.sleep(600)
 """
     )
-    pulumi = engine.Pulumi(version=False)
+    pulumi = Pulumi(version=False)
 
     def interrupt() -> None:
         eventually(host.exists, "the language host runs")
