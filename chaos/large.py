@@ -11,8 +11,9 @@ from chaos.case import Outcome, Part, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
 from chaos.kills import LANGUAGE_HOST, differences, own_objects, update_killed
 
-_NAMES = tuple(f"eng-{number:02}" for number in range(12))
-_WRITES_A_BERTH = 6
+_NAMES = tuple(f"eng-{number:02}" for number in range(18))
+_WRITES = {True: 6 * len(_NAMES), False: 2 * len(_NAMES)}
+"""Writes of an update that makes the berths, and of one that deletes them."""
 _UP = ("berth", "up", "-s", ENV, "--yes", "--allow-destroy")
 
 
@@ -20,7 +21,7 @@ class LargeUpdates(Part):
     """SIGKILL in updates that make or delete many berths, with other settings afterward."""
 
     name = "large"
-    title = "SIGKILL to the engine in a `berth up` that makes or deletes 12 berths; then some leave the settings"
+    title = "SIGKILL to the engine in a `berth up` that makes or deletes 18 berths; then some leave the settings"
     good = (
         "after one `pulumi cancel` and one `berth up` the cluster has the same objects as after an undisturbed"
         " update; the state knows each of them; no process is left"
@@ -40,7 +41,7 @@ class LargeUpdates(Part):
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Kill the engine at one write, change the settings, and go on as a person would."""
         makes = chance.random() < 0.5  # noqa: PLR2004 - a fair coin
-        write = chance.randrange(1, _WRITES_A_BERTH * len(_NAMES))
+        write = chance.randrange(1, _WRITES[makes])
         rest = chance.choice(list(self._undisturbed))
         mark = f"large-{number}-{time.monotonic_ns()}"
         if not makes:

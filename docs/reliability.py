@@ -60,7 +60,7 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   program or the Kubernetes plugin before or after one of them. Then it does what a person would
   do, `pulumi cancel` and `pulumi up`, and compares all objects of the stack with those of an
   undisturbed update.
-- **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 12
+- **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 18
   berths, which writes the state at its end only. Then it takes some of the engineers out of the
   settings, runs `pulumi cancel` and `berth up`, and compares in the same way.
 - **`races`** starts two updates within three seconds.

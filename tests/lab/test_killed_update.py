@@ -15,8 +15,11 @@ from tests.lab.conftest import Lab
 
 pytestmark = pytest.mark.lab
 
-NAMES = [f"eng-{number}" for number in range(12)]
+NAMES = [f"eng-{number}" for number in range(18)]
 KILLED_AT = 40
+"""Write of an update that makes berths: six a berth."""
+KILLED_DELETING_AT = 9
+"""Write of an update that deletes berths: a RayCluster and a namespace a berth."""
 UP = ("berth", "up", "-s", ENV, "--yes")
 
 
@@ -64,7 +67,7 @@ def test_changes_and_deletions_that_nobody_recorded_are_found(fleet: Fleet) -> N
     """An update that deletes is killed, and the engineers come back into the settings."""
     before = own_objects(fleet, ENV)
     settings_of(fleet, "bob")
-    update_killed(fleet, "killed", (*UP, "--allow-destroy"), write=KILLED_AT, target="engine")
+    update_killed(fleet, "killed", (*UP, "--allow-destroy"), write=KILLED_DELETING_AT, target="engine")
     assert len(marks(fleet)) == 1
     fleet.project.run("pulumi", "cancel", "-s", ENV, "--yes")
     settings_of(fleet, "bob", *(name for name in NAMES if f"Namespace /berth-{name}" in before))
@@ -81,7 +84,7 @@ def test_an_interrupted_update_has_written_its_state(fleet: Fleet) -> None:
     try:
         seen: list[str] = []
         with fleet.proxy.disturbed(after=lambda request: seen.append(request.path) if request.writes else None):
-            while len(seen) < KILLED_AT and running.process.poll() is None:
+            while len(seen) < KILLED_DELETING_AT and running.process.poll() is None:
                 running.end(0.1)
         running.process.send_signal(signal.SIGINT)
         ended = running.end(120)

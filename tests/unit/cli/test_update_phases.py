@@ -9,7 +9,7 @@ import pytest
 
 from berth.cli.engine import Verb
 from berth.cli.preview.asking import Answer
-from berth.cli.update.phases import Phase, phases_of, seconds_of_checkpoints
+from berth.cli.update.phases import RESOURCE_BYTES, Phase, phases_of, seconds_of_checkpoints
 from berth.components.cluster.owned import Owner, Owners
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import Operation
@@ -43,15 +43,15 @@ RELEASE, POOL = "kubernetes:helm.sh/v3:Release", "berth:gke:NodePool$gcp:contain
         ([], "up", [ALL]),
         (berths(8), "up", [ALL]),
         (berths(8), "destroy", [ALL]),
-        (berths(200), "up", [FAST]),
-        (berths(200, "delete"), "destroy", [FAST]),
+        (berths(300), "up", [FAST]),
+        (berths(300, "delete"), "destroy", [FAST]),
         ([*berths(10), change(RELEASE)], "up", [ALL]),
-        ([*berths(200), change(RELEASE)], "up", [Phase("platform"), FAST]),
-        ([*berths(200), change(POOL)], "up", [Phase("platform"), FAST]),
-        ([*berths(200, "delete"), change(POOL, 0, "delete")], "up", [ALL]),
-        ([*berths(200), change(POOL, 0, "replace")], "up", [ALL]),
+        ([*berths(300), change(RELEASE)], "up", [Phase("platform"), FAST]),
+        ([*berths(300), change(POOL)], "up", [Phase("platform"), FAST]),
+        ([*berths(300, "delete"), change(POOL, 0, "delete")], "up", [ALL]),
+        ([*berths(300), change(POOL, 0, "replace")], "up", [ALL]),
         (
-            [*berths(200, "delete"), change(POOL, 0, "delete")],
+            [*berths(300, "delete"), change(POOL, 0, "delete")],
             "destroy",
             [Phase("berths", checkpoints=False), ALL],
         ),
@@ -68,7 +68,7 @@ def test_only_many_changes_of_berths_run_without_checkpoints(
     ("count", "verb", "phases"),
     [
         (0, "up", [Phase("platform"), ALL]),
-        (200, "up", [Phase("platform"), FAST]),
+        (300, "up", [Phase("platform"), FAST]),
         (3, "destroy", [Phase("berths"), ALL]),
     ],
 )
@@ -79,8 +79,8 @@ def test_the_first_phase_leaves_room_for_the_removal_of_what_is_left_over(
 
 
 def test_the_time_of_checkpoints_grows_with_the_square() -> None:
-    measured = 103
-    assert seconds_of_checkpoints(820, 820) == pytest.approx(measured, rel=0.1)
+    measured, bytes_then = 103, 5000
+    assert seconds_of_checkpoints(820, 820) * bytes_then / RESOURCE_BYTES == pytest.approx(measured, rel=0.1)
     assert seconds_of_checkpoints(8200, 8200) == pytest.approx(100 * seconds_of_checkpoints(820, 820))
 
 
