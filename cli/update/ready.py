@@ -14,8 +14,8 @@ from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.owned import owners_of
 from berth.components.core.owner import ENVIRONMENT_LABEL, namespace_of
 from berth.components.core.types import parse_duration
+from berth.components.ray.evidence import Key
 from berth.components.ray.readiness import RAY_CLUSTER, Wait
-from berth.components.ray.reasons import Key
 
 
 def unready_of(
