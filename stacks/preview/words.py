@@ -66,8 +66,9 @@ def groups_of(plan: Plan) -> list[Group]:
         component = components[urn].type if urn in components else ""
         return order.index(component) if component in order else len(order), urn
 
+    kinds = _kinds(plan)
     return [
-        Group(_title(components.get(urn), by_component[urn], plan), sorted(by_component[urn], key=_place))
+        Group(_title(components.get(urn), kinds), sorted(by_component[urn], key=_place))
         for urn in sorted(by_component, key=rank)
     ]
 
@@ -93,19 +94,16 @@ def _component(step: Step, components: Mapping[str, Step]) -> str:
     return found
 
 
-def _title(component: Step | None, steps: Sequence[Step], plan: Plan) -> str:
+def _title(component: Step | None, kinds: Mapping[str, str]) -> str:
     if component is None:
         return "on its own"
     word = _COMPONENTS.get(component.type, _spaced(component.type.rsplit(":", 1)[-1]))
     if component.type in _COMPONENTS and component.type not in _NAMED:
         return word
-    return f"{_kind(component, steps, plan) if word == 'berth' else word} {component.name}"
+    return f"{kinds.get(component.urn, word)} {component.name}"
 
 
-def _kind(component: Step, steps: Sequence[Step], plan: Plan) -> str:
-    """Return `cluster` for a named cluster, else `berth`, by the labels of its RayCluster."""
-    for step in (*steps, *plan.steps):
-        state = step.new or step.old
-        if state and state.parent == component.urn and step.type.endswith(":RayCluster"):
-            return "cluster" if occupant_of(state.inputs).kind == "cluster" else "berth"
-    return "berth"
+def _kinds(plan: Plan) -> Mapping[str, str]:
+    """Return `cluster` by the URN of the component of each named cluster, by its RayCluster."""
+    states = [step.new or step.old for step in plan.steps if step.type.endswith(":RayCluster")]
+    return {state.parent: "cluster" for state in states if state and occupant_of(state.inputs).kind == "cluster"}
