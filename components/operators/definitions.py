@@ -16,7 +16,6 @@ from typing import Any
 
 import pulumi
 
-from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.operators.operator import Chart
 
@@ -35,6 +34,10 @@ def definitions_hook(name: str, chart: Chart, parent: pulumi.Resource) -> pulumi
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:
+        # Imported here: the kubernetes client takes a third of a second, and few updates change a
+        # release.
+        from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
+
         text = await pulumi.Output.from_input(chart.kubeconfig).future()
         try:
             cluster = await asyncio.to_thread(ClusterApi, str(text))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.lab.conftest import Lab
 
 CLONE = Path(__file__).resolve().parents[2]
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 120
 SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
 CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "dranet", "gpuDra": "dra-driver-nvidia-gpu"}

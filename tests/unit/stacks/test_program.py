@@ -246,8 +246,9 @@ def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
     assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
 
 
-def test_an_environment_on_an_existing_cluster_imports_no_pulumi_gcp() -> None:
-    assert imported_by("import stacks.program, stacks.environment") == "[]"
+def test_an_environment_on_an_existing_cluster_imports_nothing_slow() -> None:
+    operators = "berth.components.operators.installation"
+    assert imported_by(f"import berth.stacks.program, berth.stacks.environment, {operators}") == "[]"
 
 
 @pytest.mark.parametrize("stack", ["dev", "prod"])
@@ -277,18 +278,21 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
     assert recorder.of_type(NODE_POOL) == []
 
 
-def test_an_engineers_program_imports_no_pulumi_gcp() -> None:
-    assert imported_by("import stacks.program, stacks.engineer") == "[]"
+def test_an_engineers_program_imports_nothing_slow() -> None:
+    assert imported_by("import berth.stacks.program, berth.stacks.engineer") == "[]"
 
 
 def imported_by(statement: str) -> str:
-    """The modules of pulumi_gcp and of the lab that a fresh interpreter has after a statement."""
+    """The modules of pulumi_gcp, the kubernetes client and the lab that a fresh interpreter has
+    after a statement.
+    """
+    slow = ("pulumi_gcp", "kubernetes", "berth.lab")
 
     async def imported() -> str:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
-            f"{statement}; import sys; print([m for m in sys.modules if m.startswith(('pulumi_gcp', 'lab'))])",
+            f"{statement}; import sys; print([m for m in sys.modules if m.startswith({slow})])",
             stdout=asyncio.subprocess.PIPE,
             cwd=stack_file.project(),
         )

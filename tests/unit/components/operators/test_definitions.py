@@ -10,8 +10,8 @@ from typing import Any
 import pulumi
 import pytest
 
+from berth.components.cluster import api
 from berth.components.cluster.api import ClusterError
-from berth.components.operators import definitions
 from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, in_folder
 from berth.components.operators.operator import Chart
 
@@ -71,7 +71,7 @@ class Cluster:
 def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any] | None) -> list[str]:
     """The definitions that the hook of a release applies."""
     hooks: list[Any] = []
-    monkeypatch.setattr(definitions, "ClusterApi", lambda _: cluster)
+    monkeypatch.setattr(api, "ClusterApi", lambda _: cluster)
 
     def registered(_: str, function: Any) -> Any:
         hooks.append(function)
