@@ -17,6 +17,13 @@ from berth.components.ray.evidence import Key
 
 _AT_ONCE = 8
 
+_POD = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
+_WORKER = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "rayStartParams": {}}
+_SHORT = {
+    "headGroupSpec": {"rayStartParams": {}, "template": _POD},
+    "workerGroupSpecs": [{**_WORKER, "template": _POD}],
+}
+
 
 class Berths:
     """Berths of engineers that no update has created.
@@ -26,9 +33,19 @@ class Berths:
         keys: namespaces and names of the RayClusters.
     """
 
-    def __init__(self, api: ClusterApi, environment: str, stack: str, count: int) -> None:
-        """Create them: engineers STACK-0, STACK-1 and so on of a stack."""
-        self.api = api
+    def __init__(
+        self, api: ClusterApi, environment: str, stack: str, count: int, spec: dict[str, Any] | None = None
+    ) -> None:
+        """Create them: engineers STACK-0, STACK-1 and so on of a stack.
+
+        Args:
+            api: the cluster.
+            environment: name of the environment.
+            stack: name of the stack.
+            count: number of berths.
+            spec: spec of a live RayCluster, for objects of its size; None for a short one.
+        """
+        self.api, self._spec = api, spec or _SHORT
         self.keys: Sequence[Key] = [(f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(
@@ -40,7 +57,18 @@ class Berths:
         labels |= {OWNER_LABELS["engineer"]: name}
         metadata = {"name": namespace, "labels": labels}
         self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        self.api.create(within(namespace, RAY_CLUSTERS), _ray_cluster(key, labels))
+        self.api.create(within(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
+
+    def _ray_cluster(self, key: Key, labels: dict[str, str]) -> dict[str, Any]:
+        metadata = {
+            "name": key[1],
+            "namespace": key[0],
+            "labels": labels,
+            # The keeper looks after berths with an end.
+            "annotations": {"berth/expires": "30d"},
+        }
+        spec = self._spec | {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True}
+        return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
 
     def are_suspended(self) -> None:
         """Write statuses of suspended RayClusters, which are ready without pods."""
@@ -48,23 +76,3 @@ class Berths:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             paths = [f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys]
             list(pool.map(lambda path: self.api.patch(path, status, "bench"), paths))
-
-
-def _ray_cluster(key: Key, labels: dict[str, str]) -> dict[str, Any]:
-    pod = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
-    worker = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1}
-    spec = {
-        "managedBy": "kueue.x-k8s.io/multikueue",
-        "suspend": True,
-        "headGroupSpec": {"rayStartParams": {}, "template": pod},
-        "workerGroupSpecs": [worker | {"rayStartParams": {}, "template": pod}],
-    }
-    namespace, name = key
-    metadata = {
-        "name": name,
-        "namespace": namespace,
-        "labels": labels,
-        # The keeper looks after berths with an end.
-        "annotations": {"berth/expires": "30d"},
-    }
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}

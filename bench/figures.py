@@ -44,6 +44,7 @@ class Run:
 
     Attributes:
         seconds: durations by what was done; `floor: …` and other peers beside berth's own.
+        cpu: seconds of CPU of commands, by what was done; load of the machine changes it little.
         memory: largest sums of resident memory in MB, by what was done and by program.
         facts: other figures by name, such as the size of the state in kB.
         profile: shares of the engine's time by what it did, from 0 to 1.
@@ -51,6 +52,7 @@ class Run:
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
     memory: dict[str, dict[str, float]] = field(default_factory=dict)
     facts: dict[str, float] = field(default_factory=dict)
     profile: dict[str, float] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class Run:
             "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
             "machine": machine,
             "seconds": {name: round(value, 2) for name, value in self.seconds.items()},
+            "cpu": {name: round(value, 2) for name, value in self.cpu.items()},
             "memory": self.memory,
             "facts": {name: round(value, 2) for name, value in self.facts.items()},
             "profile": self.profile,

@@ -73,12 +73,18 @@ class Bench:
         for command in commands:
             done = self.do(*command, cwd=cwd, stdin=stdin)
             total.seconds += done.seconds
+            total.cpu += done.cpu
             total.stdout = done.stdout
             names = total.memory.keys() | done.memory.keys()
             total.memory = {name: max(total.memory.get(name, 0), done.memory.get(name, 0)) for name in sorted(names)}
-        self.run.seconds[what], self.run.memory[what] = total.seconds, total.memory
-        err.print(f"  {what}: {total.seconds:.1f} s, {total.memory.get('all', 0):.0f} MB")
+        self.note(what, total)
         return total
+
+    def note(self, what: str, done: Measured) -> None:
+        """Add a command to the figures."""
+        self.run.seconds[what], self.run.cpu[what], self.run.memory[what] = done.seconds, done.cpu, done.memory
+        memory = done.memory.get("all", 0)
+        err.print(f"  {what}: {done.seconds:.1f} s, of CPU {done.cpu:.1f} s, {memory:.0f} MB")
 
     def write(self, names: Sequence[str]) -> None:
         """Write the environment's stack with a list of engineers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import subprocess
 import threading
 import time
@@ -31,11 +32,13 @@ class Measured:
 
     Attributes:
         seconds: its duration.
+        cpu: seconds of CPU of the command and of all its processes that have ended with it.
         stdout: its standard output.
         memory: largest sum of resident memory in MB by program, and of all at one time as `all`.
     """
 
     seconds: float
+    cpu: float = 0.0
     stdout: str = ""
     memory: dict[str, float] = field(default_factory=dict)
 
@@ -53,7 +56,7 @@ def measured(
     Raises:
         BenchError: the exit code is none of `codes`.
     """
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), _cpu()
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -72,11 +75,16 @@ def measured(
                 process.communicate(timeout=_END_SECONDS)
             process.kill()
             raise
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, _cpu() - cpu
     if process.returncode not in codes:
         output = f"{stdout}\n{stderr}".strip()[-4000:]
         raise BenchError(f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{output}")
-    return Measured(seconds, stdout, {name: round(size / _MEGABYTE, 1) for name, size in sorted(memory.items())})
+    return Measured(seconds, cpu, stdout, {name: round(size / _MEGABYTE, 1) for name, size in sorted(memory.items())})
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextlib.contextmanager

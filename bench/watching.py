@@ -10,7 +10,7 @@ import time
 import psutil
 
 from bench.berths import Berths
-from bench.fleet import ENV, Bench, err
+from bench.fleet import ENV, Bench, engineers
 from berth.components.cluster.api import NAMESPACES, ClusterApi
 from berth.components.core.owner import ENVIRONMENT_LABEL, STACK_LABEL
 from tests.lab.project import started
@@ -27,10 +27,11 @@ _MEGABYTE = 2**20
 
 def status(bench: Bench) -> None:
     """`berth status`, `--watch` and the keeper's pass, over berths without pods."""
-    bench.write([])
+    bench.write(engineers(1))
     bench.init(ENV)
     bench.do(*_UP)
-    berths = Berths(ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size)
+    (live,) = [item for item in bench.objects(ENV) if item["kind"] == "RayCluster"]
+    berths = Berths(ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size, live["spec"])
     _status(bench, "status, all late", 1)
     berths.are_suspended()
     _status(bench, "status, all ready", 0)
@@ -45,8 +46,7 @@ def status(bench: Bench) -> None:
 
 def _status(bench: Bench, what: str, code: int) -> None:
     done = bench.do("berth", "status", "-s", ENV, codes=(code,))
-    bench.run.seconds[what], bench.run.memory[what] = done.seconds, done.memory
-    err.print(f"  {what}: {done.seconds:.1f} s, {done.memory.get('all', 0):.0f} MB")
+    bench.note(what, done)
     bench.run.at_most(f"{what}: {bench.size}", done.seconds, _STATUS_SECONDS, "s")
     bench.run.at_most(f"{what}: {bench.size}", done.memory.get("berth", 0), _STATUS_MEGABYTES, "MB")
 

@@ -51,11 +51,12 @@ of the state has grown by a tenth.
 - Pulumi's kubernetes plugin is the real one or the lab's stand-in; the tables say which.
 - Helm installs the same objects as one release. Plain Pulumi registers the namespaces and the
   RayClusters alone, without quotas, policies and rights, from a program without components.
+- CPU is that of the command and its children, as the kernel counts it.
 - Memory is the largest sum of resident memory of the command and all its children, sampled five
   times a second. Shared pages count once for each process.
 - The engine's profile is that of `pulumi up --profiling`: shares of CPU samples.
-- `status` measures berths without pods: RayClusters that another controller manages (`managedBy`),
-  with statuses that the benchmark writes.
+- `status` measures berths without pods: RayClusters of a berth's size that another controller
+  manages (`managedBy`), with statuses that the benchmark writes.
 - `bucket` keeps the state in a simulated object store that speaks the S3 API and answers each call
   after 100 ms.
 """
@@ -91,6 +92,8 @@ def _tables(parts: Mapping[str, Any]) -> Iterator[str]:
         yield f"|---|{'---|' * len(runs)}"
         for what in dict.fromkeys(what for run in runs.values() for what in run["seconds"]):
             yield f"| {what}, s | {_row(run['seconds'].get(what) for run in runs.values())} |"
+        for what in dict.fromkeys(what for run in runs.values() for what in run["cpu"]):
+            yield f"| CPU of {what}, s | {_row(run['cpu'].get(what) for run in runs.values())} |"
         for fact in dict.fromkeys(fact for run in runs.values() for fact in run["facts"]):
             yield f"| {fact} | {_row(run['facts'].get(fact) for run in runs.values())} |"
         for what in dict.fromkeys(what for run in runs.values() for what in run["memory"]):
