@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from berth.components.cluster.api import ClusterApi, ClusterError, Object, Reader
 
-# The API server ends a watch after this time; the next one goes on where it ended.
-_WATCH_SECONDS = 240
+# The API server ends a watch after this time, and the next one goes on where it ended: a connection
+# that has died without a word is noticed.
+_WATCH_SECONDS = 60
 _RETRY_SECONDS = 1.0
 _UNKNOWN_SECONDS = 5.0
 
