@@ -161,3 +161,43 @@ def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch, n
         namespace=namespace,
     )
     assert wait.run() == {}
+
+
+def ray_pod(role: str) -> dict[str, Any]:
+    labels = {"ray.io/cluster": KEY[1], "ray.io/node-type": role}
+    metadata = {"namespace": KEY[0], "name": role, "labels": labels, "resourceVersion": "2"}
+    return {"metadata": metadata, "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+class Recreates:
+    """A cluster whose RayCluster counts pods that an edit has deleted; the new ones come later."""
+
+    def __init__(self) -> None:
+        self.lists: list[str] = []
+
+    def list(self, path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        self.lists.append(path)
+        conditions = [{"type": "HeadPodReady", "status": "True"}]
+        status = {"state": "ready", "conditions": conditions, "readyWorkerReplicas": 1, "desiredWorkerReplicas": 1}
+        cluster = {"metadata": {"namespace": KEY[0], "name": KEY[1]}, "spec": {}, "status": status}
+        return ([cluster] if path == RAY_CLUSTERS else []), "1"
+
+    def events(self, path: str, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+        if path == PODS:
+            yield from ({"type": "ADDED", "object": ray_pod(role)} for role in ("head", "worker"))
+
+
+def test_a_status_that_counts_deleted_pods_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Recreates()
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: cluster)
+    wait = readiness.Wait(
+        kind=readiness.RAY_CLUSTER,
+        kubeconfig="",
+        selector="",
+        deadlines={KEY: LONG_SECONDS},
+        report=lambda *_: None,
+        namespaces={KEY[0]},
+        put_off=lambda *_: None,
+    )
+    assert wait.run() == {}
+    assert cluster.lists == [RAY_CLUSTERS, PODS], "the pods are listed after the status"
