@@ -94,6 +94,9 @@ def main() -> int:
         return INTERRUPTED
     if options.json:
         sys.stdout.write(json.dumps(documents, indent=2, ensure_ascii=False) + "\n")
+    if options.short:
+        for document in documents:
+            err.print(f"ratios for {released.FILE.name}: {json.dumps(released.ratios(document))}", markup=False)
     problems = released.slower(documents) if options.short else missed(documents)
     for problem in problems:
         err.print(f"✗ {problem}", markup=False, style="red")

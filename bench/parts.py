@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench import bucket, peers, profile, watching
+from bench import bucket, peers, profile, released, watching
 from bench.fleet import ENV, Bench, Object, engineers, err
+from bench.measured import Measured
 
 ROUNDS = 3
 """Repetitions of short commands; the median counts."""
@@ -66,15 +66,17 @@ def remote(bench: Bench) -> None:
 
 
 def short(bench: Bench) -> None:
-    """Small environment beside the floor, which CI compares with the last release."""
+    """Small environment beside an empty program, which CI compares with the last release."""
     names, up = engineers(bench.size + 1), (*_UP["pulumi"], ENV)
+    bench.timed(released.BASE, (*_UP["pulumi"], "empty"), cwd=_empty(bench))
     bench.write(names[:-1])
     bench.init(ENV)
     bench.timed("up", up)
     bench.timed("no-op", up)
+    before = bench.state_kilobytes(ENV)
     bench.write(names)
     bench.timed("one more", up)
-    peers.floor(bench, _only_operators(bench), ENV)
+    bench.run.facts[released.STATE] = bench.state_kilobytes(ENV) - before
 
 
 def preview(bench: Bench) -> None:
@@ -97,7 +99,7 @@ def check(bench: Bench) -> None:
 def stacks(bench: Bench) -> None:
     """Engineer N + 1 with a stack of her own, alone and among others with theirs."""
     bench.write([])
-    bench.init(ENV, "alice", "empty")
+    bench.init(ENV, "alice")
     bench.do(*_UP["pulumi"], ENV)
     bench.project.write("alice", engineer={"environment": ENV})
     _own(bench, "alone")
@@ -111,13 +113,8 @@ def stacks(bench: Bench) -> None:
     for what in ("up", "no-op", "destroy"):
         title = f"own stack: {what} among {bench.size} / alone"
         bench.run.ratio(title, f"among others: {what}", f"alone: {what}", 1.1)
-    empty = bench.folder / "empty"
-    (empty / "stacks").mkdir(parents=True)
-    (empty / "Pulumi.yaml").write_text((bench.project.folder / "Pulumi.yaml").read_text())
-    (empty / "__main__.py").write_text("import pulumi\n")
-    bench.do(*_UP["pulumi"], "empty", cwd=empty)
-    _median(bench, "empty program: no-op", *_UP["pulumi"], "empty", cwd=empty)
-    bench.run.ratio("own stack: no-op / empty program", "among others: no-op", "empty program: no-op", 2.0)
+    _median(bench, released.BASE, *_UP["pulumi"], "empty", cwd=_empty(bench))
+    bench.run.ratio("own stack: no-op / empty program", "among others: no-op", released.BASE, 2.0)
 
 
 PARTS: Mapping[str, Callable[[Bench], None]] = {
@@ -130,6 +127,17 @@ PARTS: Mapping[str, Callable[[Bench], None]] = {
     "status": watching.status,
     "short": short,
 }
+
+
+def _empty(bench: Bench) -> Path:
+    """Return the folder of a program without resources whose stack `empty` is up."""
+    folder = bench.folder / "empty"
+    (folder / "stacks").mkdir(parents=True)
+    (folder / "Pulumi.yaml").write_text((bench.project.folder / "Pulumi.yaml").read_text())
+    (folder / "__main__.py").write_text("import pulumi\n")
+    bench.do("pulumi", "stack", "init", "empty", "--no-select", cwd=folder)
+    bench.do(*_UP["pulumi"], "empty", cwd=folder)
+    return folder
 
 
 def _listed(bench: Bench, road: str, *options: str, where: str = "") -> None:
@@ -154,7 +162,7 @@ def _only_operators(bench: Bench) -> list[Object]:
     bench.write([])
     bench.do(*_UP["pulumi"], ENV)
     a_berth = (whole - bench.state_kilobytes(ENV)) / bench.size
-    bench.run.facts |= {"state kB": whole, "state kB a berth": a_berth, "objects a berth": len(objects) / bench.size}
+    bench.run.facts |= {"state kB": whole, released.STATE: a_berth, "objects a berth": len(objects) / bench.size}
     bench.run.at_most(f"environment of {bench.size}: state a berth", a_berth, _STATE_KILOBYTES, "kB")
     err.print(f"  state: {a_berth:.1f} kB and {len(objects) / bench.size:.1f} objects a berth")
     return objects
@@ -163,16 +171,19 @@ def _only_operators(bench: Bench) -> list[Object]:
 def _own(bench: Bench, where: str) -> None:
     """Time an engineer's own stack; the last round leaves nothing."""
     up, destroy = (*_UP["pulumi"], "alice"), (*_DESTROY["pulumi"], "alice")
-    rounds: dict[str, list[float]] = {"up": [], "no-op": [], "destroy": []}
+    rounds: dict[str, list[Measured]] = {"up": [], "no-op": [], "destroy": []}
     for _ in range(ROUNDS):
-        rounds["up"].append(bench.do(*up).seconds)
-        rounds["no-op"].append(bench.do(*up).seconds)
-        rounds["destroy"].append(bench.do(*destroy).seconds)
-    for what, seconds in rounds.items():
-        bench.run.seconds[f"{where}: {what}"] = statistics.median(seconds)
-        err.print(f"  {where}: {what}: {statistics.median(seconds):.1f} s")
+        rounds["up"].append(bench.do(*up))
+        rounds["no-op"].append(bench.do(*up))
+        rounds["destroy"].append(bench.do(*destroy))
+    for what, found in rounds.items():
+        bench.note(f"{where}: {what}", _middle(found))
 
 
 def _median(bench: Bench, what: str, *command: str, cwd: Path | None = None) -> None:
-    found = [bench.timed(what, command, cwd=cwd).seconds for _ in range(ROUNDS)]
-    bench.run.seconds[what] = statistics.median(found)
+    bench.note(what, _middle([bench.do(*command, cwd=cwd) for _ in range(ROUNDS)]))
+
+
+def _middle(found: Sequence[Measured]) -> Measured:
+    """Return the command of the median duration."""
+    return sorted(found, key=lambda done: done.seconds)[len(found) // 2]

@@ -20,7 +20,8 @@ from docs.pictures import performance as picture
 
 
 def document(**seconds: float) -> dict[str, Any]:
-    run = Run(seconds=seconds | {"floor: up": 10.0}, facts={"state kB a berth": 12.0})
+    cpu = {released.BASE: 10.0, "up": seconds["up"]}
+    run = Run(seconds=seconds | {"floor: up": 10.0}, cpu=cpu, facts={released.STATE: 12.0})
     run.ratio("up / floor", "up", "floor: up", 3.0)
     run.ratio("not measured", "helm: up", "floor: up", 3.0)
     return run.document({"cores": 2, "memory": 23, "load": 0.1, "plugin": "real"})
@@ -56,8 +57,8 @@ def test_the_short_benchmark_compares_ratios_with_the_last_release(
 ) -> None:
     monkeypatch.setattr(released, "FILE", tmp_path / "released.json")
     released.FILE.write_text(json.dumps({"up": 2.0, "state kB a berth": 12.0}))
-    assert released.slower([document(up=39.0)]) == []
-    assert released.slower([document(up=41.0)]) == ["up / floor: 4.1, 2 in the last release"]
+    assert released.slower([document(up=25.0)]) == []
+    assert released.slower([document(up=27.0)]) == ["up / empty program: 2.7, 2 in the last release"]
 
 
 def test_the_recorded_ratios_are_of_figures_that_the_short_benchmark_has() -> None:
