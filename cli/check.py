@@ -29,7 +29,9 @@ from berth.stacks.policies.policy import Waiver
 from berth.stacks.stack_file import NAMESPACE
 
 OWN_STACKS_FROM = 100
-"""Number of engineers in one environment from which on stacks of their own are better."""
+"""Number of engineers in one environment from which on stacks of their own are better. Adding one
+engineer to a list of 100 took 17 s (two cores, Pulumi's own plugin), where a stack of their own
+takes 3 s of CPU at any number; `make bench` measures both in its parts `pulumi` and `stacks`."""
 
 
 @dataclass(frozen=True)
