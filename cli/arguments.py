@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from berth.cli import completion
+from berth.cli.help import NOT_NAMED
 from berth.components.core.errors import BadInputError
 
 
@@ -34,13 +35,20 @@ OnStack = Annotated[
         "--stack",
         "-s",
         help="Stack of the environment, or the engineer's own.",
-        show_default="the one that has NAME",
+        show_default="the one that has NAME, if several the selected one",
         autocompletion=completion.stacks,
     ),
 ]
 Stack = Annotated[
     str,
-    typer.Option("--stack", "-s", help="Stack of an environment, or an engineer's.", autocompletion=completion.stacks),
+    typer.Option(
+        "--stack",
+        "-s",
+        help="Stack of an environment, or an engineer's.",
+        default_factory=lambda: NOT_NAMED,
+        show_default="the selected one, or the only one that is up",
+        autocompletion=completion.stacks,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]

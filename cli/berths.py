@@ -9,6 +9,7 @@ from functools import cached_property
 
 from berth.cli.environment import Environment, NotUpError, brought_up, settings_of
 from berth.cli.names import names_in, names_of_stack, own_name
+from berth.cli.selection import one_of
 from berth.components.cluster.api import (
     NAMESPACES,
     NODES,
@@ -159,7 +160,9 @@ def names_of(objects: Iterable[Object]) -> list[str]:
 
 
 def which(name: str | None, stack: str | None) -> Named:
-    """Return the berth that arguments name, by the stacks' files alone.
+    """Return the berth that arguments name, by the stacks' files.
+
+    Of several stacks that have the name, the selected one is meant, else the only one that is up.
 
     Args:
         name: the engineer's id or the cluster's name.
@@ -180,6 +183,8 @@ def which(name: str | None, stack: str | None) -> Named:
     owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
     if len(owners) == 1:
         return Named(name, owners[0])
+    if owners and (meant := one_of(owners)):
+        return Named(name, meant)
     if owners:
         options = " or ".join(f"--stack {owner}" for owner in owners)
         raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")

@@ -31,8 +31,20 @@ class Section(Enum):
     LAB = "Lab"
 
 
+NOT_NAMED = "\0"
+"""Stack of a call that names none; no argument can have this value."""
+
+
 class Command(TyperCommand):
-    """Command with berth's help."""
+    """Command with berth's help, and with a stack where the call names none."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        if ctx.params.get("stack") == NOT_NAMED:
+            from berth.cli.selection import stack_of_the_project  # noqa: PLC0415 - seldom needed
+
+            ctx.params["stack"] = stack_of_the_project()
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""

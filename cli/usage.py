@@ -14,7 +14,6 @@ from typer._click.exceptions import (
     UsageError,
 )
 
-from berth.cli import completion
 from berth.cli.help import Group, is_argument, placeholder
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
@@ -38,8 +37,7 @@ def _problem(error: UsageError, ctx: Any, path: str) -> str:
     parameter: Any = getattr(error, "param", None)
     match error:
         case MissingParameter() if parameter is not None:
-            stacks = f"; stacks are {', '.join(completion.stacks(''))}" if placeholder(parameter) == "STACK" else ""
-            return f"{path} needs {_shown(parameter)}: {_lowered(parameter.help or '')}{stacks}"
+            return f"{path} needs {_shown(parameter)}: {_lowered(parameter.help or '')}"
         case BadParameter():
             return f"{_shown(parameter) if parameter is not None else path}: {_value_problem(error)}"
         case NoSuchOption():

@@ -139,6 +139,25 @@ def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
     assert all("berth-bob" in line for line in lines)
 
 
+def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_up(day: Project) -> None:
+    """Stacks `day` and `later` have bob, and `later` was never brought up."""
+    later = day.folder / "stacks" / "Pulumi.later.yaml"
+    later.write_text((day.folder / "stacks" / "Pulumi.day.yaml").read_text())
+    try:
+        assert "-n berth-bob" in berth(day, "connect", "bob", "--print").stdout.replace("--namespace", "-n")
+        several = berth(day, "status", code=2).stderr
+        assert "no stack is named or selected, and amy, day are up" in several
+        assert "pulumi stack select STACK" in several
+        day.run("pulumi", "stack", "select", "day")
+        assert [row["name"] for row in json.loads(berth(day, "status", "--json").stdout)["berths"]] == ["amy", "bob"]
+        day.run("pulumi", "stack", "select", "amy")
+        assert [row["name"] for row in json.loads(berth(day, "status", "--json").stdout)["berths"]] == ["amy"]
+        assert "berth-bob" in berth(day, "connect", "bob", "--print").stdout
+    finally:
+        later.unlink()
+        day.run("pulumi", "stack", "unselect")
+
+
 def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
     secret = json.loads(day.run("kubectl", "get", "secret", "bob", "-n", "berth-bob", "-o", "json").stdout)
     token = base64.b64decode(secret["data"]["auth_token"]).decode()

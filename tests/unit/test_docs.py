@@ -122,8 +122,8 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     ]
     assert parse(["statuss", "-s", "prod"], whole=True) == "there is no command 'statuss'"
     assert "--stacks" in parse(["status", "--stacks", "prod"], whole=False)
-    assert "--stack" in parse(["status"], whole=True)
-    assert parse(["status"], whole=False) == ""
+    assert "--environment" in parse(["engineer", "init", "alice"], whole=True)
+    assert parse(["engineer", "init", "alice"], whole=False) == ""
     assert "--worker" in parse(["logs", "alice", "--worker", "x"], whole=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -117,11 +118,17 @@ def test_a_wrong_call_is_an_error_like_any_other(call: str, problem: str, remedy
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"error: {problem}\n{remedy}\n")
 
 
-def test_a_missing_stack_names_the_stacks() -> None:
+def test_a_missing_stack_names_the_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(app, ["status"])
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: berth status needs --stack STACK: ")
-    assert re.search(r"; stacks are .*\bdev\b.*\blab\b", done.stderr)
+    assert done.stderr.startswith("error: no stack is named, and Pulumi cannot say which one is selected: ")
+    assert re.search(r"name one with --stack STACK; stacks are .*\bdev\b.*\blab\b", done.stderr)
+
+
+def test_a_wrong_call_without_a_stack_does_not_ask_pulumi() -> None:
+    done = CliRunner().invoke(app, ["status", "--interval", "soon"])
+    assert done.stderr.startswith("error: --interval SECONDS: 'soon' is not a number")
 
 
 def test_a_group_without_a_command_shows_its_help_on_stderr() -> None:
