@@ -77,7 +77,8 @@ def _pulumi(*words: str) -> str:
     # Slow to import, and a command that names its stack does without.
     from pulumi.automation import CommandError  # noqa: PLC0415
 
-    from berth.cli.engine import LOG_IN, LOGGED_OUT, Pulumi, is_logged_out  # noqa: PLC0415
+    from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out  # noqa: PLC0415
+    from berth.cli.pulumi_program import Pulumi  # noqa: PLC0415
 
     pulumi = Pulumi(version=False)
     try:
