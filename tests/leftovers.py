@@ -44,8 +44,12 @@ class Leftovers:
             if number == signal.SIGINT or signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, signal.default_int_handler)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
         INTERRUPTED.set()
+        # `timeout` and make send a second one, which would interrupt the report and the end.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         # The main process's only children are xdist's workers, which Ctrl-C in a terminal reaches
         # as well.
         for worker in psutil.Process().children() if self._is_main else []:

@@ -43,6 +43,7 @@ def test_a_signal_leaves_no_process_behind(tmp_path: Path, workers: int, number:
             eventually((tmp_path / "started").exists, "the test runs")
             eventually(lambda: len(processes(str(run.pid))) == workers + 3, "the workers, a session, sh and sleep")
             run.send_signal(number)
+            run.send_signal(number)
             output, _ = run.communicate(timeout=60)
             left = processes(str(run.pid))
         finally:

@@ -291,10 +291,11 @@ LIMIT = 256
 """Memory limit of the keeper's container in MiB (tests/golden/lifecycle/keeper.yaml)."""
 
 _RUN = """
-import resource, sys
+import re, sys
 from berth.components.programs.keeper import main
 code = main(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+# Not ru_maxrss, which begins at the memory of the process that started this one.
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024, file=sys.stderr)
 sys.exit(code)
 """
 
