@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 STACK = "prod"
 DESTRUCTIVE, DRIFTED = 3, 4
 
-WAIVED = {"waived": {"deletion-protection": "it is being taken down"}}
+UNPROTECTED = {"deletion-protection": "it is being taken down"}
 
 
 def shipped() -> dict[str, Any]:
@@ -162,7 +162,8 @@ def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
     assert "because it is protected" in refused.stdout + refused.stderr
     assert prod.resources(STACK) == there, "it is refused before anything is deleted"
     unprotected = shipped()["cluster"] | {"deletionProtection": False}
-    prod.write(STACK, environment=shipped() | {"cluster": unprotected, "policies": WAIVED})
+    waived = {"waived": shipped()["policies"]["waived"] | UNPROTECTED}
+    prod.write(STACK, environment=shipped() | {"cluster": unprotected, "policies": waived})
     prod.up(STACK)
     prod.destroy(STACK)
     assert in_the_cloud(prod) == {}
