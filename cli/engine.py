@@ -254,8 +254,20 @@ def outputs(stack: str) -> dict[str, Any]:
         raise _failure(stack, (), pulumi.stderr, error) from None
 
 
-def stacks() -> set[str]:
-    """Return the names of the project's stacks in the backend.
+def selected() -> str:
+    """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say.
+
+    Raises:
+        BerthError: Pulumi is not installed.
+    """
+    try:
+        return str(Pulumi(version=False).run(["stack", "--show-name"], str(stack_file.project()), {}).stdout).strip()
+    except CommandError:
+        return ""
+
+
+def stacks() -> dict[str, int]:
+    """Return the project's stacks in the backend, with the number of resources of each.
 
     Raises:
         BerthError: Pulumi is not installed, not logged in, or fails.
@@ -265,7 +277,7 @@ def stacks() -> set[str]:
         found = json.loads(pulumi.run(["stack", "ls", "--json"], str(stack_file.project()), {}).stdout)
     except CommandError as error:
         raise _failure("", (), pulumi.stderr, error) from None
-    return {str(stack["name"]).rsplit("/", 1)[-1] for stack in found}
+    return {str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0) for stack in found}
 
 
 def export(pulumi: Pulumi, stack: str) -> dict[str, Any]:

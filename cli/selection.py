@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 
 from berth.components.core.errors import BadInputError, BerthError
-from berth.stacks.stack_file import project, stack_names
+from berth.stacks.stack_file import stack_names
 
 
 def stack_of_the_project() -> str:
@@ -16,9 +15,11 @@ def stack_of_the_project() -> str:
         BadInputError: nothing is selected, and no stack is up, or several are; or Pulumi cannot be
             asked.
     """
+    from berth.cli import engine  # noqa: PLC0415 - slow to import, and a command that names its stack does without
+
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
-        if selected := _selected():
+        if selected := engine.selected():
             return selected
         up = _up()
     except BerthError as error:
@@ -40,8 +41,10 @@ def one_of(stacks: Collection[str]) -> str | None:
 
     None if that does not decide, or if Pulumi cannot be asked.
     """
+    from berth.cli import engine  # noqa: PLC0415 - as above
+
     try:
-        selected = _selected()
+        selected = engine.selected()
         if selected in stacks:
             return selected
         up = [stack for stack in _up() if stack in stacks]
@@ -50,40 +53,8 @@ def one_of(stacks: Collection[str]) -> str | None:
     return up[0] if len(up) == 1 else None
 
 
-def _selected() -> str:
-    """Return the stack that `pulumi stack select` chose; "" for none."""
-    try:
-        return _pulumi("stack", "--show-name").strip()
-    except _FailedError:
-        return ""
-
-
 def _up() -> list[str]:
     """Return the project's stacks that have resources."""
-    listed = json.loads(_pulumi("stack", "ls", "--json"))
-    return [str(stack["name"]) for stack in listed if stack.get("resourceCount")]
+    from berth.cli import engine  # noqa: PLC0415 - as above
 
-
-class _FailedError(BerthError):
-    """Pulumi refused to answer."""
-
-
-def _pulumi(*words: str) -> str:
-    """Return what a command of Pulumi prints.
-
-    Raises:
-        BerthError: Pulumi is not installed, not logged in, or fails.
-    """
-    # Slow to import, and a command that names its stack does without.
-    from pulumi.automation import CommandError  # noqa: PLC0415
-
-    from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out  # noqa: PLC0415
-    from berth.cli.pulumi_program import Pulumi  # noqa: PLC0415
-
-    pulumi = Pulumi(version=False)
-    try:
-        return str(pulumi.run(list(words), str(project()), {}).stdout)
-    except CommandError:
-        if is_logged_out(pulumi.stderr):
-            raise BerthError(LOGGED_OUT, f"run: {LOG_IN}") from None
-        raise _FailedError(pulumi.stderr.strip().removeprefix("error: ")) from None
+    return [stack for stack, resources in engine.stacks().items() if resources]
