@@ -11,10 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import FrameType
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from berth.cli.console import err
 from berth.cli.pulumi_program import Pulumi
+from berth.cli.update.progress import progress_bar
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 """Engines at once: one waits for the cluster while another one computes. An engine with its plugin
@@ -53,15 +51,9 @@ class Pool:
 
     def run(self, what: str, tasks: Mapping[str, Task]) -> None:
         """Run tasks, until an interrupt; print the line that each one returns."""
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
         lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         with (
-            Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress,
+            progress_bar() as progress,
             ThreadPoolExecutor(AT_ONCE, thread_name_prefix="engine") as threads,
         ):
             bar = progress.add_task(f"{what} own stacks", total=len(tasks))

@@ -9,6 +9,8 @@ from typing import Self
 from pulumi.automation import EngineEvent
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +19,12 @@ from berth.cli.console import err
 from berth.cli.update.tracker import Component, Tracker
 
 _REFRESHES = 8
+
+
+def progress_bar() -> Bar:
+    """Return a bar that counts tasks on a terminal and disappears at its end; elsewhere nothing."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
 class Progress:

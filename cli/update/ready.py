@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from berth.cli.console import err
 from berth.cli.environment import Environment
+from berth.cli.update.progress import progress_bar
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.owned import owners_of
@@ -36,8 +34,7 @@ def unready_of(
         return {}
     name = environment.contract.name
     there = owners_of(ClusterApi(environment.kubeconfig)).of_environment(name)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    with progress_bar() as progress:
         progress.add_task("waiting for RayClusters", total=None)
         found = Wait(
             kind=RAY_CLUSTER,
