@@ -24,12 +24,21 @@ from berth.components.sharing import offered
 def fleet_of(stack: str) -> Fleet:
     """Return the fleet of an environment; of an engineer's stack the pools and that berth."""
     up = brought_up(stack)
-    try:
-        fleet = observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
-    except ClusterError as error:
-        raise BerthError(f"stack {up.stack}: {error}") from None
+    fleet = fleet_on(up, stack)
     require_up(fleet, stack, up)
     return fleet
+
+
+def fleet_on(up: Environment, stack: str) -> Fleet:
+    """Return the fleet of a stack on an environment that is up.
+
+    Raises:
+        BerthError: the cluster cannot be asked.
+    """
+    try:
+        return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
+    except ClusterError as error:
+        raise BerthError(f"stack {up.stack}: {error}") from None
 
 
 def require_up(fleet: Fleet, stack: str, up: Environment) -> None:

@@ -98,6 +98,8 @@ class EnvironmentContract(Settings):
     """Whether a keeper suspends and wakes berths."""
     login: ExistingCluster | None = None
     """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
+    currency: str | None = None
+    """Currency of the pools' hourly rates."""
 
 
 @dataclass
@@ -206,6 +208,7 @@ def contract_of(
         waived=settings.policies.waived,
         keeper=has_keeper(settings, resolved),
         login=settings.cluster.existing,
+        currency=settings.currency,
     )
 
 

@@ -66,6 +66,11 @@ def test_the_fleet_comes_up_ready(fleet: Project) -> None:
     }
 
 
+def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
+    found = {offer["pool"]: offer for offer in json.loads(fleet.run("berth", "gpus", "-s", "env", "--json").stdout)}
+    assert {pool: (offer["free"], offer["count"]) for pool, offer in found.items()} == {"dev": (5, 8), "train": (0, 16)}
+
+
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
     fleet.up("env", "--expect-no-changes")

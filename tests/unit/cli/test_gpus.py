@@ -1,0 +1,92 @@
+"""`berth gpus`: what is free where, per share, from the nodes and pods of a cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from berth.cli import gpus
+from berth.cli.environment import Environment
+from berth.cli.gpus import table
+from berth.components.core.errors import BadInputError
+from berth.components.ray.fleet import Fleet
+from berth.components.ray.nodes import Holder, Node
+from berth.components.ray.offers import GpuOffer, gpu_offers
+from berth.components.sharing import offered
+from berth.stacks.settings.resolve import EnvironmentContract
+
+CONTRACT = EnvironmentContract.model_validate(
+    {
+        "name": "env",
+        "pools": {
+            "cpu": {"machineType": "n2-standard-8", "nodes": 1},
+            "dev": {"machineType": "g2-standard-24", "nodes": 1, "sharing": "quarter", "hourlyRate": "2.4"},
+            "train": {"machineType": "a4-highgpu-8g", "nodes": {"min": 0, "max": 3}, "capacity": "spot"},
+        },
+        "sharing": {"quarter": {"kind": "time-slicing", "replicas": 4, "failRequestsGreaterThanOne": True}},
+        "defaults": {},
+        "demands": [],
+        "namespaces": {},
+        "currency": "EUR",
+    }
+)
+NODES = [
+    Node("c", "cpu", ready=True, gpus=0, holders=[]),
+    Node("d", "dev", ready=True, gpus=8, holders=[Holder("alice", 2), Holder("bob", 1)]),
+    Node("t1", "train", ready=True, gpus=8, holders=[Holder("train", 6)]),
+    Node("t2", "train", ready=False, gpus=8, holders=[]),
+]
+
+
+@pytest.fixture
+def offers() -> list[GpuOffer]:
+    return gpu_offers(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES)
+
+
+@pytest.fixture
+def up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
+    monkeypatch.setattr(gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES))
+
+
+def shown(offers: list[GpuOffer]) -> list[str]:
+    text = io.StringIO()
+    Console(width=400, file=text).print(table(offers, "EUR", "env"))
+    return [" ".join(line.split()) for line in text.getvalue().splitlines()]
+
+
+def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -> None:
+    lines = shown(offers)
+    assert "pool GPU a worker has free now on one node later capacity EUR an hour" in lines
+    share = "1 share, 6 GiB, time-slicing × 4, memory not isolated"
+    assert f"dev L4 {share} 5/8 shares 1 – on-demand 0.30" in lines
+    # Nobody can use a node that is not ready; a third one may come.
+    assert "train B200 1 to 8 GPUs, 180 GiB each 2/8 2 +8 spot –" in lines
+    assert lines[-2] == "In the settings of a berth: worker: {pool: dev, gpus: 1}"
+    assert lines[-1] == "A new berth: berth engineer add NAME -s env --pool dev --gpus 1"
+
+
+@pytest.mark.usefixtures("up")
+def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpus.gpus("env", "nvidia-l4", as_json=True) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    expected: dict[str, Any] = {
+        "free": 5,
+        "freeByNode": {"d": 5},
+        "mostPerWorker": 1,
+        "hourlyRate": 0.3,
+        "currency": "EUR",
+        "request": {"worker": {"pool": "dev", "gpus": 1}},
+    }
+    assert found | expected == found
+
+
+@pytest.mark.usefixtures("up")
+@pytest.mark.parametrize("product", ["h100", "", "-"])
+def test_a_gpu_that_no_pool_has_is_bad_input(product: str) -> None:
+    with pytest.raises(BadInputError, match=f"no pool of env has GPU '{product}'"):
+        gpus.gpus("env", product, as_json=False)
