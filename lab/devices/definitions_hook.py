@@ -32,15 +32,20 @@ def is_waiting(pod: Mapping[str, Any]) -> bool:
     return any(gate["name"] == _GATE for gate in gates) and not pod["metadata"].get("deletionTimestamp")
 
 
-def play(api: Api, pod: dict[str, Any]) -> None:
-    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone."""
+def play(api: Api, pod: dict[str, Any]) -> bool:
+    """Apply the definitions that a pod waits for, and remove its gate, unless the pod is gone.
+
+    Returns:
+        Whether nothing is left to do. A write that met another one has to be tried again.
+    """
     present = api.get(path_of(pod))
     if present is None or not is_waiting(present):
-        return
+        return True
     (job,) = [owner["name"] for owner in pod["metadata"].get("ownerReferences") or [] if owner["kind"] == "Job"]
     config_map = api.get(f"/api/v1/namespaces/{pod['metadata']['namespace']}/configmaps/{job}")
     for file, text in (config_map or {"data": {}})["data"].items():
         for definition in filter(None, yaml.safe_load_all(text)):
-            api.apply(f"{_DEFINITIONS}/{definition['metadata']['name']}", definition)
+            if not api.apply(f"{_DEFINITIONS}/{definition['metadata']['name']}", definition):
+                return False
         _log.info("job %s/%s: applied %s", pod["metadata"]["namespace"], job, file)
-    api.patch(path_of(pod), [{"op": "remove", "path": "/spec/schedulingGates"}], JSON_PATCH)
+    return api.patch(path_of(pod), [{"op": "remove", "path": "/spec/schedulingGates"}], JSON_PATCH)

@@ -109,7 +109,7 @@ class Controller:
             self._heads.reach(uid, body.status.get("podIP", "") if real and not gone else "")
             name = f"pod {body.metadata.namespace}/{body.metadata.name}"
             if not gone and definitions_hook.is_waiting(body):
-                await _attempt(name, partial(asyncio.to_thread, definitions_hook.play, self._api, dict(body)), None)
+                await _insist(name, partial(asyncio.to_thread, definitions_hook.play, self._api, dict(body)))
             if not gone and self._gpus.refusal(body):
                 await _attempt(name, partial(asyncio.to_thread, self._gpus.admit, dict(body)), None)
 
@@ -143,6 +143,14 @@ async def _repeat(seconds: float, name: str, step: Callable[[], Awaitable[None]]
     while True:
         await _attempt(name, step, None)
         await asyncio.sleep(seconds)
+
+
+async def _insist(name: str, step: Callable[[], Awaitable[bool]]) -> None:
+    """Take a step until it says that nothing is left to do: nobody else would take it."""
+    while True:
+        if await _attempt(name, step, otherwise=False):
+            return
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def _attempt(name: str, step: Callable[[], Awaitable[_T]], otherwise: _T) -> _T:

@@ -205,7 +205,7 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
     }
     own_lab.run(["kubectl", "create", "-f", "-"], stdin=json.dumps(node))
     old, new = older_chart(own_lab, tmp_path, "gpu-operator"), own_lab.home.charts / "gpu-operator"
-    release = ["--namespace", "by-hand", "--set", "driver.enabled=false", "--wait", "--timeout", "90s"]
+    release = ["--namespace", "by-hand", "--set", "driver.enabled=false", "--wait", "--timeout", "240s"]
     try:
         for flags in ([], ["--disable-openapi-validation"]):
             own_lab.run(["helm", "install", "by-hand", str(old), "--create-namespace", *release])
@@ -215,6 +215,8 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
             own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--wait"])
             own_lab.run(["kubectl", "delete", "crd", "clusterpolicies.nvidia.com"])
     finally:
+        # What a failed release leaves outside its namespace would be in the way of the next test.
+        own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--no-hooks"], check=False)
         own_lab.run(["kubectl", "delete", "node", "plain"])
         own_lab.run(["kubectl", "delete", "namespace", "by-hand"], check=False)
 
