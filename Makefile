@@ -72,10 +72,11 @@ bench: $(INSTALLED) ## measure berths beside kubectl, Helm and plain Pulumi (PAR
 	@$(BIN)/python -m bench $(foreach part,$(PART),--part $(part)) $(foreach size,$(N),--size $(size)) $(if $(SHORT),--short) \
 		$(if $(JSON),--json) $(if $(RECORD),--record $(RECORD))
 
-chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 RECORD=docs/reliability.json RESUME=1)
+chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 JOBS=2 RECORD=docs/reliability.json RESUME=1)
 	@$(BIN)/berth lab tools
 	@$(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE)) \
-		$(if $(MINUTES),--minutes $(MINUTES)) $(foreach part,$(PART),--part $(part)) $(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(foreach part,$(PART),--part $(part)) \
+		$(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
 
 tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))

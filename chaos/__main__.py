@@ -9,29 +9,29 @@ takes hours: `--resume` goes on after the cases that the file has.
 from __future__ import annotations
 
 import argparse
-import contextlib
+import itertools
+import math
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
-from berth.lab.home import CLONE, Home
+from berth.components.core.errors import BerthError
+from berth.components.core.words import counted
+from berth.lab.home import CLONE
 from chaos.answers import Answers, Outages
-from chaos.case import Outcome, Part, chance_of
-from chaos.fleet import Fleet, launched
+from chaos.case import Part
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
+from chaos.lanes import Lanes, Result
 from chaos.large import LargeUpdates
 from chaos.races import Races
-from chaos.record import Results, joined, recorded, results_of, write
+from chaos.record import Figures, figures_of, joined, recorded, write
 from chaos.restarts import BERTHS, Restarts
-from tests.lab.conftest import Lab, brought_up
 
 PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, LargeUpdates, Races, Restarts)
 INTERRUPTED = 130
@@ -40,20 +40,9 @@ RESULTS = CLONE / "build" / "chaos.json"
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def campaign(fleet: Fleet, part: Part, seed: int, numbers: Sequence[int]) -> Iterator[tuple[int, Outcome, float]]:
-    """Yield number, outcome and seconds of each case of a part."""
-    part.prepare(fleet)
-    for number in numbers:
-        began = time.monotonic()
-        try:
-            outcome = part.run(fleet, number, chance_of(seed, part.name, number))
-        except (pytest.fail.Exception, AssertionError, OSError, KeyError, ValueError) as error:
-            outcome = Outcome("not run", f"case {number}", [f"could not be run: {error}"[:1500]])
-        yield number, outcome, time.monotonic() - began
-
-
-def show(part: Part, total: int, index: int, number: int, outcome: Outcome, seconds: float) -> None:
+def show(part: Part, total: int, index: int, result: Result) -> None:
     """Print one line for a case, and its problems."""
+    number, outcome, seconds = result
     verdict = "[bold red]✗[/]" if outcome.problems else "[green]✓[/]"
     err.print(f"{verdict} {part.name} {index}/{total} ", end="")
     err.print(f"(case {number}) {outcome.what} {outcome.facts or ''} ({seconds:.1f} s)", markup=False)
@@ -66,7 +55,7 @@ def chosen(options: argparse.Namespace) -> list[type[Part]]:
     return [part for part in PARTS if not options.part or part.name in options.part]
 
 
-def continued(options: argparse.Namespace) -> dict[str, Results]:
+def continued(options: argparse.Namespace) -> dict[str, Figures]:
     """Return the recorded figures that this run goes on with; exit with 2 if it cannot."""
     if not options.resume:
         return {}
@@ -85,43 +74,56 @@ def continued(options: argparse.Namespace) -> dict[str, Results]:
     return earlier
 
 
-def numbers_of(part: type[Part], options: argparse.Namespace, earlier: Results | None) -> list[int]:
+def numbers_of(part: type[Part], options: argparse.Namespace, earlier: Figures | None) -> list[int]:
     """Return the cases of a part to run: one, or all after those that are recorded."""
     if options.case is not None:
         return [options.case]
     return list(range(earlier["cases"] if earlier else 0, options.cases or part.cases))
 
 
-def run(fleet: Fleet, options: argparse.Namespace, results: dict[str, Results]) -> None:
-    """Run the chosen parts; the results are there also if it is interrupted.
+def begun_before(deadline: float, numbers: Sequence[int]) -> Iterator[int]:
+    """Yield numbers until a monotonic time."""
+    for number in numbers:
+        if time.monotonic() > deadline:
+            return
+        yield number
+
+
+def without_gaps(results: Sequence[Result], numbers: Sequence[int]) -> list[Result]:
+    """Return the results up to the first missing case, in order: a later run begins there."""
+    by_number = {result.number: result for result in results}
+    return [by_number[number] for number in itertools.takewhile(by_number.__contains__, numbers)]
+
+
+def run(lanes: Lanes, options: argparse.Namespace, figures: dict[str, Figures]) -> None:
+    """Run the chosen parts; the figures are there also if it is interrupted.
 
     Args:
-        fleet: what is disturbed.
+        lanes: where cases run.
         options: the command line.
-        results: figures by part; at the beginning those that are continued.
+        figures: figures by part; at the beginning those that are continued.
     """
     for kind in chosen(options):
         part = Restarts(options.berths) if kind is Restarts else kind()
-        earlier = results.get(part.name)
+        earlier = figures.get(part.name)
         numbers = numbers_of(kind, options, earlier)
         if not numbers:
             err.print(f"[bold]{part.name}[/]: all cases have been run")
             continue
-        began, outcomes = time.monotonic(), list[tuple[int, Outcome, float]]()
+        results: list[Result] = []
+        deadline = time.monotonic() + 60 * (options.minutes or math.inf)
         err.print(f"[bold]{part.name}[/]: {part.title}: {len(numbers)} cases")
         try:
-            for number, outcome, seconds in campaign(fleet, part, options.seed, numbers):
-                outcomes.append((number, outcome, seconds))
-                show(part, len(numbers), len(outcomes), number, outcome, seconds)
-                if options.minutes and time.monotonic() - began > 60 * options.minutes:
-                    break
+            for result in lanes.run(part, options.seed, begun_before(deadline, numbers)):
+                results.append(result)
+                show(part, len(numbers), len(results), result)
         finally:
-            if outcomes:
-                later = results_of(part, options.seed, outcomes)
-                results[part.name] = joined(earlier, later) if earlier else later
+            if complete := without_gaps(results, numbers):
+                later = figures_of(part, options.seed, complete)
+                figures[part.name] = joined(earlier, later) if earlier else later
 
 
-def summarize(results: dict[str, Results]) -> int:
+def summarize(results: dict[str, Figures]) -> int:
     """Print the figures; return 1 if one is missed."""
     missed = False
     for name, result in results.items():
@@ -130,18 +132,6 @@ def summarize(results: dict[str, Results]) -> int:
         verdict = "[green]✓[/]" if good else "[bold red]✗[/]"
         err.print(f"{verdict} {name}: {result['good']} of {result['cases']} good (goal: {result['bar']:.1%})")
     return 1 if missed or not results else 0
-
-
-@contextlib.contextmanager
-def lab_of(folder: Path, existing: Path | None) -> Iterator[Lab]:
-    """Yield the lab that a folder has, or a new one for the campaign."""
-    if existing is None:
-        with brought_up(folder / "lab") as lab:
-            yield lab
-        return
-    lab = Lab(Home(existing.resolve()))
-    lab.up()
-    yield lab
 
 
 def main() -> int:
@@ -156,21 +146,24 @@ def main() -> int:
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
     parser.add_argument("--record", type=Path, help="write the figures of the parts that ran into this file, too")
     parser.add_argument("--resume", action="store_true", help="go on after the cases that the recorded file has")
+    parser.add_argument("--jobs", type=int, default=1, help="labs side by side, of 1.5 GiB each; %(default)s")
     options = parser.parse_args()
-    results = continued(options)
+    if options.jobs < 1 or (options.lab and options.jobs > 1):
+        parser.error("--jobs is a number from 1 on, and 1 with --lab: cases of one lab would disturb each other")
+    figures = continued(options)
     code = INTERRUPTED
-    # Sockets need short paths.
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        try:
-            err.print("bringing up a lab and an environment …")
-            with lab_of(Path(folder), options.lab) as lab, launched(Path(folder), lab) as fleet:
-                run(fleet, options, results)
-            code = 0
-        except KeyboardInterrupt:
-            err.print("interrupted")
+    try:
+        err.print(f"bringing up {counted(options.jobs, 'lab')}, with an environment …")
+        with Lanes(options.jobs, options.lab) as lanes:
+            run(lanes, options, figures)
+        code = 0
+    except KeyboardInterrupt:
+        err.print("interrupted")
+    except BerthError as error:
+        err.print(f"error: {error}", markup=False)
     for path in filter(None, (RESULTS, options.record)):
-        write(path, results)
-    missed = summarize(results)
+        write(path, figures)
+    missed = summarize(figures)
     return code or missed
 
 

@@ -15,11 +15,11 @@ from chaos.case import Outcome, Part
 _COUNTS = ("cases", "disturbed", "good", "succeeded")
 _DATES = " to "
 
-Results = dict[str, Any]
+Figures = dict[str, Any]
 """Figures of a part."""
 
 
-def results_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Results:
+def figures_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Figures:
     """Return the figures of a part."""
     groups: dict[str, dict[str, Any]] = {}
     for _, outcome, seconds in outcomes:
@@ -46,7 +46,7 @@ def results_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
     }
 
 
-def joined(earlier: Results, later: Results) -> Results:
+def joined(earlier: Figures, later: Figures) -> Figures:
     """Return the figures of two runs of a part, with the same seed and different cases."""
     groups = {name: dict(group) for name, group in earlier["groups"].items()}
     for name, group in later["groups"].items():
@@ -69,15 +69,15 @@ def joined(earlier: Results, later: Results) -> Results:
     }
 
 
-def recorded(path: Path | None) -> dict[str, Results]:
+def recorded(path: Path | None) -> dict[str, Figures]:
     """Return the figures in a file by part; none if there is no such file."""
     with contextlib.suppress(OSError, ValueError):
-        found: dict[str, Results] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        found: dict[str, Figures] = json.loads(path.read_text(encoding="utf-8")) if path else {}
         return found
     return {}
 
 
-def write(path: Path, results: dict[str, Results]) -> None:
+def write(path: Path, results: dict[str, Figures]) -> None:
     """Write figures into a file: a part that ran replaces its earlier figures."""
     path.parent.mkdir(parents=True, exist_ok=True)
     merged = recorded(path) | results

@@ -37,6 +37,7 @@ make chaos PART=signals MINUTES=10           # one part, for ten minutes
 make chaos PART=kills SEED=7 CASE=12         # one case again
 make chaos RECORD=docs/reliability.json      # and record the figures for this page
 make chaos MINUTES=20 RECORD=docs/reliability.json RESUME=1   # 20 more minutes of each part
+make chaos PART=kills JOBS=4                 # four cases at a time, on a lab each
 ```
 
 The campaign brings up a lab of its own, one environment on it and an engineer's own stack, and

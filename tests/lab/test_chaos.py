@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.__main__ import campaign
 from chaos.answers import Answers
 from chaos.case import Part
 from chaos.fleet import Fleet, launched
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
+from chaos.lanes import run_case
 from tests.lab.conftest import Lab
 
 pytestmark = pytest.mark.lab
@@ -32,6 +32,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
     ids=lambda value: value.name if isinstance(value, Part) else None,
 )
 def test_a_bad_day(fleet: Fleet, part: Part, cases: int) -> None:
-    outcomes = [outcome for _, outcome, _ in campaign(fleet, part, SEED, range(cases))]
+    part.prepare(fleet)
+    outcomes = [run_case(fleet, part, SEED, number).outcome for number in range(cases)]
     assert {outcome.what: outcome.problems for outcome in outcomes if outcome.problems} == {}
     assert len(outcomes) == cases

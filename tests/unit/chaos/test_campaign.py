@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from argparse import Namespace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from chaos.__main__ import PARTS, continued, numbers_of, summarize
+from berth.components.core.errors import BerthError
+from chaos.__main__ import PARTS, continued, numbers_of, summarize, without_gaps
 from chaos.case import Outcome, chance_of, crashes
 from chaos.fleet import Ended
 from chaos.kills import Kills, boundaries
-from chaos.record import joined, results_of, write
+from chaos.lanes import Lanes, Result
+from chaos.races import Races
+from chaos.record import figures_of, joined, write
 
 GOOD = Outcome("up", "up: SIGINT", [], {"code": 130})
 BAD = Outcome("up", "up: SIGTERM", ["locks left"], {"code": 1})
@@ -25,7 +30,7 @@ def test_a_seed_chooses_the_same_case_again() -> None:
 
 @pytest.mark.parametrize(("outcomes", "code"), [([GOOD, GOOD], 0), ([GOOD, BAD], 1)])
 def test_a_missed_figure_is_an_exit_code(outcomes: list[Outcome], code: int) -> None:
-    result = results_of(Kills(), 1, [(number, outcome, 1.0) for number, outcome in enumerate(outcomes)])
+    result = figures_of(Kills(), 1, [(number, outcome, 1.0) for number, outcome in enumerate(outcomes)])
     assert summarize({"kills": result}) == code
     assert [case["what"] for case in result["failed"]] == [outcome.what for outcome in outcomes if outcome.problems]
 
@@ -43,19 +48,53 @@ def test_a_part_that_runs_again_replaces_its_own_figures_alone(tmp_path: Path) -
 
 def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
     path = tmp_path / "chaos.json"
-    first = results_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0)])
+    first = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0)])
     write(path, {"kills": first})
     options = Namespace(resume=True, record=path, case=None, cases=3, seed=7, part=["kills"])
     assert continued(options) == {"kills": first}
     assert numbers_of(Kills, options, first) == [2]
-    whole = joined(first, results_of(Kills(), 7, [(2, GOOD, 2.0)]))
-    one_run = results_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
+    whole = joined(first, figures_of(Kills(), 7, [(2, GOOD, 2.0)]))
+    one_run = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
     assert whole == one_run
+
+
+def test_lanes_share_the_cases_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.lanes._lane", quick_lane)
+    with Lanes(2) as lanes:
+        results = list(lanes.run(Kills(), 1, range(5)))
+        again = list(lanes.run(Races(), 1, [7]))
+    assert sorted(result.number for result in results) == [0, 1, 2, 3, 4]
+    assert {result.outcome.group for result in results} == {"kills"}
+    assert [(result.number, result.outcome.group) for result in again] == [(7, "races")]
+
+
+def test_a_lane_that_ends_by_itself_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.lanes._lane", broken_lane)
+    with pytest.raises(BerthError, match="a lane of the campaign has ended"), Lanes(2) as lanes:
+        list(lanes.run(Kills(), 1, range(5)))
+
+
+def quick_lane(connection: Connection, _lab: Path | None) -> None:
+    """Play a lane whose cases take no time."""
+    with contextlib.suppress(KeyboardInterrupt):
+        connection.send(None)
+        while True:
+            part, _, number = connection.recv()
+            connection.send(Result(number, Outcome(part.name, "", []), 0.0))
+
+
+def broken_lane(_connection: Connection, _lab: Path | None) -> None:
+    """Play a lane whose lab does not come up."""
+
+
+def test_a_later_run_begins_at_the_first_case_that_an_interrupted_one_lacks() -> None:
+    results = [Result(number, GOOD, 1.0) for number in (4, 2, 5, 3, 7)]
+    assert [result.number for result in without_gaps(results, range(2, 9))] == [2, 3, 4, 5]
 
 
 def test_cases_of_another_seed_are_not_joined(tmp_path: Path) -> None:
     path = tmp_path / "chaos.json"
-    write(path, {"kills": results_of(Kills(), 7, [(0, GOOD, 1.0)])})
+    write(path, {"kills": figures_of(Kills(), 7, [(0, GOOD, 1.0)])})
     with pytest.raises(SystemExit) as ended:
         continued(Namespace(resume=True, record=path, case=None, cases=3, seed=8, part=["kills"]))
     assert ended.value.code == 2
