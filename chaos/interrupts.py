@@ -151,10 +151,16 @@ class Interrupts(Part):
                 return Outcome(name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)])
             problems = _problems(fleet, verb, sent, ended, took)
             problems += strays(mark)
-            problems += [f"file left: {path.name}" for path in Path(temporary).glob("berth-*")]
+            problems += [f"file left: {path.name}" for path in _credentials(Path(temporary))]
         if verb.stack:
             fleet.unlock(verb.stack)
         return Outcome(name, what, problems, {"code": ended.code, "seconds": round(took, 2)})
+
+
+def _credentials(folder: Path) -> list[Path]:
+    """Return berth's own files in a folder, and other programs' files with a private key."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if path.match("berth-*") or b"PRIVATE KEY" in path.read_bytes()]
 
 
 def _as_real(request: Request) -> Fault | None:

@@ -18,6 +18,7 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from berth.components.cluster.connection import client_of
 from berth.components.core.errors import BerthError
 
 Object = dict[str, Any]
@@ -154,7 +155,7 @@ class ClusterApi:
         settings.connection_pool_maxsize = _CONNECTIONS
         try:
             document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
-            self._api = config.new_client_from_config_dict(document, client_configuration=settings)
+            self._api = client_of(document, settings)
         except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:
             raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
         commands = [str(entry["user"]["exec"].get("command")) for entry in document["users"] if _runs_a_plugin(entry)]
