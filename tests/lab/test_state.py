@@ -56,6 +56,11 @@ def test_the_state_has_no_call_stacks_of_the_program(project: Project, resources
     assert project.preview("small") == {}
 
 
+def test_no_file_beside_the_state_can_be_cut_off_by_a_kill(project: Project, resources: list[Object]) -> None:
+    assert resources
+    assert not list(project.lab.home.backend.rglob("*.attrs"))
+
+
 def test_what_is_inside_goes_with_its_namespace_after_the_raycluster(resources: list[Object]) -> None:
     berth = {item["type"].rpartition(":")[2]: item for item in of_engineer(resources, "alice")}
     inside = OF_A_BERTH - {"Berth", "Namespace", "RayCluster"}

@@ -40,6 +40,10 @@ def template(node: ast.AST) -> str:
             return ""
 
 
+# Pulumi's own (pulumi v3.250.0, pkg/backend/diy/state.go).
+OF_OTHERS = "failed to load checkpoint: EOF"
+
+
 def quotes(page: Path) -> list[str]:
     return [line for block in blocks(page, "text") for line in block.splitlines()]
 
@@ -47,7 +51,7 @@ def quotes(page: Path) -> list[str]:
 @pytest.mark.parametrize("line", quotes(TROUBLE))
 def test_a_quoted_message_is_one_of_the_code(line: str) -> None:
     parts = [part.strip(" :;,") for part in _NAME.split(line)]
-    assert [part for part in parts if part and part not in texts()] == []
+    assert [part for part in parts if part and part not in texts() and part not in OF_OTHERS] == []
 
 
 def test_a_message_that_nobody_prints_is_noticed() -> None:
