@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import stat
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.forks import PULUMI, python
 
 PROGRAM = """#!{python}
 import json, os, signal, sys, time
@@ -59,7 +60,7 @@ class FakePulumi:
         (folder / "Pulumi.yaml").write_text("name: berth\n")
         program = folder / "bin" / "pulumi"
         program.parent.mkdir()
-        program.write_text(PROGRAM.format(python=sys.executable, folder=str(folder)))
+        program.write_text(PROGRAM.format(python=python(*PULUMI), folder=str(folder)))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", str(program.parent))
         monkeypatch.chdir(folder)

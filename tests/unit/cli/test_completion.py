@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from berth.lab.home import CLONE
+from tests.forks import python
 
 PROBE = """
 import atexit, json, sys
@@ -54,7 +55,7 @@ def run(project: Path, **variables: str) -> tuple[list[str], set[str]]:
     """Ask for words; return them and the packages that were imported."""
     file = project / "modules.json"
     done = subprocess.run(
-        [sys.executable, "-c", PROBE.format(file=str(file))],
+        [python(), "-c", PROBE.format(file=str(file))],
         cwd=project,
         env=os.environ | {"PYTHONPATH": str(CLONE)} | variables,
         capture_output=True,

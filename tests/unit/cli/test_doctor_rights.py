@@ -5,6 +5,7 @@ others: the program itself tells which.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
+from tests.forks import PULUMI, python
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
 BY_CHARTS = {
@@ -133,6 +135,7 @@ def project(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", python(*PULUMI))
     return tmp_path
 
 

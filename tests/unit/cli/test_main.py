@@ -17,6 +17,7 @@ from berth.cli.main import app
 from berth.cli.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
 from berth.lab.home import CLONE
+from tests.forks import python
 
 
 def raising(error: BaseException) -> Callable[[], str]:
@@ -131,7 +132,11 @@ def test_a_signal_waits_for_a_clean_up_and_the_second_one_does_not(
 ) -> None:
     arguments = [str(int(sent)), str(before), str(during)]
     ended = subprocess.run(
-        [sys.executable, "-c", CLEANS_UP, *arguments], capture_output=True, text=True, timeout=50, check=False
+        [python("berth.cli.proof"), "-c", CLEANS_UP, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
     assert (ended.returncode, ended.stdout) == (code, done), ended.stderr
 
@@ -144,7 +149,9 @@ def buffering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 def berth_in_shell(command: str) -> tuple[int, str, str]:
     """Run a shell command where `berth` is this tree's; return exit code, stdout and stderr."""
-    script = f'set -o pipefail; berth() {{ {sys.executable} -m berth.cli "$@"; }}; {command}'
+    # Python reads at its start whether it writes at once.
+    program = sys.executable if os.environ["PYTHONUNBUFFERED"] else python()
+    script = f'set -o pipefail; berth() {{ {program} -m berth.cli "$@"; }}; {command}'
     done = subprocess.run(["bash", "-c", script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 

@@ -1,0 +1,138 @@
+"""Python processes that begin with berth's modules imported: forks of one process.
+
+Most of the time of a short `berth` command goes into imports. The program of `python()` stands in
+place of `sys.executable` in tests of what the command does. Tests of Python's own start (encodings,
+a closed stream, Ctrl-C during an import) use `sys.executable`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+# The client runs this file without site-packages, so that all other imports are inside functions.
+PULUMI = ("berth.cli.doctor.registered", "berth.stacks.program", "pulumi")
+"""Modules of Pulumi's runtime and of berth's program."""
+
+_COMMAND = ("berth.cli.main", "berth.cli.check")
+_CHUNK = 1 << 16
+_started: dict[tuple[str, ...], tuple[str, Any]] = {}
+
+
+def python(*modules: str) -> str:
+    """Return the path of a program that starts Python, to stand in place of `sys.executable`.
+
+    Args:
+        modules: modules that are imported beside those of the command.
+    """
+    import atexit  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+    import subprocess  # noqa: PLC0415
+    import tempfile  # noqa: PLC0415
+
+    if modules not in _started:
+        folder = tempfile.mkdtemp(prefix="berth-forks-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        program, name = f"{folder}/python", os.path.basename(folder)  # noqa: PTH119
+        with open(program, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} run {name} "$@"\n')
+        os.chmod(program, 0o755)  # noqa: PTH101, S103
+        command = [sys.executable, __file__, "serve", name, *_COMMAND, *modules]
+        # The server ends with this process, whose end closes the pipe.
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert server.stdout
+        assert server.stdout.readline() == b"ready\n"
+        _started[modules] = program, server
+    return _started[modules][0]
+
+
+def _run(name: str, words: list[str]) -> NoReturn:
+    """Run Python with some words in a fork of the server; end as that fork ends."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(f"\0{name}")
+        request = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()  # noqa: PTH109
+        socket.send_fds(server, [request], [0, 1, 2])
+        server.shutdown(socket.SHUT_WR)
+        with server.makefile() as answer:
+            child = int(answer.readline())
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda number, _: os.kill(child, number))
+            code = os.waitstatus_to_exitcode(int(answer.readline()))
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+def _serve(name: str, modules: list[str]) -> list[str]:
+    """Answer clients until stdin ends; in a fork for one of them, return its words."""
+    from importlib import import_module  # noqa: PLC0415
+
+    for module in modules:
+        import_module(module)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0{name}")
+        server.listen()
+        os.write(1, b"ready\n")
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while sys.stdin not in select.select([sys.stdin, server], [], [])[0]:
+            client, _ = server.accept()
+            with client:
+                if os.fork() == 0:
+                    server.close()
+                    return _fork(client)
+    sys.exit()
+
+
+def _fork(client: socket.socket) -> list[str]:
+    """Fork once more; return the words in the fork, and tell the client how that has ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    request, streams, _, _ = socket.recv_fds(client, _CHUNK, 3)
+    while part := client.recv(_CHUNK):
+        request += part
+    if child := os.fork():
+        client.sendall(f"{child}\n".encode())
+        _, status = os.waitpid(child, 0)
+        client.sendall(f"{status}\n".encode())
+        os._exit(0)
+    client.close()
+    words, folder, environment = json.loads(request)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin, sys.stdout, sys.stderr = (open(number, mode) for number, mode in enumerate("rww"))  # noqa: PTH123, SIM115
+    return list(words)
+
+
+if __name__ == "__main__":
+    _, _does, _name, *_words = sys.argv
+    if _does == "run":
+        _run(_name, _words)
+    sys.path.pop(0)  # this file's folder
+    _what, *_rest = _serve(_name, _words)
+    sys.path[:0] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+    if _what == "-m":
+        import runpy
+
+        sys.argv = _rest
+        sys.modules.pop(f"{_rest[0]}.__main__", None)
+        runpy.run_module(_rest[0], run_name="__main__", alter_sys=True)
+    else:
+        if _what == "-c":
+            sys.argv, _code = ["-c", *_rest[1:]], _rest[0]
+        else:
+            with open(_what, encoding="utf-8") as _file:  # noqa: PTH123
+                sys.argv, _code = [_what, *_rest], _file.read()
+        exec(compile(_code, _what, "exec"), {"__name__": "__main__"})  # noqa: S102
