@@ -19,7 +19,7 @@ from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
 from berth.cli.environment import Environment
 from berth.cli.kubectl import Kubectl, private_folder, write_private
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterError, Object, within
+from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
@@ -29,7 +29,6 @@ from berth.components.ray.reasons import reasons_of
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
 
-SECRETS = "/api/v1/secrets"
 TOKEN_KEY = "auth_token"  # noqa: S105 - KubeRay's name of the key (ray-operator/controllers/ray/utils/constant.go)
 
 _LOOPBACK = "127.0.0.1"

@@ -10,7 +10,8 @@ from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.gpu_nodes import check_nodes
 from berth.cli.doctor.isolation import check_isolation
 from berth.cli.doctor.registered import WouldFailError, types_of
-from berth.cli.doctor.roads import check_road, may, settings_of_engineer
+from berth.cli.doctor.roads import check_road, load_engineer, may
+from berth.cli.doctor.secrets import check_secrets
 from berth.cli.environment import brought_up
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.pods import is_ready
@@ -202,7 +203,8 @@ def check_environment(stack: str) -> list[Finding]:
     except BerthError as error:
         text, _, remedy = str(error).partition("; run: ")
         return [ENVIRONMENT.missing(error.problem, error.remedy) if error.remedy else ENVIRONMENT.missing(text, remedy)]
-    settings = settings_of_engineer(stack)
+    loaded = load_engineer(stack)
+    settings = loaded.settings
     there = ENVIRONMENT.fine(f"environment {up.stack} is up")
     least = {name: pool.nodes_at_least for name, pool in up.contract.pools.items()}
     file = stack_file.shown(stack_file.stack_path(stack))
@@ -210,9 +212,10 @@ def check_environment(stack: str) -> list[Finding]:
     try:
         api = ClusterApi(up.kubeconfig)
         road = check_road(stack, settings, api)
+        secrets = check_secrets(loaded.on(up.contract).berth, api)
         if settings.part == "cluster":
-            return [there, *road]
+            return [there, *road, *secrets]
         nodes, _ = api.list(NODES)
-        return [there, *road, _rights(api, stack, up.outputs, remedy), *_pools(nodes, least)]
+        return [there, *road, _rights(api, stack, up.outputs, remedy), *_pools(nodes, least), *secrets]
     except ClusterError as error:
         return [there, CLUSTER.missing(str(error), f"berth status -s {up.stack}")]

@@ -60,12 +60,12 @@ def may(api: ClusterApi, verb: str, group: str, resource: str, namespace: str = 
     return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))
 
 
-def settings_of_engineer(stack: str) -> EngineerSettings:
-    """Return the settings of an engineer's own stack, which are valid."""
+def load_engineer(stack: str) -> EngineerStack:
+    """Return an engineer's own stack, whose settings are valid."""
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise TypeError(stack)
-    return loaded.settings
+    return loaded
 
 
 def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[Finding]:

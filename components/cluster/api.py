@@ -31,6 +31,7 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 EVENTS = "/api/v1/events"
 NAMESPACES = "/api/v1/namespaces"
+SECRETS = "/api/v1/secrets"
 JOBS = "/apis/batch/v1/jobs"
 
 JSON = "application/json"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from berth.components.core.owner import OWNER_LABELS
+
 Object = dict[str, Any]
 
 _STARTING = (None, "ContainerCreating", "PodInitializing")
@@ -36,8 +38,24 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
         waiting = (container.get("state") or {}).get("waiting")
         if waiting and waiting.get("reason") not in _STARTING:
             words = f"{name}, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}"
-            return words.rstrip(": ")
+            return words.rstrip(": ") + _command_for_secret(pod, str(waiting.get("message") or ""))
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
+
+
+def _command_for_secret(pod: Object, message: str) -> str:
+    """Return the command that sets the secret value without which a container does not start.
+
+    The kubelet's messages: v1.36.3, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
+    """
+    labels = pod["metadata"].get("labels") or {}
+    owner = next((labels[label] for label in OWNER_LABELS.values() if label in labels), "")
+    for container in pod["spec"].get("containers") or []:
+        for variable in container.get("env") or []:
+            at = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
+            absent = (f'secret "{at.get("name")}" not found', f"couldn't find key {at.get('key')} in Secret ")
+            if owner and at and message.startswith(absent):
+                return f"; set it with: berth secret set {owner} {variable['name']}"
+    return ""
 
 
 def has_a_node(pod: Object) -> bool:

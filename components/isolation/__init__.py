@@ -16,7 +16,7 @@ from berth.components.isolation.pod_security import (
     needed_by,
     restricted,
 )
-from berth.components.isolation.pod_templates import cluster_spec
+from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.priority import priority_classes
 from berth.components.isolation.ray_admission import ray_policy
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
@@ -66,9 +66,11 @@ __all__ = [
     "peer",
     "pod_policy",
     "priority_classes",
+    "pull_secrets",
     "ray_policy",
     "restricted",
     "role_binding",
+    "secret_variables",
     "tcp",
     "to_api_server",
 ]

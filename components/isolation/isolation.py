@@ -11,7 +11,7 @@ from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
 from berth.components.isolation.admission import POOLS, PRIORITY
-from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pools_of
+from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pools_of, secrets_of
 from berth.components.isolation.ray_admission import RAY_AUTH
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
 from berth.components.operators import KubeRaySettings
@@ -93,7 +93,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
         # unknown.
         token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
-        objects.append(rbac.role(namespace, labels, token_secret, level))
+        objects.append(rbac.role(namespace, labels, token_secret, level, secrets_of(contents)))
         objects.append(rbac.role_binding(namespace, labels, inputs.access))
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}

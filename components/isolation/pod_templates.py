@@ -44,6 +44,36 @@ def pools_of(manifests: Iterable[Object]) -> list[str]:
     return sorted({pool for pool in selected if pool})
 
 
+def secrets_of(manifests: Iterable[Object]) -> list[str]:
+    """Return the Secrets that the pods of manifests name, sorted."""
+    manifests = list(manifests)
+    return sorted({*pull_secrets(manifests), *(at["name"] for at in secret_variables(manifests).values())})
+
+
+def pull_secrets(manifests: Iterable[Object]) -> set[str]:
+    """Return the Secrets with logins to image registries that pods name."""
+    templates = [template for manifest in manifests for _, template, _ in pod_templates(manifest)]
+    return {entry["name"] for template in templates for entry in template["spec"].get("imagePullSecrets") or []}
+
+
+def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:
+    """Return the variables of pods whose values are in Secrets: name and key of the Secret."""
+    return {
+        variable["name"]: reference
+        for manifest in manifests
+        for _, template, _ in pod_templates(manifest)
+        for variable, reference in secret_references(template["spec"])
+    }
+
+
+def secret_references(pod: Object) -> Iterator[tuple[Object, Object]]:
+    """Yield the variables of a pod spec whose values are in Secrets, with name and key."""
+    for container in pod["containers"]:
+        for variable in container.get("env") or []:
+            if reference := (variable.get("valueFrom") or {}).get("secretKeyRef"):
+                yield variable, reference
+
+
 def autoscales(manifest: Object) -> bool:
     """Return whether Ray's autoscaler runs beside the head."""
     return bool((cluster_spec(manifest) or {}).get("enableInTreeAutoscaling"))

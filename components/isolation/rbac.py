@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from berth.components.core.manifest import Manifest
@@ -9,13 +10,20 @@ from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
+_WRITE = ["create", "update", "patch", "delete"]
 USER = "berth-user"
 """Name of Role and RoleBinding."""
 OWNER = "berth-owner"
 """Name of Role and RoleBinding of those who update their berth's RayCluster with Pulumi."""
 
 
-def role(namespace: str, labels: dict[str, str], token_secret: str | None, level: PodSecurity) -> Manifest:
+def role(
+    namespace: str,
+    labels: dict[str, str],
+    token_secret: str | None,
+    level: PodSecurity,
+    secrets: Collection[str] = (),
+) -> Manifest:
     """Return the Role of a berth's users.
 
     At level `privileged` a pod may mount folders of its node, so users there may not create or
@@ -24,15 +32,19 @@ def role(namespace: str, labels: dict[str, str], token_secret: str | None, level
     Args:
         namespace: namespace of the berth.
         labels: labels of the object.
-        token_secret: Secret with Ray's token, the only readable one; None if its name is unknown.
+        token_secret: Secret with Ray's token, which users read; None if its name is unknown.
         level: Pod Security level of the namespace.
+        secrets: Secrets that the pods name, which users read and write.
     """
+    # By name, server-side apply may create an object too: its request has the name in the path.
+    of_pods = [_rule("", ["secrets"], ["get", *_WRITE]) | {"resourceNames": sorted(secrets)}] if secrets else []
     rules = [
         _rule("", ["pods", "pods/log", "services", "endpoints", "events", "persistentvolumeclaims"], _READ),
         _rule("", ["resourcequotas", "limitranges"], _READ),
         # kubectl sends GET over WebSockets, POST over SPDY.
         _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
         *([_rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]}] if token_secret else []),
+        *of_pods,
         _rule("events.k8s.io", ["events"], _READ),
         _rule("batch", ["jobs"], _READ),
         _rule("metrics.k8s.io", ["pods"], _READ),
@@ -42,7 +54,7 @@ def role(namespace: str, labels: dict[str, str], token_secret: str | None, level
     if level != "privileged":
         rules += [
             _rule("ray.io", ["rayclusters"], ["patch"]),
-            _rule("ray.io", ["rayjobs", "rayservices"], ["create", "update", "patch", "delete"]),
+            _rule("ray.io", ["rayjobs", "rayservices"], _WRITE),
         ]
     metadata = {"name": USER, "namespace": namespace, "labels": labels}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
@@ -59,12 +71,13 @@ def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifes
         labels: labels of the object.
         contract: ConfigMap with the environment's contract.
     """
-    write = ["create", "update", "patch", "delete"]
     rules = [
         _rule("", ["namespaces"], ["get"]),
         _rule("", ["configmaps"], ["get"]) | {"resourceNames": [contract]},
-        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], [*_READ, *write]),
-        _rule("resource.k8s.io", ["resourceclaimtemplates"], [*_READ, *write]),
+        # Their RayCluster may name any Secret of the namespace, so that pods show each value.
+        _rule("", ["secrets"], ["get", *_WRITE]),
+        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], [*_READ, *_WRITE]),
+        _rule("resource.k8s.io", ["resourceclaimtemplates"], [*_READ, *_WRITE]),
     ]
     metadata = {"name": OWNER, "namespace": namespace, "labels": labels}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}

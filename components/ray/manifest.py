@@ -14,6 +14,7 @@ from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.settings import RayClusterSettings, Worker
+from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.sharing import Pool, Pools
 
 WORKER_GROUP = "workers"
@@ -160,6 +161,7 @@ class _Container:
         name: name of the container.
         limits: limits of its resources.
         requests: requests of its resources.
+        env: variables of the role.
         claim: devices that the pod claims.
         nccl: parts of the pod for NCCL.
         ports: ports of the container.
@@ -168,6 +170,7 @@ class _Container:
     name: str
     limits: dict[str, str]
     requests: dict[str, str]
+    env: Variables
     claim: Claim | None = None
     nccl: Parts = field(default_factory=Parts)
     ports: list[dict[str, Any]] = field(default_factory=list)
@@ -175,7 +178,7 @@ class _Container:
 
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
-    container = _Container("ray-head", resources, dict(resources), ports=_HEAD_PORTS)
+    container = _Container("ray-head", resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
     return _template(settings, container, pool, labels, gpus=0)
 
 
@@ -186,6 +189,7 @@ def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) ->
         "ray-worker",
         limits={"cpu": worker.cpu_limit, "memory": worker.memory, **counted},
         requests={"cpu": worker.cpu, "memory": worker.memory, **counted},
+        env=worker.env,
         claim=claim_of(worker, pool),
         nccl=parts_of(settings.nccl, worker),
     )
@@ -207,11 +211,12 @@ def _template(
             "tolerations": tolerations(pool.settings),
             **_given("resourceClaims", of_pod),
             **_given("volumes", nccl.volumes),
+            **_given("imagePullSecrets", [{"name": name} for name in settings.image_pull_secrets]),
             "containers": [
                 {
                     "name": container.name,
                     "image": settings.image,
-                    "env": _environment(settings, nccl, gpus=gpus),
+                    "env": _environment(settings, container, gpus=gpus),
                     "resources": {
                         "limits": container.limits,
                         "requests": container.requests,
@@ -238,8 +243,8 @@ _HEAD_PORTS: list[dict[str, Any]] = [
 ]
 
 
-def _environment(settings: RayClusterSettings, nccl: Parts, *, gpus: int) -> list[dict[str, str]]:
-    variables = nccl.env | settings.env
+def _environment(settings: RayClusterSettings, container: _Container, *, gpus: int) -> list[dict[str, Any]]:
+    variables = container.nccl.env | settings.env | references_of(settings.secrets) | container.env
     if settings.auth == "none":
         # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens
         # (https://docs.ray.io/en/latest/ray-security).
@@ -248,4 +253,4 @@ def _environment(settings: RayClusterSettings, nccl: Parts, *, gpus: int) -> lis
         # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of
         # its node.
         variables["NVIDIA_VISIBLE_DEVICES"] = "void"
-    return [{"name": name, "value": value} for name, value in variables.items()]
+    return entries_of(variables)

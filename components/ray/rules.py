@@ -25,6 +25,8 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
     yield from fit_problems(cluster, pools, path)
     yield from fabric_problems(cluster, pools, path)
     yield from version_problems(cluster, pools, path)
+    for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
+        yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")
     yield from nested_problems(cluster.nested_containers, worker.gpus, pools[worker.pool], path)
 
 

@@ -9,12 +9,13 @@ from pydantic import Field
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayResource, VariableName
+from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayResource
 from berth.components.fabric import Nccl, NcclShape
 from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
+from berth.components.ray.variables import ObjectName, Secrets, Variables
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
@@ -29,6 +30,8 @@ class HeadShape(DefaultedSettings):
     """Cores: request and limit."""
     memory: Annotated[Memory, Field(examples=["16Gi"])] = "8Gi"
     """Memory: request and limit."""
+    env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
+    """Environment variables of the head alone; they override those of all pods."""
 
 
 class WorkerShape(DefaultedSettings):
@@ -63,6 +66,8 @@ class WorkerShape(DefaultedSettings):
     ] = {}
     """Custom resources that Ray's scheduler counts on one worker, by name, for
     `@ray.remote(resources={NAME: 1})`."""
+    env: Annotated[Variables, Field(examples=[{"POD_IP": {"field": "status.podIP"}}])] = {}
+    """Environment variables of workers alone; they override those of all pods."""
 
 
 class Wait(DefaultedSettings):
@@ -116,8 +121,20 @@ class RayClusterShape(DefaultedSettings):
     images/ray-podman for images of these names, else none."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
-    env: Annotated[dict[VariableName, str], Field(examples=[{"HF_HOME": "/home/ray/hf"}])] = {}
-    """Environment variables of head and workers."""
+    image_pull_secrets: Annotated[list[ObjectName], Field(examples=[["registry"]])] = []
+    """Secrets of the berth's namespace with logins to image registries; `berth secret set` writes
+    them. GKE's nodes need none for Artifact Registry of their own project."""
+    env: Annotated[Variables, Field(examples=[{"HF_HOME": "/home/ray/hf", "NODE": {"field": "spec.nodeName"}}])] = {}
+    """Environment variables of head and workers: text, a key of a Secret `{secret: NAME, key: KEY}`
+    or of a ConfigMap `{configMap: NAME, key: KEY}` of the berth's namespace, or a field of the pod
+    `{field: spec.nodeName}`."""
+    secrets: Annotated[
+        Secrets, Field(examples=[{"HF_TOKEN": {}, "WANDB_API_KEY": {"secret": "wandb", "key": "key"}}])
+    ] = {}
+    """Environment variables of head and workers with secret values, by name. `berth secret set`
+    reads a value and writes it into a Secret of the berth's namespace; settings, state and plans
+    have the Secret's name only. `{secret: NAME, key: KEY}` names the Secret and its key. Default
+    for HF_TOKEN: Secret `hf-token`, key `value`."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
@@ -167,13 +184,21 @@ class RayShape(RayClusterShape):
         return type(self).model_validate(written)
 
 
+_WHOLE = ("workers", "hours")
+"""Settings that are replaced as a whole."""
+_ENTRIES_WHOLE = ("env", "secrets")
+"""Settings whose entries are replaced as a whole."""
+
+
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return `above` over `below`, key by key; `workers` and `hours` are replaced as a whole."""
+    """Return `above` over `below`, key by key."""
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)
-        nested = isinstance(value, dict) and isinstance(under, dict) and key not in ("workers", "hours")
-        merged[key] = _merge(under, value) if nested and isinstance(under, dict) else value
+        if not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
+            merged[key] = value
+        else:
+            merged[key] = under | value if key in _ENTRIES_WHOLE else _merge(under, value)
     return merged
 
 

@@ -27,6 +27,7 @@ from berth.lab.devices.kuberay import Operators
 from berth.lab.devices.ray_autoscaler import RayAutoscaler
 from berth.lab.devices.ray_pods import ray_node
 from berth.lab.devices.scaler import Scaler, autoscaled, short
+from berth.lab.devices.secret_values import SecretValues
 from berth.lab.home import Home
 from berth.lab.plugins.gcp import real_node
 from berth.lab.plugins.gcp.fleet import Fleet
@@ -34,6 +35,7 @@ from berth.lab.plugins.gcp.store import Store
 
 _SCALE_SECONDS = 2.0
 _ADD_ON_SECONDS = 0.5
+_SECRET_SECONDS = 0.5
 # Changes come in groups: one look serves them all.
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
@@ -63,6 +65,7 @@ class Controller:
         self._ray_autoscaler = RayAutoscaler(self._api)
         self._gpus = GpuNodes(self._api, self._observed.knows)
         self._dra = DraNodes(self._api, self._store)
+        self._secrets = SecretValues(self._api)
         self._scaler = Scaler(self._store, Fleet(home.kubeconfig), self._api)
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -83,6 +86,7 @@ class Controller:
             _repeat(_SCALE_SECONDS, "autoscaler", self._scale),
             _repeat(_SCALE_SECONDS, "Ray's autoscaler", self._scale_ray),
             _repeat(_ADD_ON_SECONDS, "add-ons", self._operators.look),
+            _repeat(_SECRET_SECONDS, "Secrets", partial(asyncio.to_thread, self._secrets.step)),
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
@@ -110,6 +114,8 @@ class Controller:
             name = f"pod {body.metadata.namespace}/{body.metadata.name}"
             if not gone and definitions_hook.is_waiting(body):
                 await _insist(name, partial(asyncio.to_thread, definitions_hook.play, self._api, dict(body)))
+            if not (gone or real) and self._secrets.concerns(body):
+                await _attempt(name, partial(asyncio.to_thread, self._secrets.admit, dict(body)), None)
             if not gone and self._gpus.refusal(body):
                 await _attempt(name, partial(asyncio.to_thread, self._gpus.admit, dict(body)), None)
 

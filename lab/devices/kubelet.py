@@ -24,6 +24,7 @@ from berth.components.cluster.api import Object
 from berth.components.core.types import parse_quantity
 
 CRASHES, CREATES, PULLS = "CrashLoopBackOff", "ContainerCreating", "ImagePullBackOff"
+UNSET = "CreateContainerConfigError"
 EVENTS = {CRASHES: "BackOff", CREATES: "FailedCreatePodSandBox", PULLS: "Failed"}
 """Reason of the kubelet's event, by the reason that the container shows."""
 REFUSED = "UnexpectedAdmissionError"
@@ -74,7 +75,7 @@ def _held(spec: Object, hold: Hold, now: str) -> Object:
         _container(container, _state(container, hold, now, started), running=True) for container in spec["containers"]
     ]
     initialized = {"status": "True" if passed else "False", "lastTransitionTime": now}
-    starts = hold.container and hold.container not in before and hold.reason != PULLS
+    starts = hold.container and hold.container not in before and hold.reason not in (PULLS, UNSET)
     return {
         "phase": "Running" if starts else "Pending",
         "conditions": [

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -171,6 +172,45 @@ def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
     assert all(name in text for name in ("GREETING", "WANDB_API_KEY", "WARN"))
     for planted in (CANARY, token, secret["data"]["auth_token"], *keys):
         assert planted not in text
+
+
+def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: Project) -> None:
+    file = day.folder / "stacks" / "Pulumi.amy.yaml"
+    before = file.read_text()
+    assert "no setting of amy names" in berth(day, "secret", "set", "amy", "HF_TOKEN", code=2).stderr
+    file.write_text(before.replace("    environment: day\n", "    environment: day\n    secrets: {HF_TOKEN: {}}\n"))
+    command = "berth secret set amy HF_TOKEN"
+    with started(day, "berth", "up", "-s", "amy", "--yes", "--allow-destroy") as update:
+        waits = next((line for line in update.stderr or () if command in line), "")
+        assert 'CreateContainerConfigError: secret "hf-token" not found' in waits
+        assert command in day.run("berth", "status", "-s", "amy", check=False).stdout
+        assert command in berth(day, "doctor", "-s", "amy", code=1).stdout
+        assert command in berth(day, "secret", "list", "amy", code=3).stderr
+        assert "is empty" in berth(day, "secret", "set", "amy", "HF_TOKEN", code=2).stderr
+        done = subprocess.run(
+            command.split(),
+            cwd=day.folder,
+            env=day.lab.env,
+            input=f"{CANARY}\n",
+            text=True,
+            capture_output=True,
+            check=True,
+        )
+        assert "HF_TOKEN of amy is set, in Secret hf-token" in done.stderr
+        assert update.wait(timeout=120) == 0
+    (row,) = json.loads(berth(day, "secret", "list", "amy", "--json").stdout)
+    assert row == {"variable": "HF_TOKEN", "secret": "hf-token", "key": "value", "login": False, "present": True}
+    (secret,) = [item for item in day.get("secrets", "-n", "berth-amy") if item["metadata"]["name"] == "hf-token"]
+    assert base64.b64decode(secret["data"]["value"]).decode() == CANARY
+    berth(day, "diagnose", "amy", "-o", "amy.md")
+    for text in ((day.folder / "amy.md").read_text(), day.run("pulumi", "stack", "export", "-s", "amy").stdout):
+        assert "hf-token" in text
+        assert CANARY not in text
+        assert secret["data"]["value"] not in text
+    assert "is removed" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
+    assert "has no value" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
+    file.write_text(before)
+    berth(day, "up", "-s", "amy", "--yes", "--allow-destroy")
 
 
 def test_labels_that_an_engineer_may_set_change_nothing(day: Project) -> None:

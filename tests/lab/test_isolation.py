@@ -12,8 +12,10 @@ import copy
 import itertools
 import json
 import re
+import secrets
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +34,7 @@ from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.bad_ray import BAD_CLUSTERS, GOOD_CLUSTERS, OTHER_POOL, POOL, complete, ray_objects
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -632,20 +634,30 @@ def files_with(folder: Path, words: tuple[bytes, ...]) -> set[Path]:
 
 
 def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Project) -> None:
-    secrets = [item for item in fleet.get("secrets", "-A") if "auth_token" in item.get("data", {})]
-    assert len(secrets) == len(OWNERS)
-    texts = [secret["data"]["auth_token"].encode() for secret in secrets]
+    tokens = [item for item in fleet.get("secrets", "-A") if "auth_token" in item.get("data", {})]
+    assert len(tokens) == len(OWNERS)
+    value = f"hf_{secrets.token_hex(16)}"
+    texts = [token["data"]["auth_token"].encode() for token in tokens] + [base64.b64encode(value.encode())]
     words = (*map(base64.b64decode, texts), *texts)
     assert min(map(len, words)) >= 16
 
     output: list[str] = []
     seen: set[str] = set()
 
-    def watched(*command: str) -> None:
+    def watched(*command: str, text: str = "") -> None:
         """Run a command while the arguments of all processes are watched."""
-        process = subprocess.Popen(
-            command, cwd=fleet.folder, env=fleet.lab.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        with tempfile.TemporaryFile("w+") as stdin:
+            stdin.write(text)
+            stdin.seek(0)
+            process = subprocess.Popen(
+                command,
+                cwd=fleet.folder,
+                env=fleet.lab.env,
+                text=True,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         while True:
             seen.update(arguments_with(words))
             try:
@@ -656,8 +668,9 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
             return
 
     settings = environment(fleet.lab)
-    settings["engineers"][OWNERS[0]]["head"] = {"cpu": 2, "memory": "2Gi"}
+    settings["engineers"][OWNERS[0]] |= {"head": {"cpu": 2, "memory": "2Gi"}, "secrets": {"HF_TOKEN": {}}}
     fleet.write(STACK, environment=settings)
+    watched("berth", "secret", "set", OWNERS[0], "HF_TOKEN", text=f"{value}\n")
     watched("pulumi", "preview", "-s", STACK, "--diff", "--json", "--show-secrets")
     watched("pulumi", "up", "-s", STACK, "--yes", "--refresh", "--diff", "--logtostderr", "-v=5")
     watched("pulumi", "stack", "export", "-s", STACK, "--show-secrets")
@@ -666,7 +679,7 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
     watched("berth", "diagnose", OWNERS[0], "-s", STACK, "-o", "diagnosis.md")
     watched("berth", "connect", OWNERS[0], "-s", STACK, "--print")
     assert "## Pods" in (fleet.folder / "diagnosis.md").read_text()
-    assert "kubeconfig" in output[3]
+    assert "kubeconfig" in output[4]
     assert seen == set()
     assert not any(word.decode() in text for text in output for word in words)
     # The database of the API server is where the Secret is; that it is found there shows that the
@@ -674,7 +687,26 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
     places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
     assert places == {"kwok"}
     assert files_with(fleet.folder, words) == set()
+    (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
+    assert {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "value"}}} in head["spec"][
+        "containers"
+    ][0]["env"]
     marker = b"token-of-a-test-" + texts[0][:4]
     with subprocess.Popen([sys.executable, "-c", "input()", marker.decode()], stdin=subprocess.PIPE) as control:
         assert arguments_with((marker,)), "the search finds an argument"
         control.kill()
+
+
+def test_a_user_writes_the_secrets_that_the_settings_name_and_no_others(fleet: Project) -> None:
+    me = [f"--as={user(OWNERS[0])}", "-n", namespace(OWNERS[0])]
+
+    def apply(name: str) -> Done:
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"value": "another"}}
+        (fleet.folder / "secret.json").write_text(json.dumps(secret))
+        options = ["--server-side", "--field-manager=berth-secret-value", "--force-conflicts", "-f", "secret.json"]
+        return fleet.run("kubectl", *me, "apply", *options, check=False)
+
+    fleet.run("kubectl", *me, "delete", "secret", "hf-token")
+    assert apply("hf-token").returncode == 0
+    assert "forbidden" in apply("other").stderr
+    assert "forbidden" in fleet.run("kubectl", *me, "get", "secrets", check=False).stderr

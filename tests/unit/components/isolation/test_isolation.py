@@ -328,3 +328,19 @@ def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
     assert submitter["securityContext"]["runAsNonRoot"] is True
     assert submitter["priorityClassName"] == "berth-development"
     assert "securityContext" not in plain
+
+
+def test_users_write_the_secrets_that_pods_name() -> None:
+    shape = {"worker": {"pool": "dev", "env": {"A": {"secret": "a", "key": "k"}}}, "secrets": {"HF_TOKEN": {}}}
+    _, apart = registered("engineers", shape | {"imagePullSecrets": ["registry"], "access": ACCESS})
+    (role,) = of_kind(apart, "Role")
+    rules = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
+    assert rules == [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["x"]},
+        {
+            "apiGroups": [""],
+            "resources": ["secrets"],
+            "verbs": ["get", "create", "update", "patch", "delete"],
+            "resourceNames": ["a", "hf-token", "registry"],
+        },
+    ]

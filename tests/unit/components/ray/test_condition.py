@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from berth.components.cluster.pods import why_not_ready
 from berth.components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
 
 
@@ -217,3 +218,27 @@ def test_claimed_gpus_count_too() -> None:
         "spec": {"containers": [{"resources": {"limits": {"cpu": "4"}, "claims": [{"name": "gpus"}]}}]},
     }
     assert gpus_of(claiming) == 12
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        ('secret "hf" not found', "; set it with: berth secret set x HF_TOKEN"),
+        ("couldn't find key token in Secret berth-x/hf", "; set it with: berth secret set x HF_TOKEN"),
+        ('secret "other" not found', ""),
+        ('configmap "hf" not found', ""),
+    ],
+)
+def test_a_missing_secret_comes_with_the_command_that_sets_it(message: str, command: str) -> None:
+    waiting = pod(
+        containerStatuses=[
+            {"name": "ray-head", "state": {"waiting": {"reason": "CreateContainerConfigError", "message": message}}}
+        ]
+    )
+    at = {"valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    waiting["spec"]["containers"] = [
+        {"name": "ray-head", "env": [{"name": "LOG", "value": "1"}, {"name": "HF_TOKEN"} | at]}
+    ]
+    waiting["metadata"].setdefault("labels", {})["berth/engineer"] = "x"
+    reason = why_not_ready(waiting, "head")
+    assert reason == f"head pod, container ray-head: CreateContainerConfigError: {message}{command}"

@@ -9,7 +9,8 @@ import pytest
 
 from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.variables import entries_of, references_of
 from berth.components.sharing import Pools
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -21,6 +22,14 @@ POOLS = {
     "a4": {"machineType": "a4-highgpu-8g", "nodes": 2, "taints": [{"key": "team", "value": "ml"}]},
 }
 
+
+VARIABLES = {
+    "env": {"LEVEL": {"configMap": "team", "key": "level"}, "NODE": {"field": "spec.nodeName"}, "LOG": "1"},
+    "secrets": {"HF_TOKEN": {}, "WANDB_API_KEY": {"secret": "wandb", "key": "key"}},
+    "imagePullSecrets": ["registry"],
+    "worker": {"env": {"LOG": "2", "HF_TOKEN": {"secret": "of-workers", "key": "token"}}},
+    "head": {"env": {"LOG": "3"}},
+}
 
 WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
 
@@ -54,6 +63,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ),
         ("cluster-of-whole-nodes", "clusters", {"workers": 2}),
         ("berth-without-authentication", "engineers", {"auth": "none"}),
+        ("berth-with-variables-of-every-kind", "engineers", VARIABLES),
     ],
 )
 def test_manifest(golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any]) -> None:
@@ -213,3 +223,16 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
         for berth in (*resolved.berths, *resolved.clusters)
     }
     assert counted == {"x": (4, {"spot": 1}), "y": (None, {})}
+
+
+def test_an_entry_of_a_default_is_replaced_as_a_whole() -> None:
+    defaults = RayShape.model_validate(
+        {"env": {"A": {"secret": "a", "key": "a"}, "B": "b"}, "secrets": {"C": {"secret": "team", "key": "c"}}}
+    )
+    shape = RayShape.model_validate({"env": {"A": {"configMap": "b", "key": "b"}}, "secrets": {"C": {}}})
+    merged = shape.over(defaults)
+    assert entries_of(merged.env | references_of(merged.secrets)) == [
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "b", "key": "b"}}},
+        {"name": "B", "value": "b"},
+        {"name": "C", "valueFrom": {"secretKeyRef": {"name": "c", "key": "value"}}},
+    ]

@@ -1,0 +1,158 @@
+"""Environment variables of Ray's containers: literal values, and references to values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+
+from berth.components.core.settings import DefaultedSettings, Settings
+from berth.components.core.types import VariableName
+
+_OBJECT = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+_KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
+# Fields that Kubernetes gives to variables
+# (https://kubernetes.io/docs/concepts/workloads/pods/downward-api/).
+_FIELD = re.compile(
+    r"metadata\.(name|namespace|uid)|metadata\.(labels|annotations)\['[-./_A-Za-z0-9]+'\]"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
+)
+
+
+def _check_object(name: str) -> str:
+    if not _OBJECT.fullmatch(name):
+        raise ValueError("is not the name of a Secret or ConfigMap: lowercase letters, digits, '-' and '.'")
+    return name
+
+
+def _check_key(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise ValueError("is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'")
+    return key
+
+
+def _check_field(path: str) -> str:
+    if not _FIELD.fullmatch(path):
+        raise ValueError(f"{path!r} is not a field that Kubernetes gives to variables; write for example metadata.name")
+    return path
+
+
+ObjectName = Annotated[str, AfterValidator(_check_object)]
+"""Name of a Secret or ConfigMap in the berth's namespace."""
+
+DataKey = Annotated[str, AfterValidator(_check_key)]
+"""Key of a Secret or ConfigMap."""
+
+
+class FromSecret(Settings):
+    """Value of a key of a Secret in the berth's namespace."""
+
+    secret: Annotated[ObjectName, Field(examples=["hf"])]
+    """Name of the Secret."""
+    key: Annotated[DataKey, Field(examples=["token"])]
+    """Key of the Secret."""
+
+
+class FromConfigMap(Settings):
+    """Value of a key of a ConfigMap in the berth's namespace."""
+
+    config_map: Annotated[ObjectName, Field(examples=["team-settings"])]
+    """Name of the ConfigMap."""
+    key: Annotated[DataKey, Field(examples=["level"])]
+    """Key of the ConfigMap."""
+
+
+class FromField(Settings):
+    """Value of a field of the pod."""
+
+    field: Annotated[str, AfterValidator(_check_field), Field(examples=["status.podIP"])]
+    """Field: `metadata.name`, `spec.nodeName`, `status.podIP`."""
+
+
+# The forms stand in the descriptions of the settings: as settings of their own, they would be
+# listed for each place that has variables.
+_REFERENCE = {"type": "object", "additionalProperties": {"type": "string"}}
+
+_FORMS = {
+    "secret": "from-secret",
+    "config_map": "from-config-map",
+    "configMap": "from-config-map",
+    "field": "from-field",
+}
+
+
+def _form_of(value: Any) -> str:
+    """Return the form in which a value is written, so that errors name that form."""
+    if isinstance(value, Settings):
+        value = value.model_dump()
+    if isinstance(value, Mapping):
+        return next((form for key, form in _FORMS.items() if key in value), "from-secret")
+    return "text"
+
+
+Value = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[FromSecret, Tag("from-secret")]
+    | Annotated[FromConfigMap, Tag("from-config-map")]
+    | Annotated[FromField, Tag("from-field")],
+    Discriminator(_form_of),
+    WithJsonSchema({"anyOf": [{"type": "string"}, _REFERENCE]}),
+]
+"""Value of a variable: text, or `{secret, key}`, `{configMap, key}` or `{field}`."""
+
+Variables = dict[VariableName, Value]
+
+
+class SecretKey(DefaultedSettings):
+    """Place of a secret value: a key of a Secret in the berth's namespace."""
+
+    secret: Annotated[ObjectName | None, Field(examples=["hf"])] = None
+    """Name of the Secret. Default: the variable's name in lowercase, with `-` for `_`."""
+    key: Annotated[DataKey, Field(examples=["token"])] = "value"
+    """Key of the Secret."""
+
+
+def _without_values(entries: Any) -> Any:
+    """Return the entries, with {} for nothing; a value in place of a reference is not repeated."""
+    if not isinstance(entries, dict):
+        return entries
+    for name, entry in entries.items():
+        if entry is not None and not isinstance(entry, Mapping | SecretKey):
+            raise ValueError(
+                f"{name} has a value here, where everybody who reads the settings sees it; write {name}: {{}}, and"
+                f" set the value with: berth secret set NAME {name}"
+            )
+    return {name: {} if entry is None else entry for name, entry in entries.items()}
+
+
+Secrets = Annotated[
+    dict[VariableName, Annotated[SecretKey, WithJsonSchema(_REFERENCE)]], BeforeValidator(_without_values)
+]
+"""Variables with secret values, by name; each value is in a Secret."""
+
+
+def references_of(secrets: Mapping[str, SecretKey]) -> dict[str, FromSecret]:
+    """Return secret variables as references with a Secret's name."""
+    return {name: FromSecret(secret=place.secret or _secret_of(name), key=place.key) for name, place in secrets.items()}
+
+
+def _secret_of(variable: str) -> str:
+    name = variable.lower().replace("_", "-").strip("-.")
+    return name if _OBJECT.fullmatch(name) else f"variable-{name}".strip("-.")
+
+
+def entries_of(variables: Mapping[str, str | FromSecret | FromConfigMap | FromField]) -> list[dict[str, Any]]:
+    """Return variables as a container has them."""
+    return [{"name": name, **_entry(value)} for name, value in variables.items()]
+
+
+def _entry(value: str | FromSecret | FromConfigMap | FromField) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"value": value}
+    if isinstance(value, FromField):
+        return {"valueFrom": {"fieldRef": {"fieldPath": value.field}}}
+    if isinstance(value, FromConfigMap):
+        return {"valueFrom": {"configMapKeyRef": {"name": value.config_map, "key": value.key}}}
+    return {"valueFrom": {"secretKeyRef": {"name": value.secret, "key": value.key}}}
