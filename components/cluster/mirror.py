@@ -171,10 +171,18 @@ def slim(path: str, objects: list[Object]) -> list[Object]:
             for container in (*item["spec"].get("containers", ()), *item["spec"].get("initContainers", ())):
                 for key in _LARGE_OF_CONTAINERS:
                     container.pop(key, None)
+                # Variables from Secrets stay: a container does not start without them.
+                if kept := [entry for entry in container.pop("env", ()) if _of_secret(entry)]:
+                    container["env"] = kept
     return objects
 
 
-_LARGE_OF_CONTAINERS = ("env", "volumeMounts", "livenessProbe", "readinessProbe", "lifecycle", "command", "args")
+def _of_secret(variable: Object) -> bool:
+    """Return whether a Secret of the settings has a variable's value; Ray's own token is not one."""
+    return "secretKeyRef" in (variable.get("valueFrom") or {}) and variable["name"] != "RAY_AUTH_TOKEN"
+
+
+_LARGE_OF_CONTAINERS = ("volumeMounts", "livenessProbe", "readinessProbe", "lifecycle", "command", "args")
 
 
 def _key(path: str, query: dict[str, str]) -> _Query:

@@ -49,7 +49,7 @@ def _command_for_secret(pod: Object, message: str) -> str:
     """
     labels = pod["metadata"].get("labels") or {}
     owner = next((labels[label] for label in OWNER_LABELS.values() if label in labels), "")
-    for container in pod["spec"].get("containers") or []:
+    for container in (pod.get("spec") or {}).get("containers") or []:
         for variable in container.get("env") or []:
             at = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
             absent = (f'secret "{at.get("name")}" not found', f"couldn't find key {at.get('key')} in Secret ")

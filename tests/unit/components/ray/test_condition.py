@@ -236,9 +236,8 @@ def test_a_missing_secret_comes_with_the_command_that_sets_it(message: str, comm
         ]
     )
     at = {"valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
-    waiting["spec"]["containers"] = [
-        {"name": "ray-head", "env": [{"name": "LOG", "value": "1"}, {"name": "HF_TOKEN"} | at]}
-    ]
+    variables = [{"name": "LOG", "value": "1"}, {"name": "HF_TOKEN"} | at]
+    waiting["spec"] = {"containers": [{"name": "ray-head", "env": variables}]}
     waiting["metadata"].setdefault("labels", {})["berth/engineer"] = "x"
     reason = why_not_ready(waiting, "head")
     assert reason == f"head pod, container ray-head: CreateContainerConfigError: {message}{command}"
