@@ -178,7 +178,7 @@ def slim(path: str, objects: list[Object]) -> list[Object]:
 
 
 def _of_secret(variable: Object) -> bool:
-    """Return whether a Secret of the settings has a variable's value; Ray's own token is not one."""
+    """Return whether a Secret that the settings name has the value; Ray's token is not one."""
     return "secretKeyRef" in (variable.get("valueFrom") or {}) and variable["name"] != "RAY_AUTH_TOKEN"
 
 
