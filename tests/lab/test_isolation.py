@@ -693,7 +693,8 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
     ][0]["env"]
     marker = b"token-of-a-test-" + texts[0][:4]
     with subprocess.Popen([sys.executable, "-c", "input()", marker.decode()], stdin=subprocess.PIPE) as control:
-        assert arguments_with((marker,)), "the search finds an argument"
+        # A new process has its arguments a moment after its start.
+        eventually(lambda: bool(arguments_with((marker,))), "the search finds an argument")
         control.kill()
 
 
