@@ -172,8 +172,8 @@ def slim(path: str, objects: list[Object]) -> list[Object]:
                 for key in _LARGE_OF_CONTAINERS:
                     container.pop(key, None)
                 # Variables from Secrets stay: a container does not start without them.
-                if kept := [entry for entry in container.pop("env", ()) if _of_secret(entry)]:
-                    container["env"] = kept
+                if variables := [entry for entry in container.pop("env", ()) if _of_secret(entry)]:
+                    container["env"] = variables
     return objects
 
 
