@@ -1,7 +1,6 @@
 """Resources of an environment in Google Cloud: networks, cluster, node pools.
 
-The module stands alone since it imports pulumi_gcp, which takes two seconds and which an
-environment on an existing cluster does not need.
+The module stands alone since an environment on an existing cluster does not need it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """GKE: settings, rules, components and effects of a cluster, its networks and node pools.
 
 Belongs here: Google Cloud and its machines. Does not belong here: who shares a GPU (sharing/), what
-runs on the nodes. The components import pulumi_gcp, which takes seconds; they are loaded when they
-are first used.
+runs on the nodes. The components import Pulumi; they are loaded when they are first used.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_gcp import container
 
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.network import Network
 from berth.components.gke.node_account_name import node_account
+from berth.components.gke.resource import GoogleResource
 from berth.components.gke.settings import GkeSettings
 
 
@@ -57,17 +57,20 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "cluster", inputs.settings.project or "")])
-        cluster = container.Cluster(
+        cluster = GoogleResource(
+            "container/cluster:Cluster",
             name,
-            name=name,
-            network=network.network,
-            subnetwork=network.subnetwork,
-            ip_allocation_policy={
-                "cluster_secondary_range_name": network.pod_range,
-                "services_secondary_range_name": network.service_range,
+            {
+                "name": name,
+                "network": network.network,
+                "subnetwork": network.subnetwork,
+                "ip_allocation_policy": {
+                    "cluster_secondary_range_name": network.pod_range,
+                    "services_secondary_range_name": network.service_range,
+                },
+                **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
             },
-            **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
-            opts=pulumi.ResourceOptions(
+            pulumi.ResourceOptions(
                 parent=self,
                 # Nodes need all of the network, NAT and firewall too. It is deleted last.
                 depends_on=[network, *inputs.after],
@@ -75,11 +78,14 @@ class Cluster(pulumi.ComponentResource):
                 protect=inputs.settings.cluster.deletion_protection,
                 ignore_changes=IGNORED_CHANGES,
                 hooks=hooks,
+                additional_secret_outputs=["effectiveLabels", "pulumiLabels"],
             ),
+            ["master_version", "endpoint", "master_auth"],
         )
-        self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
+        self.name, self.id, self.version = cluster.output("name"), cluster.id, cluster.output("master_version")
+        certificate = cluster.output("master_auth")["clusterCaCertificate"]
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(cluster.name, cluster.endpoint, cluster.master_auth.cluster_ca_certificate).apply(
+            pulumi.Output.all(self.name, cluster.output("endpoint"), certificate).apply(
                 lambda known: kubeconfig(*known)
             )
         )

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_gcp import compute
 
 from berth.components.gke.explained import explained
 from berth.components.gke.names import derived
 from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings
 from berth.components.gke.ranges import Ranges, ranges_of
+from berth.components.gke.resource import GoogleResource
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"
@@ -136,20 +136,19 @@ class Network(pulumi.ComponentResource):
         self._allow_within(derived(self._name, "internal"), network, [ranges.nodes, ranges.pods])
         if self._inputs.private_nodes and self._inputs.settings.nat:
             self._make_nat(network)
-        self.network, self.subnetwork = network.self_link, subnetwork.self_link
+        self.network, self.subnetwork = network.output("self_link"), subnetwork.output("self_link")
 
-    def _make_nat(self, network: compute.Network) -> None:
-        router = compute.Router(
+    def _make_nat(self, network: GoogleResource) -> None:
+        router = self._resource(
+            "compute/router:Router",
             derived(self._name, "router"),
-            name=derived(self._name, "router"),
-            network=network.self_link,
+            network=network.output("self_link"),
             region=self._inputs.region,
-            opts=self._child,
         )
-        compute.RouterNat(
+        self._resource(
+            "compute/routerNat:RouterNat",
             derived(self._name, "nat"),
-            name=derived(self._name, "nat"),
-            router=router.name,
+            router=router.output("name"),
             region=self._inputs.region,
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
@@ -159,7 +158,6 @@ class Network(pulumi.ComponentResource):
             enable_dynamic_port_allocation=True,
             enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
-            opts=self._child,
         )
 
     def _make_second(self, ranges: Ranges) -> None:
@@ -167,7 +165,7 @@ class Network(pulumi.ComponentResource):
         network = self._network(name, mtu=self._inputs.settings.mtu)
         subnetwork = self._subnetwork(name, network, ranges.gvnic)
         self._allow_within(derived(self._name, "gvnic", "internal"), network, [ranges.gvnic])
-        self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
+        self._second = [{"network": network.output("name"), "subnetwork": subnetwork.output("name")}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
         """Register an RDMA network: bound to one zone by its profile, without firewall rules.
@@ -180,23 +178,27 @@ class Network(pulumi.ComponentResource):
             self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
             for number, cidr in enumerate(ranges.rdma_subnetworks)
         ]
-        self._rdma[zone] = [{"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks]
+        self._rdma[zone] = [
+            {"network": network.output("name"), "subnetwork": subnetwork.output("name")} for subnetwork in subnetworks
+        ]
 
-    def _network(self, name: str, **more: Any) -> compute.Network:
-        return compute.Network(name, name=name, auto_create_subnetworks=False, **more, opts=self._child)
+    def _network(self, name: str, **more: Any) -> GoogleResource:
+        return self._resource("compute/network:Network", name, ["self_link"], auto_create_subnetworks=False, **more)
 
-    def _subnetwork(self, name: str, network: compute.Network, cidr: str, **more: Any) -> compute.Subnetwork:
-        return compute.Subnetwork(
+    def _subnetwork(self, name: str, network: GoogleResource, cidr: str, **more: Any) -> GoogleResource:
+        return self._resource(
+            "compute/subnetwork:Subnetwork",
             name,
-            name=name,
-            network=network.self_link,
+            ["self_link"],
+            network=network.output("self_link"),
             region=self._inputs.region,
             ip_cidr_range=cidr,
             **more,
-            opts=self._child,
         )
 
-    def _allow_within(self, name: str, network: compute.Network, ranges: list[str]) -> None:
-        compute.Firewall(
-            name, name=name, network=network.self_link, allows=_ANYTHING, source_ranges=ranges, opts=self._child
-        )
+    def _allow_within(self, name: str, network: GoogleResource, ranges: list[str]) -> None:
+        link = network.output("self_link")
+        self._resource("compute/firewall:Firewall", name, network=link, allows=_ANYTHING, source_ranges=ranges)
+
+    def _resource(self, kind: str, name: str, outputs: Sequence[str] = (), **arguments: Any) -> GoogleResource:
+        return GoogleResource(kind, name, {"name": name, **arguments}, self._child, outputs)

@@ -10,6 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pulumi import _types
+from pydantic.alias_generators import to_camel
+
+from berth.components.gke.resource import MAPS
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -27,7 +31,7 @@ def environment_of(pools: dict[str, Any] | None = None, **values: Any) -> Enviro
 
 
 def unknown_arguments(value: Any, module: str, of: str, path: str = "") -> Iterator[str]:
-    """Paths of arguments that pulumi_gcp's class does not have.
+    """Paths of arguments that pulumi_gcp's class does not have, or would send in another way.
 
     Args:
         value: arguments in snake case.
@@ -35,12 +39,17 @@ def unknown_arguments(value: Any, module: str, of: str, path: str = "") -> Itera
         of: the class, such as `NodePoolArgs`.
         path: where `value` is.
     """
-    parameters = inspect.signature(_class(module, of)).parameters
+    known = _class(module, of)
+    parameters, names = inspect.signature(known).parameters, _types.input_type_py_to_pulumi_names(known)
     for key, inner in value.items():
         here = f"{path}.{key}"
         if key not in parameters:
             yield here
             continue
+        if names[key] != to_camel(key):
+            yield f"{here} is sent as {names[key]}"
+        if (key in MAPS) != bool(re.search(r"\bMapping\[", str(parameters[key].annotation))):
+            yield f"{here} is a map, or none"
         match = re.search(r"'(\w+Args)'", str(parameters[key].annotation))
         for part in inner if isinstance(inner, list) else [inner]:
             if match and isinstance(part, dict):
