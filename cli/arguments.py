@@ -50,6 +50,11 @@ Stack = Annotated[
         autocompletion=completion.stacks,
     ),
 ]
+Worker = Annotated[
+    int | None,
+    typer.Option(min=1, help="This worker, counted from 1 by name.", metavar="N", show_default="the head"),
+]
+User = Annotated[str, typer.Option(help="User of the image.", metavar="USER")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 Timeout = Annotated[str, typer.Option(help="How long to wait.", metavar="DURATION")]

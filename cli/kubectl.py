@@ -63,6 +63,10 @@ class Kubectl:
             raise BerthError(lines[-1].removeprefix("error: "))
         return done.stdout
 
+    def attached(self, *arguments: str) -> int:
+        """Run kubectl on the standard streams of this process; return its exit code."""
+        return subprocess.run([*self._command, *arguments], check=False).returncode
+
     @contextlib.contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """Yield a running kubectl, in a session of its own: Ctrl-C reaches it from here alone."""

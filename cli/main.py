@@ -27,7 +27,7 @@ class Verbs(Group):
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Return the names of all verbs."""
-        return sorted(module.name for module in iter_modules(verbs.__path__))
+        return sorted(module.name.replace("_", "-") for module in iter_modules(verbs.__path__))
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Return a verb's command; None for an unknown verb."""
@@ -117,7 +117,7 @@ def _of_system(error: OSError) -> BerthError:
 
 
 def _module(verb: str) -> Any:
-    return import_module(f"{verbs.__name__}.{verb}")
+    return import_module(f"{verbs.__name__}.{verb.replace('-', '_')}")
 
 
 app = typer.Typer(

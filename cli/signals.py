@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the exception that ends a verb, raised again where Python loses it.
+"""Ctrl-C, SIGTERM and SIGHUP: the exception that ends a verb, raised again where Python loses it.
 
 Python runs a signal's handler between two instructions of the main thread, wherever that is. An
 exception that is raised inside of `__del__` or a callback of C code is printed or dropped, and the
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 TERMINATED = 143
+HUNG_UP = 129
 
 _AGAIN_SECONDS = 1.0
 _CLEAN_UP_SECONDS = 8.0
@@ -29,11 +30,22 @@ class Terminated(SystemExit):
         super().__init__(TERMINATED)
 
 
-_ENDS: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+class HungUp(SystemExit):
+    """End after SIGHUP, from a terminal that closes or an SSH client that ends its proxy."""
+
+    def __init__(self) -> None:
+        super().__init__(HUNG_UP)
+
+
+_ENDS: dict[int, type[BaseException]] = {
+    signal.SIGINT: KeyboardInterrupt,
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+}
 
 
 def raise_on_signals() -> None:
-    """Let Ctrl-C and SIGTERM raise, each second again until the exception is on its way."""
+    """Let Ctrl-C, SIGTERM and SIGHUP raise, each second again until the exception is on its way."""
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
             signal.signal(number, _end)

@@ -66,8 +66,8 @@ def _agreed(berth: Berth, running: Running) -> bool:
     """Return whether someone at the terminal agrees to lose what runs."""
     if running.unknown:
         err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}", markup=False)
-    for job in running.jobs:
-        err.print(f"runs on {berth.name}, and would be lost: {job}", markup=False)
+    for work in running.work:
+        err.print(f"runs on {berth.name}, and would be lost: {work}", markup=False)
     if not sys.stdin.isatty():
         err.print(f"nothing was done; to do it: berth suspend {berth.name} --yes", markup=False)
         return False
@@ -99,7 +99,7 @@ def _report(
 ) -> int:
     if as_json:
         state = {"state": "suspended" if suspended else "awake", "changed": changed}
-        print_json({**_facts(berth), **state, "lost": [str(job) for job in lost.jobs] if lost else []})
+        print_json({**_facts(berth), **state, "lost": lost.work if lost else []})
     else:
         out.print(f"{berth.name} {text}", markup=False)
     return 0

@@ -30,8 +30,10 @@ Data goes to stdout, everything else to stderr. A command that prints data has `
 | 3 | Running work or capacity would be lost, and nobody agreed to it. Of `berth lab env` and `berth lab status`: \
 the lab is not up. |
 | 4 | `berth preview --expect-no-changes` found changes. |
+| 129 | SIGHUP: the terminal was closed. |
 | 130 | Ctrl-C. |
 | 143 | SIGTERM. |
+| 255 | Of `berth ssh`: the connection broke, or was refused. |
 """
 
 _EXIT = re.compile(r"Exit\s+codes?:?\s.*", flags=re.DOTALL)

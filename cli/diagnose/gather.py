@@ -229,7 +229,7 @@ def _running(berth: Berth) -> dict[str, Any]:
     return {
         "state": condition_of(berth.cluster).state,
         "pods": running.pods,
-        "jobs": [str(job) for job in running.jobs],
+        "jobs": running.work,
         "unknown": running.unknown,
         "note": running.note,
     }

@@ -44,7 +44,7 @@ class Loss:
     def __str__(self) -> str:
         what = [
             f"{self.state}, {counted(self.running.pods, 'pod')}, of stack {self.stack}",
-            *map(str, self.running.jobs),
+            *self.running.work,
         ]
         if self.running.unknown:
             what.append(f"cannot tell what runs on it: {self.running.unknown}")
@@ -60,7 +60,7 @@ class Loss:
             "stack": self.stack,
             "state": self.state,
             "pods": self.running.pods,
-            "jobs": [str(job) for job in self.running.jobs],
+            "jobs": self.running.work,
             "unknown": self.running.unknown,
         }
 

@@ -46,7 +46,7 @@ _SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": NAME}
 # once.
 _DEADLINE_SECONDS = 240
 
-_MODULES = ("decision", "keeper", "jobs", "lifetimes", "servers")
+_MODULES = ("decision", "keeper", "jobs", "lifetimes", "logins", "servers")
 _PACKAGES = ("berth", "berth/components", "berth/components/programs")
 _PROGRAM = {f"{_PACKAGES[-1]}/{name}.py": Path(programs.__file__).with_name(f"{name}.py") for name in _MODULES}
 _EMPTY = "__init__.py"

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from berth.components.programs.decision import KEEPER, Decision, Work, decide, known_of
 from berth.components.programs.jobs import running_jobs
 from berth.components.programs.lifetimes import SETTINGS, lifetime_of
+from berth.components.programs.logins import open_login
 from berth.components.programs.servers import MOST_BYTES, SECONDS, ApiError, Server, by_kubeconfig, in_cluster
 
 Object = dict[str, Any]
@@ -96,11 +97,11 @@ class Keeper:
         for attempt in range(_ATTEMPTS):
             known = known_of(cluster)
             lifetime = lifetime_of(_annotations(cluster))
-            work = None if known.suspended else self._work(cluster)
+            work = None if known.suspended else self._used(cluster)
             decision = decide(lifetime, known, work, self.now)
             if decision.suspend:
                 # Work that began since the first question would be lost.
-                work = self._work(cluster)
+                work = self._used(cluster)
                 decision = decide(lifetime, known, work, self.now)
             change = _change(cluster, decision)
             try:
@@ -119,6 +120,11 @@ class Keeper:
             "running": list(work.running) if work else [],
             "unknown": work.unknown if work else "",
         }
+
+    def _used(self, cluster: Object) -> Work:
+        """Return the work on an awake RayCluster, and an open login."""
+        work, login = self._work(cluster), open_login(_annotations(cluster), self.now)
+        return replace(work, running=(*work.running, login)) if login else work
 
     def _work(self, cluster: Object) -> Work:
         """Return the work on an awake RayCluster."""

@@ -9,6 +9,7 @@ import pytest
 from berth.cli import __main__ as start
 from berth.cli import signals, suspension
 from berth.cli.preview import verb as preview
+from berth.cli.ssh import session
 from berth.cli.update import verb as update
 from berth.cli.verbs import lab
 from berth.components.core.errors import BAD_INPUT, FAILED
@@ -26,7 +27,9 @@ OF_THE_CODE = {
     lab.INTERRUPTED,
     update.INTERRUPTED,
     start.INTERRUPTED,
+    signals.HUNG_UP,
     signals.TERMINATED,
+    session.DISCONNECTED,
 }
 
 

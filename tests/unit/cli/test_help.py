@@ -58,7 +58,8 @@ def test_the_page_of_all_commands_has_them_in_their_sections() -> None:
     for module in iter_modules(verbs.__path__):
         section = import_module(f"{verbs.__name__}.{module.name}").SECTION
         block = page.split(f"\n{section.value}:\n")[1].split("\n\n")[0]
-        assert re.search(rf"^  {module.name} ", block, flags=re.MULTILINE), module.name
+        name = module.name.replace("_", "-")
+        assert re.search(rf"^  {name} ", block, flags=re.MULTILINE), name
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from berth.components.core import types
 from berth.components.programs import keeper, servers
 from berth.components.programs.keeper import Keeper
 from berth.components.programs.lifetimes import parse_duration, parse_expiry
+from berth.components.programs.logins import OPEN_UNTIL
 from berth.components.programs.servers import ApiError, Server
 from tests.conftest import GOLDEN
 
@@ -122,6 +123,17 @@ def world() -> Iterator[World]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+def test_an_open_login_holds_up_a_suspension(world: World) -> None:
+    world.berth("used")
+    world.berth("left")
+    for name, minutes in (("used", 4), ("left", -1)):
+        until = f"{NOW + timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+        world.clusters[name]["metadata"]["annotations"][OPEN_UNTIL] = until
+    reports = world.look()
+    assert (reports["left"]["did"], reports["used"]["did"]) == ("suspended", "")
+    assert reports["used"]["heldUp"] == "it has expired, but an open login (renewed until 22:04 UTC) runs"
 
 
 RELEASE = threading.Event()

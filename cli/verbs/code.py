@@ -1,0 +1,34 @@
+"""`berth code`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Name, OnStack, User, Worker
+from berth.cli.help import Section
+
+SECTION = Section.USE
+
+
+def run(
+    name: Name = None,
+    stack: OnStack = None,
+    worker: Worker = None,
+    user: User = "ray",
+    folder: Annotated[str, typer.Option(help="Folder of the pod to open.", metavar="PATH")] = "/home/ray",
+    editor: Annotated[
+        str, typer.Option(help="Editor's program, with VS Code's option --remote.", metavar="PROGRAM")
+    ] = "code",
+) -> int:
+    """Open a berth in VS Code, by its extension Remote-SSH.
+
+    Does what `berth ssh-config` does, and starts the editor. Exit code 0, or the editor's own; 1 if
+    it is not installed, 2 for a wrong name.
+
+    Example: `berth code alice`
+    """
+    from berth.cli.ssh import config, session
+
+    return config.code(session.place_of(name, stack, worker, user), editor, folder)

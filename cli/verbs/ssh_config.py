@@ -1,0 +1,39 @@
+"""`berth ssh-config`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.arguments import Json, Name, OnStack, User, Worker
+from berth.cli.help import Section
+from berth.components.core.errors import BadInputError
+
+SECTION = Section.USE
+
+
+def run(
+    name: Name = None,
+    stack: OnStack = None,
+    worker: Worker = None,
+    user: User = "ray",
+    *,
+    only_print: Annotated[bool, typer.Option("--print", help="Print the host's block, and write nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the host.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Make a berth a host of ssh, scp, rsync and editors on this machine.
+
+    Writes the host `berth-NAME` into ~/.ssh/berth/config, and one line that includes this file into
+    ~/.ssh/config. Then `ssh berth-alice` works from any folder, as long as `berth status` works in
+    this one. Exit code 0 if the host is there, 2 for a wrong name.
+
+    Example: `berth ssh-config alice`
+    """
+    if only_print and remove:
+        raise BadInputError("--print and --remove exclude each other; choose one")
+    from berth.cli.ssh import config, session
+
+    place = session.place_of(name, stack, worker, user)
+    return config.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)
