@@ -14,6 +14,7 @@ from berth.cli.change import Change
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.grid import Grid
+from berth.cli.homes import HomeDisk, home_of
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
@@ -274,11 +275,20 @@ def _loss(stack: str, name: str) -> str:
     text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything in it"
     try:
         berth = find(name, stack)
-        return f"{text}: {_standing(berth, len(berth.pods()))}"
+        return f"{text}{_home(stack, home_of(berth.api, name))}: {_standing(berth, len(berth.pods()))}"
     except BadInputError:
         return f"{text}; it is not up"
     except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
+
+
+def _home(stack: str, home: HomeDisk | None) -> str:
+    """Return what the next update does with a home."""
+    if home is None:
+        return ""
+    if home.retained:
+        return f", but the home, which stays ({home}); to delete that later: berth home remove {home.name} -s {stack}"
+    return f", also the home ({home})"
 
 
 def _standing(berth: Berth, pods: int) -> str:

@@ -11,6 +11,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.unrecorded import is_marked
 from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
 from berth.stacks.login import KubeconfigError, logged_in, own_login
 
@@ -39,13 +40,15 @@ class Answer:
     def left_over(self, stack: str, known: Collection[str]) -> list[str]:
         """Return names of berths of a stack that neither its settings nor its state have.
 
-        Only a killed update leaves any. Berths of a stack with the same name in another backend are
-        not its own.
+        Only a killed update leaves any. A namespace that stays with a home, and has no RayCluster,
+        is not a berth. Berths of a stack with the same name in another backend are not its own.
         """
         if not self.unrecorded:
             return []
         of_stack = self.owners.of_environment(stack).of_stack(stack).by_namespace.values()
-        return sorted({owner.name for owner in of_stack} - set(known))
+        live = {cluster["metadata"]["namespace"] for cluster in self.live or ()}
+        there = {owner.name for owner in of_stack if not owner.keeps_home or namespace_of(owner.name) in live}
+        return sorted(there - set(known))
 
 
 class Asking:

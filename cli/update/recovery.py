@@ -11,7 +11,8 @@ from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.update.losses import Loss, losses_in
 from berth.cli.update.phases import Phase
 from berth.components.cluster import unrecorded
-from berth.components.cluster.api import NAMESPACES, ClusterApi
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.cluster.owned import owner_of_namespace, ray_clusters_of
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
@@ -63,22 +64,31 @@ class Recovery:
     def remove(self, left_over: Sequence[Loss]) -> None:
         """Delete the namespaces of berths that are left over, and wait until they are gone.
 
+        Of a berth with a home that stays, only the RayCluster goes.
+
         Raises:
             ClusterError: the cluster refuses, or does not answer.
             BerthError: some are not gone in time.
         """
         if not left_over:
             return
-        paths = [f"{NAMESPACES}/{namespace_of(loss.name)}" for loss in left_over]
-        for path in paths:
-            if found := self._api.get(path):
-                self._api.delete(path, found["metadata"]["uid"])
+        paths = []
+        for loss in left_over:
+            namespace = self._api.get(f"{NAMESPACES}/{namespace_of(loss.name)}")
+            if namespace is None:
+                continue
+            owner = owner_of_namespace(namespace)
+            going = ray_clusters_of(self._api, owner) if owner and owner.keeps_home else [namespace]
+            for item in going:
+                name, of_namespace = item["metadata"]["name"], item["metadata"].get("namespace")
+                paths.append(f"{within(of_namespace, RAY_CLUSTERS) if of_namespace else NAMESPACES}/{name}")
+                self._api.delete(paths[-1], item["metadata"]["uid"])
         deadline = time.monotonic() + _GONE_SECONDS
         while staying := [path for path in paths if self._api.get(path)]:
             if time.monotonic() > deadline:
                 raise BerthError(
-                    f"{counted(len(staying), 'namespace')} not gone after {_GONE_SECONDS:.0f} s: {', '.join(staying)}",
-                    "kubectl get namespace NAME --output yaml says what it waits for",
+                    f"{counted(len(staying), 'object')} not gone after {_GONE_SECONDS:.0f} s: {', '.join(staying)}",
+                    "kubectl get namespace NAME --output yaml says what a namespace waits for",
                 )
             time.sleep(_LOOK_SECONDS)
-        err.print(f"removed {counted(len(paths), 'berth')} that a killed update left", markup=False)
+        err.print(f"removed {counted(len(left_over), 'berth')} that a killed update left", markup=False)

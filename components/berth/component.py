@@ -9,7 +9,7 @@ import pulumi
 from berth.components.berth.manifests import BerthInputs, BerthManifests, berth_manifests
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest, resource_type
-from berth.components.core.owner import namespace_of
+from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.fabric import claim_of, claim_template
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.plan import BERTH
@@ -45,7 +45,8 @@ class Berth(pulumi.ComponentResource):
         self.namespace = namespace_of(inputs.settings.name)
         manifests = inputs.manifests or berth_manifests(inputs)
         # The halves of a berth depend on one another only within one stack.
-        namespace = None if inputs.part == "cluster" else self._register(name, manifests.namespace)
+        self._keeps_home = KEEPS_HOME in manifests.namespace["metadata"]["annotations"]
+        namespace = None if inputs.part == "cluster" else self._namespace(name, manifests)
         isolation = [] if namespace is None else self._isolation(name, manifests, namespace)
         self.main, self.jobs = None, []
         if inputs.part != "isolation":
@@ -57,10 +58,20 @@ class Berth(pulumi.ComponentResource):
             | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
         )
 
+    def _namespace(self, name: str, manifests: BerthManifests) -> KubernetesObject:
+        """Register the namespace, which stays with a home that stays."""
+        return self._register(name, manifests.namespace, retain_on_delete=self._keeps_home)
+
     def _isolation(self, name: str, manifests: BerthManifests, namespace: KubernetesObject) -> list[KubernetesObject]:
         """Register what must exist in the namespace before the first pod."""
         return [
-            self._inside(namespace, f"{name}-{manifest['metadata']['name']}", manifest)
+            self._inside(
+                namespace,
+                f"{name}-{manifest['metadata']['name']}",
+                manifest,
+                # The provider replaces a claim to resize it; the claim, and its disk, stay.
+                retain_on_delete=manifest["kind"] == "PersistentVolumeClaim",
+            )
             for manifest in manifests.objects
         ]
 
@@ -114,7 +125,8 @@ class Berth(pulumi.ComponentResource):
         gone.
         """
         if namespace:
-            options |= {"after": [namespace], "deleted_with": namespace}
+            # What is inside a namespace that stays is deleted by itself.
+            options |= {"after": [namespace], "deleted_with": None if self._keeps_home else namespace}
         return self._register(name, manifest, **options)
 
     def _register(

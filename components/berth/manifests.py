@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from berth.components.core.manifest import Manifest
-from berth.components.core.owner import OwnerKind, namespace_of, owner_labels
+from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import (
     OWNER,
@@ -30,6 +30,7 @@ from berth.components.ray import (
     RayJobSettings,
     Workload,
     dashboard_service,
+    home_claim,
     ray_cluster,
     ray_job,
     shared_with_kuberay,
@@ -116,6 +117,8 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     main = inputs.workload.main(cluster, labels)
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
     dashboard = dashboard_service(settings, namespace, labels)
+    home = home_claim(settings.home, namespace, labels)
+    keeps = {KEEPS_HOME: "true"} if settings.home and settings.home.retain else {}
     isolation = isolate(
         IsolationInputs(
             inputs.isolation,
@@ -126,16 +129,24 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             inputs.workload.clients,
             keeper_peers(settings.lifecycle),
         ),
-        [main, *jobs.values(), *([dashboard] if dashboard else [])],
+        [main, *jobs.values(), *([dashboard] if dashboard else []), *([home] if home else [])],
     )
     keeper = keeper_access(cluster, settings.lifecycle)
     programs = config_map(settings.nested_containers, namespace, labels)
     hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(
         namespace=namespace_manifest(
-            namespace, labels | isolation.namespace_labels, isolation.namespace_annotations | _settled(inputs, main)
+            namespace,
+            labels | isolation.namespace_labels,
+            isolation.namespace_annotations | _settled(inputs, main) | keeps,
         ),
-        objects=[*isolation.objects, *keeper, *([programs] if programs else []), *_for_owner(inputs)],
+        objects=[
+            *isolation.objects,
+            *keeper,
+            *([programs] if programs else []),
+            *([home] if home else []),
+            *_for_owner(inputs),
+        ],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),
         jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
         dashboard=dashboard,

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, Reader, within
-from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, OwnerKind, namespace_of
+from berth.components.core.owner import (
+    ENVIRONMENT_LABEL,
+    KEEPS_HOME,
+    OWNER_LABELS,
+    STACK_LABEL,
+    OwnerKind,
+    namespace_of,
+)
 
 _LABELS = {ENVIRONMENT_LABEL, STACK_LABEL, *OWNER_LABELS.values()}
 
@@ -24,12 +31,14 @@ class Owner:
         name: the engineer's id, or the name of the cluster, job or service.
         environment: the environment's name.
         stack: stack that created the berth.
+        keeps_home: the namespace stays with the home when the berth goes.
     """
 
     kind: OwnerKind
     name: str
     environment: str
     stack: str
+    keeps_home: bool = False
 
     @property
     def labels(self) -> dict[str, str]:
@@ -80,7 +89,8 @@ def owner_of_namespace(namespace: Object) -> Owner | None:
     labels = metadata.get("labels") or {}
     for kind, label in OWNER_LABELS.items():
         if label in labels and namespace_of(labels[label]) == metadata["name"]:
-            return Owner(kind, labels[label], labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, ""))
+            kept = KEEPS_HOME in (metadata.get("annotations") or {})
+            return Owner(kind, labels[label], labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, ""), kept)
     return None
 
 

@@ -15,6 +15,10 @@ OWNER_LABELS: dict[OwnerKind, str] = {kind: f"berth/{kind}" for kind in get_args
 """Label that names the owner, by kind of owner."""
 
 
+KEEPS_HOME = "berth/keeps-home"
+"""Annotation of a berth's namespace: the namespace stays with the home when the berth goes."""
+
+
 def owner_labels(environment: str, stack: str, kind: OwnerKind, name: str) -> dict[str, str]:
     """Return the labels of every object of a berth, pods included."""
     return {**MANAGED_BY, ENVIRONMENT_LABEL: environment, STACK_LABEL: stack, OWNER_LABELS[kind]: name}

@@ -73,7 +73,7 @@ def resource_quota(
     Args:
         namespace: namespace of the berth.
         labels: labels of the object.
-        manifests: pod-making manifests and Services of the namespace.
+        manifests: pod-making manifests, Services and claims on disks of the namespace.
         withheld: GPU resources whose quota is 0 unless the pods request them.
         room: room of the berth on disks.
     """
@@ -95,13 +95,15 @@ def resource_quota(
             pods += count
     requests = _sum(requests, _RESERVE)
     limits = _sum(limits, {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(room.disk)})
+    disks = [manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"]
+    storage = sum((parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0))
     services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
     balancers = [service for service in services if service["type"] == "LoadBalancer"]
     hard = {
         **{f"requests.{resource}": _text(resource, amount) for resource, amount in sorted(requests.items())},
         **{f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")},
-        "requests.storage": room.storage,
-        "persistentvolumeclaims": str(_CLAIMS),
+        "requests.storage": _text("memory", parse_quantity(room.storage) + storage) if disks else room.storage,
+        "persistentvolumeclaims": str(_CLAIMS + len(disks)),
         "pods": str(pods),
         **{f"count/{kind}": "0" for kind in _WAYS_IN},
         **_counts(contents),

@@ -31,11 +31,15 @@ _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replace
 
 @dataclass(frozen=True)
 class State:
-    """Resource before or after a step; secrets of inputs are masked, `parent` is a URN."""
+    """Resource before or after a step; secrets of inputs are masked, `parent` is a URN.
+
+    A resource that is `retained` stays when it goes from the stack.
+    """
 
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     parent: str
+    retained: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +188,7 @@ def _state(state: StepEventStateMetadata | None) -> State | None:
     inputs, outputs = revealed(state.inputs or {}), revealed(state.outputs or {})
     if state.type.endswith(":Secret"):
         inputs, outputs = _without_data(inputs), _without_data(outputs)
-    return State(inputs, outputs, state.parent or "")
+    return State(inputs, outputs, state.parent or "", bool(state.retain_on_delete))
 
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:

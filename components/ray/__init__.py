@@ -8,6 +8,7 @@ from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.storage import home_claim
 from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.workload import (
     Workload,
@@ -34,6 +35,7 @@ __all__ = [
     "condition_of",
     "dashboard_service",
     "gpus_of",
+    "home_claim",
     "job_condition",
     "job_workload",
     "ray_cluster",

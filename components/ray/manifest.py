@@ -14,6 +14,7 @@ from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.settings import RayClusterSettings, Worker
+from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.sharing import Pool, Pools
 
@@ -179,7 +180,7 @@ class _Container:
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
     container = _Container("ray-head", resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
-    return _template(settings, container, pool, labels, gpus=0)
+    return with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
 
 
 def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:

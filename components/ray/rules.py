@@ -25,6 +25,13 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
     yield from fit_problems(cluster, pools, path)
     yield from fabric_problems(cluster, pools, path)
     yield from version_problems(cluster, pools, path)
+    boot_disks = pools[cluster.head.pool].settings.machine.series.boot_disks
+    if cluster.home and not cluster.home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):
+        yield Problem(
+            (*path, "home"),
+            f"the head is on pool {cluster.head.pool!r}, whose machines take no Persistent Disks, and GKE's default"
+            " class makes one; name a class of Hyperdisks (home.storageClass), or take another head.pool",
+        )
     for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
         yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")
     yield from nested_problems(cluster.nested_containers, worker.gpus, pools[worker.pool], path)

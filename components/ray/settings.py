@@ -15,6 +15,7 @@ from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
+from berth.components.ray.storage import HomeSetting
 from berth.components.ray.variables import ObjectName, Secrets, Variables
 
 ImageContent = Literal["libnl", "podman", "torch"]
@@ -160,6 +161,12 @@ class RayShape(RayClusterShape):
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
     cluster. `internal`: the VPC, through an internal load balancer. `public`: the internet, which
     breaks policy `private-dashboard`."""
+    home: Annotated[HomeSetting | None, Field(examples=["50Gi", {"size": "200Gi", "storageClass": "premium-rwo"}])] = (
+        None
+    )
+    """Disk at /mnt/home in the head, which survives suspension, restarts, new images, and the
+    removal of the berth. A named cluster ignores the home of `defaults`. Default: none; files in
+    pods are lost with the pods."""
     lifecycle: Annotated[LifecycleShape, Field(examples=[{"idle": "2h", "expires": "14d"}])] = LifecycleShape()
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
     wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()

@@ -17,7 +17,7 @@ import kopf
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
-from berth.lab.devices import definitions_hook
+from berth.lab.devices import definitions_hook, disks
 from berth.lab.devices.api import Api
 from berth.lab.devices.dra_nodes import DraNodes
 from berth.lab.devices.egress import Egress, RayHeads
@@ -44,6 +44,7 @@ _RETRY_SECONDS = 2.0
 _KINDS = (
     *(("", "nodes"), ("", "pods"), ("apps", "daemonsets"), ("apps", "deployments")),
     *(("nvidia.com", "clusterpolicies"), ("resource.k8s.io", "resourceslices")),
+    *(("", "persistentvolumeclaims"), ("", "persistentvolumes")),
 )
 
 _T = TypeVar("_T")
@@ -107,6 +108,10 @@ class Controller:
             self._heads.reach(uid, "" if gone else addresses.get("InternalIP", ""))
         elif body["kind"] == "Deployment":
             await self._operators.deployment(type, body)
+        elif body["kind"] in ("PersistentVolumeClaim", "PersistentVolume"):
+            if not gone:
+                name = f"{body['kind']} {body.metadata.name}"
+                await _attempt(name, partial(asyncio.to_thread, disks.play, self._api, dict(body)), None)
         elif body["kind"] == "Pod":
             real = body.spec.get("nodeName") == real_node.name(self._home.kubeconfig)
             self._heads.see(uid, None if gone or real else ray_node(body))

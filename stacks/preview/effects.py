@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import get_args
 
+from berth.components.core.types import parse_quantity
 from berth.components.gke.effects.cluster import of_gke_cluster
 from berth.components.gke.effects.node_pool import of_node_pool
 from berth.components.hardware.names import ResourceApi
 from berth.components.operators import of_daemon_set, of_release
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, PlannedFleet
+from berth.components.plan.paths import value_at
 from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
 from berth.components.sharing import of_node_labels
@@ -94,6 +96,8 @@ def _of_other(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a type without a function of its own."""
     if step.old is None:
         return []
+    if step.operation == "delete" and step.old.retained:
+        return [Effect(Level.HARMLESS, f"{_called(step)} stays, with what is in it, and no stack has it any more")]
     if step.operation == "update":
         if step.type in _HARMLESS_IN_PLACE:
             return []
@@ -115,12 +119,32 @@ def _of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect]:
     return _of_other(step, fleet) if effects is None else effects
 
 
+def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
+    """Return the effects of a change of a claim on a disk.
+
+    The engine calls a change of a retained claim a replacement. It keeps the claim, and the server
+    grows the disk in place, or refuses the change.
+    """
+    if step.operation == "delete" or not (step.old and step.new):
+        return _of_other(step, fleet)
+    before, after = step.old.inputs.get("spec") or {}, step.new.inputs.get("spec") or {}
+    sizes = [parse_quantity(str(value_at(spec, "resources.requests.storage"))) for spec in (before, after)]
+    if sizes != sorted(sizes):
+        refused = "Kubernetes refuses a smaller disk, and the update would fail"
+    elif before.get("storageClassName") != after.get("storageClassName"):
+        refused = "Kubernetes refuses another StorageClass for a disk that exists, and the update would fail"
+    else:
+        return [] if step.operation == "update" or step.old.retained else _of_other(step, fleet)
+    return [Effect(Level.DISTURBS, f"{_called(step)}: {refused}")]
+
+
 _TABLES: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     NODE_POOL: lambda step, fleet: [*of_node_pool(step, fleet), *of_node_labels(step, fleet)],
     GKE_CLUSTER: of_gke_cluster,
     RAY_CLUSTER: of_ray_cluster,
     RAY_JOB: of_ray_job,
     RAY_SERVICE: of_ray_service,
+    "kubernetes:core/v1:PersistentVolumeClaim": _of_claim,
     "kubernetes:helm.sh/v3:Release": of_release,
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,
 }

@@ -226,7 +226,7 @@ def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, int
     has ended takes none.
     """
     if shape.cluster is None:
-        own = shape.shape, defaults.without("dashboard")
+        own = shape.shape, defaults.without("dashboard", "home")
         cluster = _resolve(name, *own, path, into, for_whole_node=True, counted=False)
         into.problems += capacity_problems(into.pools, demands_of(cluster) if cluster else [], path)
     else:
@@ -242,7 +242,7 @@ def _resolve_job(name: str, shape: JobShape, defaults: RayShape, path: Path, int
 
 
 def _resolve_service(name: str, shape: ServiceShape, defaults: RayShape, path: Path, into: Resolved) -> None:
-    cluster = _resolve(name, shape.shape, defaults.without("dashboard"), path, into, for_whole_node=True)
+    cluster = _resolve(name, shape.shape, defaults.without("dashboard", "home"), path, into, for_whole_node=True)
     if cluster is None:
         return
     written = shape.model_dump(include=set(ServiceKeys.model_fields), exclude_unset=True)
@@ -279,7 +279,7 @@ def _resolve(
             into.refuse((*path, "worker", "pool"), message)
             return None
         # The worker's size in the defaults is a berth's; a cluster takes whole nodes by default.
-        merged = shape.over(defaults.without("lifecycle", *_SIZE)).over(whole_node(worker_pool))
+        merged = shape.over(defaults.without("lifecycle", "home", *_SIZE)).over(whole_node(worker_pool))
     if problem := resource_problem(merged.worker.gpu_resource, worker_pool, path):
         into.problems.append(problem)
     cluster = complete(name, merged, worker_pool, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT)

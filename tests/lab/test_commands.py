@@ -213,6 +213,48 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
     berth(day, "up", "-s", "amy", "--yes", "--allow-destroy")
 
 
+def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
+    def claims() -> list[tuple[str, str, str]]:
+        found = day.get("persistentvolumeclaims", "-n", "berth-dora")
+        return [(item["metadata"]["uid"], item["spec"]["volumeName"], item["status"]["phase"]) for item in found]
+
+    without = environment(day.lab)
+    settings = environment(day.lab)
+    settings["engineers"]["dora"] = {"home": "5Gi", "workers": 0}
+    day.write("day", environment=settings)
+    berth(day, "up", "-s", "day", "--yes")
+    (home,) = claims()
+    assert home[2] == "Bound"
+    (head,) = pods(day, "dora")
+    assert {"name": "home", "mountPath": "/mnt/home"} in head["spec"]["containers"][0]["volumeMounts"]
+    berth(day, "suspend", "dora")
+    assert claims() == [home]
+    assert "dora is ready" in berth(day, "wake", "dora").stdout
+    assert "is still there" in berth(day, "home", "remove", "dora", "-s", "day", "--yes", code=2).stderr
+
+    removed = berth(day, "engineer", "remove", "dora", "-s", "day")
+    assert "but the home, which stays (5Gi" in removed.stdout
+    update = berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    assert "berth-dora/home stays, with what is in it" in update.stderr + update.stdout
+    assert pods(day, "dora") == []
+    assert day.get("resourcequotas", "-n", "berth-dora") == []
+    assert claims() == [home]
+    (listed,) = json.loads(berth(day, "home", "list", "-s", "day", "--json").stdout)
+    assert (listed["name"], listed["size"], listed["in_use"]) == ("dora", "5Gi", False)
+
+    day.write("day", environment=settings)
+    berth(day, "up", "-s", "day", "--yes")
+    assert claims() == [home]
+    assert len(pods(day, "dora")) == 1
+
+    day.write("day", environment=without)
+    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    berth(day, "home", "remove", "dora", "-s", "day", code=3)
+    assert claims() == [home]
+    assert "is deleted" in berth(day, "home", "remove", "dora", "-s", "day", "--yes").stderr
+    eventually(lambda: day.get("persistentvolumes") == [], "the disk is gone")
+
+
 def test_labels_that_an_engineer_may_set_change_nothing(day: Project) -> None:
     """Bob claims to be amy's, and then to be nobody's; his namespace says whose he is."""
     before = look(day)

@@ -5,6 +5,8 @@ Answers to (real): the custom resource definitions of KubeRay's own chart, for G
 Answers to (read):
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
     (names of managed DRANET's device classes).
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes
+    (name, driver and binding mode of GKE's default StorageClass).
 Answers to (believed): the selectors of managed DRANET's device classes. `kubectl get deviceclasses
     -o yaml` on a cluster with managed DRANET would settle them.
 """
@@ -29,6 +31,7 @@ KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+_STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
@@ -43,6 +46,7 @@ _CLUSTER_WIDE = (
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     _DEVICE_CLASSES,
+    _STORAGE_CLASSES,
 )
 
 
@@ -79,6 +83,32 @@ def define(api: ClusterApi, folder: Path) -> None:
     left = _until_empty(pending)
     if left:
         raise ProviderError(f"the lab's API server does not serve {', '.join(left)} yet; try again")
+
+
+def storage_class(api: ClusterApi) -> None:
+    """Create GKE's default StorageClass; an existing one stays.
+
+    Args:
+        api: the lab's API server.
+
+    Raises:
+        ClusterError: the server refuses it.
+    """
+    manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {
+            "name": "standard-rwo",
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "pd.csi.storage.gke.io",
+        "parameters": {"type": "pd-balanced"},
+        "reclaimPolicy": "Delete",
+        "allowVolumeExpansion": True,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    with suppress(ConflictError):
+        api.create(_STORAGE_CLASSES, manifest)
 
 
 def network_classes(api: ClusterApi) -> None:

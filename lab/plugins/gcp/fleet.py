@@ -121,6 +121,15 @@ class Fleet:
             with self._connected() as api:
                 contents.define(api, self._definitions)
 
+    def define_storage(self) -> None:
+        """Have the StorageClass of a new GKE cluster.
+
+        Raises:
+            ProviderError: the API server does not answer, or refuses it.
+        """
+        with self._connected() as api:
+            contents.storage_class(api)
+
     def define_network_classes(self) -> None:
         """Have the classes of network devices, as GKE's managed DRANET does.
 

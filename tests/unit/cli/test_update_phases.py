@@ -92,4 +92,9 @@ def test_only_berths_of_the_same_stack_and_environment_are_left_over() -> None:
     owners = [owner("bob"), owner("carol"), owner("dana", stack="dana"), owner("eve", environment="other")]
     answer = Answer(owners=Owners({f"berth-{item.name}": item for item in owners}), unrecorded=True)
     assert answer.left_over("env", {"bob"}) == ["carol"]
+    # A namespace that stays with the home of a removed berth is not one.
+    home = Answer(owners=Owners({"berth-carol": owner("carol", keeps_home=True)}), unrecorded=True)
+    assert home.left_over("env", {"bob"}) == []
+    ray_cluster = {"metadata": {"namespace": "berth-carol"}}
+    assert replace(home, live=[ray_cluster]).left_over("env", {"bob"}) == ["carol"]
     assert replace(answer, unrecorded=False).left_over("env", {"bob"}) == []

@@ -120,3 +120,27 @@ def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
     assert [name for name, annotation in annotations.items() if "pulumi.com/patchForce" in annotation] == (
         ["x"] if forced else []
     )
+
+
+@pytest.mark.parametrize(("home", "kept"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)])
+def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, kept: bool) -> None:  # noqa: FBT001
+    cluster, pools = complete(BY_NETWORKS, "engineers", {"home": home})
+    retained: dict[str, bool] = {}
+    deleted_with: set[bool] = set()
+
+    def look(args: pulumi.ResourceTransformationArgs) -> None:
+        retained[args.type_.rpartition(":")[2]] = bool(args.opts.retain_on_delete)
+        deleted_with.add(args.opts.deleted_with is not None)
+
+    async def program() -> None:
+        inputs = BerthInputs(cluster_workload(cluster), pools, "lab", "lab")
+        Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
+
+    (namespace,) = run(program, "lab").of_type("kubernetes:core/v1:Namespace")
+    assert {kind for kind, stays in retained.items() if stays} == {
+        "PersistentVolumeClaim",
+        *(["Namespace"] if kept else []),
+    }
+    # What is deleted with its namespace would stay with it.
+    assert (True in deleted_with) != kept
+    assert ("berth/keeps-home" in namespace.inputs["metadata"]["annotations"]) == kept

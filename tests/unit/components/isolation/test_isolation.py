@@ -24,6 +24,7 @@ from berth.components.isolation import (
 )
 from berth.components.isolation.quota import Room, resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.storage import home_claim
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
@@ -60,7 +61,8 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
     namespace, labels = namespace_of("x"), {"berth/engineer": "x"}
     ray = ray_cluster(cluster, resolved.pools, namespace, labels)
     dashboard = dashboard_service(cluster, namespace, labels)
-    manifests = [ray, *([dashboard] if dashboard else [])]
+    home = home_claim(cluster.home, namespace, labels)
+    manifests = [ray, *([dashboard] if dashboard else []), *([home] if home else [])]
     offers = {pool.offer.resource for pool in resolved.pools.values() if pool.offer}
     inputs = IsolationInputs(
         settings.isolation_here, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
@@ -344,3 +346,19 @@ def test_users_write_the_secrets_that_pods_name() -> None:
             "resourceNames": ["a", "hf-token", "registry"],
         },
     ]
+
+
+def test_the_quota_has_room_for_the_home_beside_other_claims() -> None:
+    shape = {"worker": {"pool": "dev"}}
+    for more, storage, claims in (({}, "1Ti", "10"), ({"home": "512Gi"}, "1572864Mi", "11")):
+        _, apart = registered("engineers", shape | more)
+        (quota,) = of_kind(apart, "ResourceQuota")
+        hard = quota["spec"]["hard"]
+        assert (hard["requests.storage"], hard["persistentvolumeclaims"]) == (storage, claims)
+
+
+def test_a_head_with_a_home_meets_the_strictest_level_and_may_write_there() -> None:
+    ray, apart = registered("engineers", {"worker": {"pool": "dev"}, "home": "50Gi"})
+    assert apart.level == "restricted"
+    context = ray["spec"]["headGroupSpec"]["template"]["spec"]["securityContext"]
+    assert (context["runAsNonRoot"], context["runAsUser"], context["fsGroup"]) == (True, 1000, 1000)

@@ -230,6 +230,35 @@ def test_by_type(operation: str, of_type: str, level: str | None) -> None:
     assert [effect.level.word for effect in found] == ([level] if level else [])
 
 
+def claim(size: str, storage_class: str = "") -> dict[str, Any]:
+    named = {"storageClassName": storage_class} if storage_class else {}
+    return {
+        "metadata": {"name": "home", "namespace": "berth-alice"},
+        "spec": {"resources": {"requests": {"storage": size}}, **named},
+    }
+
+
+@pytest.mark.parametrize(
+    ("operation", "new", "retained", "words"),
+    [
+        ("update", claim("60Gi"), False, ""),
+        ("replace", claim("60Gi"), True, ""),
+        ("replace", claim("60Gi"), False, "the data on the volume may be lost with it"),
+        ("update", claim("40Gi"), True, "Kubernetes refuses a smaller disk"),
+        ("replace", claim("50Gi", "premium-rwo"), True, "Kubernetes refuses another StorageClass"),
+        ("delete", None, True, "berth-alice/home stays, with what is in it"),
+    ],
+)
+def test_a_claim_on_a_disk(operation: str, new: dict[str, Any] | None, retained: bool, words: str) -> None:  # noqa: FBT001
+    happening = event(operation, "kubernetes:core/v1:PersistentVolumeClaim", "home", claim("50Gi"), new)
+    step = happening.resource_pre_event
+    assert step
+    assert step.metadata.old
+    step.metadata.old.retain_on_delete = retained
+    found = effects(happening)
+    assert [words in effect.text for effect in found] == ([True] if words else [])
+
+
 def test_registrations_of_providers_and_components_are_nothing() -> None:
     provider = event("replace", "pulumi:providers:kubernetes", "cluster", {}, {})
     component = event("delete", "berth:index:Berth", "alice", {}, None, custom=False)

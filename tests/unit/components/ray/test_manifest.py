@@ -64,6 +64,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ("cluster-of-whole-nodes", "clusters", {"workers": 2}),
         ("berth-without-authentication", "engineers", {"auth": "none"}),
         ("berth-with-variables-of-every-kind", "engineers", VARIABLES),
+        ("berth-with-a-home", "engineers", {"home": "50Gi"}),
     ],
 )
 def test_manifest(golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any]) -> None:

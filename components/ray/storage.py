@@ -1,0 +1,91 @@
+"""Home of a berth: a claim on a disk that outlives pods and, unless told otherwise, the berth."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.settings import Settings
+from berth.components.core.types import Memory
+from berth.components.isolation import RAY_USER
+from berth.components.ray.variables import ObjectName
+
+HOME = "/mnt/home"
+"""Folder of the home in the head. /home/ray is not free: Ray's image has its Python there, and a
+volume hides what the image has at its place
+(https://github.com/ray-project/kuberay/issues/3421)."""
+
+CLAIM = "home"
+"""Name of the claim."""
+
+
+class Home(Settings):
+    """Disk of a berth that stays: mounted at /mnt/home in the head."""
+
+    size: Annotated[Memory, Field(examples=["50Gi"])]
+    """Size of the disk. It can grow later, and cannot shrink."""
+    storage_class: Annotated[ObjectName | None, Field(examples=["premium-rwo"])] = None
+    """StorageClass of the disk, which cannot change later. Default: the cluster's default class; on
+    GKE standard-rwo, a balanced Persistent Disk."""
+    retain: bool = True
+    """Keep the home, and with it the namespace, when the berth is removed from the settings. A
+    berth of the same name finds the home again. `berth home remove` deletes a home that was
+    kept."""
+
+
+def _from_size(value: Any) -> Any:
+    """Return the long form of `home: 50Gi`."""
+    return {"size": value} if isinstance(value, str | int | float) else value
+
+
+HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type=Home | str)]
+"""Home of a berth: its size, or `{size, storageClass, retain}`."""
+
+
+def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Manifest | None:
+    """Return the claim of a home; None without one.
+
+    The disk is created in the zone of the node that the head is scheduled to, so that nothing can
+    wait for the disk before.
+    """
+    if home is None:
+        return None
+    storage_class = {"storageClassName": home.storage_class} if home.storage_class else {}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": CLAIM, "namespace": namespace, "labels": labels},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": home.size}},
+            **storage_class,
+        },
+    }
+    return unawaited(claim)
+
+
+def with_home(template: dict[str, Any], home: Home | None) -> dict[str, Any]:
+    """Return the pod template of a head with its home mounted in Ray's container.
+
+    A new disk belongs to root: the group of the pod lets the user of Ray's image write.
+    """
+    if home is None:
+        return template
+    spec = template["spec"]
+    ray, *others = spec["containers"]
+    mounts = [*ray.get("volumeMounts", []), {"name": CLAIM, "mountPath": HOME}]
+    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    return {
+        **template,
+        "spec": {
+            **spec,
+            "securityContext": {**spec.get("securityContext", {}), **group},
+            "volumes": [
+                *spec.get("volumes", []),
+                {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}},
+            ],
+            "containers": [{**ray, "volumeMounts": mounts}, *others],
+        },
+    }
