@@ -89,8 +89,8 @@ def owner_of_namespace(namespace: Object) -> Owner | None:
     labels = metadata.get("labels") or {}
     for kind, label in OWNER_LABELS.items():
         if label in labels and namespace_of(labels[label]) == metadata["name"]:
-            kept = KEEPS_HOME in (metadata.get("annotations") or {})
-            return Owner(kind, labels[label], labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, ""), kept)
+            keeps = KEEPS_HOME in (metadata.get("annotations") or {})
+            return Owner(kind, labels[label], labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, ""), keeps)
     return None
 
 
