@@ -122,8 +122,8 @@ def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
     )
 
 
-@pytest.mark.parametrize(("home", "kept"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)])
-def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, kept: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("home", "stays"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)])
+def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: bool) -> None:  # noqa: FBT001
     cluster, pools = complete(BY_NETWORKS, "engineers", {"home": home})
     retained: dict[str, bool] = {}
     deleted_with: set[bool] = set()
@@ -137,10 +137,10 @@ def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, kept: bo
         Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
 
     (namespace,) = run(program, "lab").of_type("kubernetes:core/v1:Namespace")
-    assert {kind for kind, stays in retained.items() if stays} == {
+    assert {kind for kind, retains in retained.items() if retains} == {
         "PersistentVolumeClaim",
-        *(["Namespace"] if kept else []),
+        *(["Namespace"] if stays else []),
     }
     # What is deleted with its namespace would stay with it.
-    assert (True in deleted_with) != kept
-    assert ("berth/keeps-home" in namespace.inputs["metadata"]["annotations"]) == kept
+    assert (True in deleted_with) != stays
+    assert ("berth/keeps-home" in namespace.inputs["metadata"]["annotations"]) == stays
