@@ -75,7 +75,10 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     homes = {home.name: home for home in homes_on(environment)}
     home = homes.get(name)
     if home is None:
-        raise BadInputError(f"environment {environment.stack} has no home {name!r}{did_you_mean(name, homes)}")
+        raise BadInputError(
+            f"environment {environment.stack} has no home {name!r}{did_you_mean(name, homes)}",
+            f"list the homes: berth home list -s {environment.stack}",
+        )
     if home.in_use:
         raise BadInputError(
             f"berth {name} is still there, and uses its home",
@@ -89,7 +92,10 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     deadline = time.monotonic() + _GONE_SECONDS
     while api.get(path):
         if time.monotonic() > deadline:
-            raise BerthError(f"namespace {namespace_of(name)} is not gone after {_GONE_SECONDS:.0f} s")
+            raise BerthError(
+                f"namespace {namespace_of(name)} is not gone after {_GONE_SECONDS:.0f} s",
+                f"see what it waits for: kubectl get namespace {namespace_of(name)} --output yaml",
+            )
         time.sleep(_LOOK_SECONDS)
     if as_json:
         print_json({**asdict(home), "removed": True})
