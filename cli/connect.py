@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -91,7 +91,12 @@ def connect(request: Request) -> int:
     """Forward ports until Ctrl-C; return the exit code."""
     berth = find(request.name, request.stack)
     head = ready_head(berth)
-    ports = {DASHBOARD: _port(request.dashboard, DASHBOARD), CLIENT: _port(request.client, CLIENT)}
+    if berth.is_simulated(head):
+        raise BerthError(
+            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
+            f" (berth connect {berth.name} --print shows what it would do)"
+        )
+    ports = {DASHBOARD: local_port(request.dashboard, DASHBOARD), CLIENT: local_port(request.client, CLIENT)}
     with private_folder() as folder:
         addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
         program = Kubectl(berth.environment.kubeconfig, folder)
@@ -110,17 +115,12 @@ def ready_head(berth: Berth) -> Object:
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
-    if berth.is_simulated(heads[0]):
-        raise BerthError(
-            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
-            f" (berth connect {berth.name} --print shows what it would do)"
-        )
     if not condition.ready:
         err.print(f"note: {berth.name} has its head, but not all workers: {condition}", markup=False)
     return heads[0]
 
 
-def _port(requested: int | None, usual: int) -> int:
+def local_port(requested: int | None, usual: int) -> int:
     """Return a free port of this machine's loopback; fail if the requested one is taken."""
     for port in (requested or usual, 0):
         with socket.socket() as probe:
@@ -168,7 +168,8 @@ def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses,
     connected_before = False
     while True:
         began = time.monotonic()
-        with forwarding(program, berth.namespace, head, addresses) as process:
+        ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
+        with forwarding(program, berth.namespace, head, ports) as process:
             if process is None:
                 err.print("trying again", markup=False)
             else:
@@ -199,14 +200,20 @@ def _print_addresses(berth: Berth, addresses: Addresses, *, as_json: bool) -> No
 
 @contextlib.contextmanager
 def forwarding(
-    program: Kubectl, namespace: str, head: Object, addresses: Addresses
+    program: Kubectl, namespace: str, head: Object, ports: Mapping[int, int]
 ) -> Iterator[subprocess.Popen[str] | None]:
-    """Yield kubectl, forwarding both ports; None if it failed, after it has said why."""
-    ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
+    """Yield kubectl, forwarding ports of a head; None if it failed, after it has said why.
+
+    Args:
+        program: kubectl on the head's cluster.
+        namespace: namespace of the head.
+        head: the head's pod.
+        ports: ports of this machine, by the head's ports.
+    """
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", _LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
-        _read(process.stderr, lambda line: err.print(line.rstrip(), markup=False, style="dim"))
+        read(process.stderr, lambda line: err.print(line.rstrip(), markup=False, style="dim"))
         missing = set(ports)
         for line in process.stdout or ():
             if forwarded := _FORWARDED.match(line.strip()):
@@ -214,19 +221,19 @@ def forwarding(
             if not missing:
                 break
         # kubectl prints a line for each connection: a full pipe would stop it.
-        _read(process.stdout, lambda _line: None)
+        read(process.stdout, lambda _line: None)
         yield None if missing else process
 
 
-def _read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
+def read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
     """Read a stream to its end in a thread."""
 
-    def read() -> None:
+    def until_the_end() -> None:
         with contextlib.suppress(ValueError):
             for line in stream or ():
                 handle(line)
 
-    threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=until_the_end, daemon=True).start()
 
 
 def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:

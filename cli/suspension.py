@@ -14,13 +14,16 @@ from berth.cli.console import err, out, print_json
 from berth.cli.kubectl import kubectl
 from berth.cli.life import EXTEND, moment
 from berth.cli.running import Running, running_on
-from berth.components.core.errors import FAILED, BadInputError
+from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.ray import suspension
 from berth.components.ray.condition import condition_of
 
 LOST = 3
 """Exit code if work would be lost and nobody agreed to it; nothing was changed."""
+
+_WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
+"""Words for the way to a state and for the state, by whether it is suspension."""
 
 
 def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
@@ -62,6 +65,17 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
 
+def wake_up(berth: Berth, seconds: float) -> None:
+    """Wake a berth before something else is done with it.
+
+    Raises:
+        BerthError: it is not ready in time.
+    """
+    suspension.set_suspended(berth.api, berth.key, suspended=False)
+    if reasons := _reasons(berth, suspended=False, seconds=seconds):
+        raise BerthError(f"{berth.name} is not ready after {seconds:.0f} s: {'; '.join(reasons)}")
+
+
 def _agreed(berth: Berth, running: Running) -> bool:
     """Return whether someone at the terminal agrees to lose what runs."""
     if running.unknown:
@@ -75,15 +89,8 @@ def _agreed(berth: Berth, running: Running) -> bool:
 
 
 def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:
-    doing, done = ("suspending", "suspended") if suspended else ("waking", "ready")
-    reasons = suspension.wait(
-        berth.api,
-        berth.key,
-        suspended=suspended,
-        seconds=seconds,
-        report=lambda text: err.print(f"{doing} {berth.name}: {text}", markup=False),
-    )
-    if reasons:
+    doing, done = _WORDS[suspended]
+    if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
         why = "; ".join(reasons)
         err.print(f"[bold red]error:[/] {berth.name} is not {done} after {seconds:.0f} s: ", end="")
         err.print(why, markup=False)
@@ -92,6 +99,17 @@ def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost:
         return FAILED
     back = f"; back with: berth wake {berth.name}" if suspended else ""
     return _report(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
+
+
+def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
+    """Wait for the state that was asked for; return why it is not there in time, if so."""
+    return suspension.wait(
+        berth.api,
+        berth.key,
+        suspended=suspended,
+        seconds=seconds,
+        report=lambda text: err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}", markup=False),
+    )
 
 
 def _report(

@@ -22,6 +22,7 @@ from typing import cast
 
 from aiohttp import web
 
+from berth.lab.devices.ray_jobs import RayJobs
 from berth.lab.devices.ray_pods import RayNode
 from berth.lab.devices.ray_serve import DASHBOARD_PORT, PROXY_PORT, Load, RayServe
 
@@ -33,7 +34,7 @@ Respond = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class RayHeads:
-    """Ray Serve of every simulated head.
+    """Ray Serve and the jobs of every simulated head.
 
     Attributes:
         nodes: Ray's nodes in simulated pods, by their pods' uids.
@@ -42,6 +43,7 @@ class RayHeads:
     def __init__(self) -> None:
         self.nodes: dict[str, RayNode] = {}
         self._serves: dict[str, RayServe] = {}
+        self._jobs: dict[str, RayJobs] = {}
         self._real: dict[str, str] = {}
 
     def see(self, uid: str, node: RayNode | None) -> None:
@@ -49,6 +51,8 @@ class RayHeads:
         if node is None:
             self.nodes.pop(uid, None)
             self._serves.pop(uid, None)
+            if jobs := self._jobs.pop(uid, None):
+                jobs.close()
         else:
             self.nodes[uid] = node
 
@@ -100,8 +104,12 @@ class RayHeads:
             return ip_address(host).is_loopback or host in self._real.values()
         return host == "localhost"
 
-    async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.Response:
-        return serve.dashboard(request.method, request.path_qs, await request.read(), self._nodes_of(head))
+    async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.StreamResponse:
+        jobs, target = self._jobs.setdefault(head.uid, RayJobs()), request.path_qs
+        if stream := await jobs.tail(request):
+            return stream
+        answering = jobs if jobs.answers(target) else serve
+        return answering.dashboard(request.method, target, await request.read(), self._nodes_of(head))
 
     @staticmethod
     async def _proxy(serve: RayServe, request: web.BaseRequest) -> web.Response:

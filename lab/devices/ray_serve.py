@@ -83,7 +83,9 @@ class RayServe:
         """Return the dashboard's answer to a request for a path with a query."""
         url = urlsplit(target)
         if url.path != APPLICATIONS or method not in ("GET", "PUT"):
-            return _response(501, f"the lab simulates Ray Serve only, not the dashboard's {method} {url.path}: unknown")
+            return _response(
+                501, f"the lab simulates Ray Serve and jobs only, not the dashboard's {method} {url.path}: unknown"
+            )
         if method == "PUT":
             return self._put(body)
         kind = parse_qs(url.query).get("api_type", ["declarative"])[0]

@@ -131,9 +131,9 @@ def test_where_the_token_is(options: Any, expected: str | None) -> None:
 def test_a_taken_port_is_avoided_or_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert connect._port(None, port) != port  # noqa: SLF001
+        assert connect.local_port(None, port) != port
         with pytest.raises(BadInputError, match=f"port {port} of this machine cannot be used"):
-            connect._port(port, 8265)  # noqa: SLF001
+            connect.local_port(port, 8265)
 
 
 def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:

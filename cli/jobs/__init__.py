@@ -1,0 +1,1 @@
+"""Ray jobs on a berth: submit, follow, list, stop."""

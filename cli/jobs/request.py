@@ -1,0 +1,192 @@
+"""Request that submits a job: its command, its id and its runtime environment, from options."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+import yaml
+
+from berth.components.core.errors import BadInputError
+from berth.components.core.types import parse_quantity
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_WORD = 20
+_OF_FILES = ("-r", "-c", "-e", "--requirement", "--constraint", "--editable", ".", "/")
+"""Starts of a requirement that is a file of this machine."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a job, as they are written.
+
+    Attributes:
+        command: the command, word by word.
+        name: id of the job; None for one after the command.
+        working_dir: folder that the job runs in, which is uploaded; None for none.
+        env: variables: `KEY=VALUE`, or `KEY` for the value here.
+        pip: packages to install.
+        requirements: file with packages to install.
+        runtime_env: file with a runtime environment of Ray.
+        cpus: CPUs that Ray reserves for the command.
+        gpus: GPUs that Ray reserves for the command.
+        memory: memory that Ray reserves for the command.
+    """
+
+    command: tuple[str, ...]
+    name: str | None = None
+    working_dir: Path | None = None
+    env: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    requirements: Path | None = None
+    runtime_env: Path | None = None
+    cpus: float | None = None
+    gpus: float | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """Job to submit.
+
+    Attributes:
+        id: id of the job.
+        body: fields of Ray's `JobSubmitRequest`.
+        folder: folder to upload as the working directory; None for none.
+    """
+
+    id: str
+    body: dict[str, Any] = field(repr=False)
+    folder: Path | None = None
+
+    def in_package(self, uri: str) -> dict[str, Any]:
+        """Return the fields of a request whose working directory is a package."""
+        return {**self.body, "runtime_env": {**self.body["runtime_env"], "working_dir": uri}}
+
+
+def request_of(options: Options, environment: Mapping[str, str] = os.environ) -> JobRequest:
+    """Return the request of a job.
+
+    Args:
+        options: the options.
+        environment: variables of this process.
+
+    Raises:
+        BadInputError: options are wrong; all problems at once.
+    """
+    problems: list[str] = []
+    # One word is a line for the shell, as in `ray job submit -- "a && b"`.
+    command = options.command
+    entrypoint = command[0] if len(command) == 1 else shlex.join(command)
+    if not entrypoint.strip():
+        problems.append("name a command after --: berth submit NAME -- python train.py")
+    if options.name is not None and not _ID.fullmatch(options.name):
+        problems.append(f"--name: {options.name!r} is not 1 to 63 letters, digits, '-', '_' and '.'")
+    runtime_env = _runtime_env(options, environment, problems)
+    reserved = {
+        "entrypoint_num_cpus": options.cpus,
+        "entrypoint_num_gpus": options.gpus,
+        "entrypoint_memory": _memory(options.memory, problems),
+    }
+    folder = options.working_dir
+    if isinstance(given := runtime_env.get("working_dir"), str) and "://" not in given:
+        problems.append(f"--runtime-env: working_dir {given!r} is a folder of this machine; name it with --working-dir")
+    elif given is not None:
+        folder = None
+    if problems:
+        raise BadInputError("\n".join(problems))
+    name = options.name or f"{_word(command)}-{secrets.token_hex(3)}"
+    body = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": runtime_env}
+    return JobRequest(name, body | {key: value for key, value in reserved.items() if value}, folder)
+
+
+def _runtime_env(options: Options, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the runtime environment: the file, and the other options over it."""
+    found: dict[str, Any] = {}
+    if options.runtime_env is not None:
+        text = _text(options.runtime_env, "--runtime-env", problems)
+        try:
+            document = yaml.safe_load(text)
+        except (yaml.YAMLError, RecursionError) as error:
+            problems.append(
+                f"--runtime-env: {options.runtime_env} is neither YAML nor JSON: {str(error).splitlines()[0]}"
+            )
+            document = None
+        if isinstance(document, dict):
+            found = {str(key): value for key, value in document.items()}
+        elif text and document is not None:
+            problems.append(f"--runtime-env: {options.runtime_env} is not a mapping, such as `env_vars: {{A: b}}`")
+    problems += [
+        f"--runtime-env: py_modules has {module!r} of this machine; put it in the working directory"
+        for module in found.get("py_modules") or []
+        if "://" not in str(module)
+    ]
+    variables = dict(_variables(options.env, environment, problems))
+    if variables:
+        present = found.get("env_vars")
+        found["env_vars"] = {**(present if isinstance(present, dict) else {}), **variables}
+    packages = [*options.pip, *_requirements(options.requirements, problems)]
+    if packages:
+        if found.keys() & {"pip", "conda", "uv"}:
+            problems.append("--pip and --requirements go into `pip` of the runtime environment, which its file has too")
+        found["pip"] = packages
+    return found
+
+
+def _variables(env: tuple[str, ...], environment: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, str]]:
+    for entry in env:
+        key, given, value = entry.partition("=")
+        if not _VARIABLE.fullmatch(key):
+            problems.append(f"--env: {key!r} is not a variable's name; write KEY=VALUE, or KEY for its value here")
+        elif given:
+            yield key, value
+        elif key in environment:
+            yield key, environment[key]
+        else:
+            problems.append(f"--env: {key} is not set here; write {key}=VALUE, or set it first")
+
+
+def _requirements(file: Path | None, problems: list[str]) -> Iterator[str]:
+    for number, line in enumerate(_text(file, "--requirements", problems).splitlines(), 1):
+        requirement = re.sub(r"(^|\s)#.*$", "", line).strip()
+        if requirement.startswith(_OF_FILES):
+            problems.append(
+                f"{file}:{number}: {requirement!r} names a file, which Ray's nodes do not have; write the packages here"
+            )
+        elif requirement:
+            yield requirement
+
+
+def _text(file: Path | None, option: str, problems: list[str]) -> str:
+    if file is None:
+        return ""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{option}: {file} cannot be read: {getattr(error, 'strerror', None) or error}")
+        return ""
+
+
+def _memory(text: str | None, problems: list[str]) -> int:
+    if text is None:
+        return 0
+    try:
+        return int(parse_quantity(text))
+    except ValueError as error:
+        problems.append(f"--memory: {error}")
+        return 0
+
+
+def _word(command: tuple[str, ...]) -> str:
+    """Return the word that names a job: `train` for `python train.py`."""
+    words = command if len(command) > 1 else tuple(command[0].split())
+    named = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
+    word = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(named).stem).strip("-")
+    return word[:_LONGEST_WORD].strip("-").lower() or "job"

@@ -1,0 +1,162 @@
+"""`berth submit`: a command on a berth, from a folder of this machine, with log and exit code."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from berth.cli.__main__ import INTERRUPTED
+from berth.cli.arguments import seconds_of
+from berth.cli.berths import Berth, find
+from berth.cli.console import err, out, print_json
+from berth.cli.dashboard import Connection, DashboardRefusedError
+from berth.cli.jobs.client import RayJob, RayJobs, UnknownJobError
+from berth.cli.jobs.follow import follow, stop
+from berth.cli.jobs.package import pack
+from berth.cli.jobs.request import JobRequest, Options, request_of
+from berth.cli.signals import Terminated
+from berth.cli.suspension import wake_up
+from berth.components.core.errors import BerthError
+
+_NO_AGENT = "No available agent"
+_ATTEMPTS = 10
+_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Manner:
+    """Manner of a submission.
+
+    Attributes:
+        follow: write the log until the job ends.
+        wake: wake a suspended berth first.
+        timeout: longest time until it is awake.
+        as_json: print the job for programs, and the log to stderr.
+    """
+
+    follow: bool = True
+    wake: bool = False
+    timeout: str = "10m"
+    as_json: bool = False
+
+
+def submit(name: str, stack: str | None, options: Options, manner: Manner) -> int:
+    """Run a command on a berth; return the exit code: that of the command, if it is waited for."""
+    seconds = seconds_of(manner.timeout)
+    request = request_of(options)
+    berth = find(name, stack)
+    if note := berth.suspension_note():
+        if not manner.wake:
+            raise BerthError(f"{note}, or submit with --wake")
+        wake_up(berth, seconds)
+        berth = find(name, stack)
+    with Connection(berth) as connection:
+        jobs = RayJobs(berth.name, connection.dashboard)
+        body = _with_folder(jobs, request)
+        try:
+            _submit(jobs, body)
+            err.print(f"job {request.id} is submitted to {berth.name}", markup=False)
+            if not manner.follow:
+                return _submitted(berth, jobs.get(request.id), as_json=manner.as_json)
+            return finish(connection, request.id, as_json=manner.as_json)
+        except KeyboardInterrupt:
+            _ask_to_stop(RayJobs(berth.name, connection.dashboard), request.id)
+            return INTERRUPTED
+        except Terminated:
+            _goes_on(berth.name, request.id)
+            raise
+
+
+def finish(connection: Connection, job: str, *, as_json: bool) -> int:
+    """Follow a job until it ends, and say how it did; return its exit code."""
+    ended = follow(connection, job, _writer(as_json=as_json))
+    took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
+    if ended.status == "FAILED":
+        # Without an exit code the command never ran, and only Ray's message says why.
+        reason = ended.reason if ended.exit_code is not None else ended.message.strip()
+        err.print(f"[bold red]error:[/] job {ended.id} failed{took}: ", end="")
+        err.print(reason, markup=False)
+    else:
+        err.print(f"job {ended.id} {ended.status.lower()}{took}", markup=False)
+    if as_json:
+        print_json({"berth": connection.berth.name, **ended.as_json()})
+    return ended.code
+
+
+def _writer(*, as_json: bool) -> Callable[[str], object]:
+    stream = sys.stderr if as_json else sys.stdout
+
+    def write(text: str) -> None:
+        stream.write(text)
+        stream.flush()
+
+    return write
+
+
+def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
+    """Upload the working directory, if Ray does not have it; return the fields of the request."""
+    if request.folder is None:
+        return request.body
+    with tempfile.TemporaryFile() as file:
+        package = pack(request.folder, file)
+        where = f"{request.folder.resolve()} ({package})"
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+            task = progress.add_task(f"uploading {where}", total=package.size)
+            new = jobs.upload(package, file, lambda sent: progress.advance(task, sent))
+        err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}", markup=False)
+    return request.in_package(package.uri)
+
+
+def _submit(jobs: RayJobs, body: dict[str, object]) -> None:
+    """Submit a job; a head that has just started has no agent for it in its first seconds."""
+    for _ in range(_ATTEMPTS):
+        try:
+            jobs.submit(body)
+        except BerthError as error:
+            if _NO_AGENT not in str(error):
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+    jobs.submit(body)
+
+
+def _submitted(berth: Berth, job: RayJob, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"berth": berth.name, **job.as_json()})
+    else:
+        out.print(job.id, markup=False)
+        _how(berth.name, job.id)
+    return 0
+
+
+def _how(name: str, job: str) -> None:
+    err.print(f"its log: berth jobs {name} {job} --follow; to end it: berth jobs {name} {job} --stop", markup=False)
+
+
+def _goes_on(name: str, job: str) -> None:
+    err.print(f"job {job} goes on without this command", markup=False)
+    _how(name, job)
+
+
+def _ask_to_stop(jobs: RayJobs, job: str) -> None:
+    """Ask whether a job that is no longer followed is to stop; without an answer it goes on."""
+    if not sys.stdin.isatty() or not typer.confirm(f"\nStop job {job} too? Otherwise it goes on", err=True):
+        _goes_on(jobs.berth, job)
+        return
+    try:
+        stopped = stop(jobs, job)
+    except UnknownJobError:
+        err.print(f"job {job} was not submitted yet", markup=False)
+    except DashboardRefusedError as error:
+        err.print(f"job {job} goes on: {error}", markup=False)
+    else:
+        ended = "is stopped" if stopped.has_ended else f"was asked to stop, and is {stopped.status.lower()}"
+        err.print(f"job {job} {ended}", markup=False)

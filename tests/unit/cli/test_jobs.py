@@ -1,0 +1,328 @@
+"""`berth submit` and `berth jobs` against the lab's simulated head, whose answers are Ray's."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+from zipfile import ZipFile
+
+import pytest
+from aiohttp import web
+from typer.testing import CliRunner, Result
+
+from berth.cli.dashboard import Dashboard, DashboardRefusedError
+from berth.cli.jobs import follow, package, show, submit
+from berth.cli.jobs.client import RayJob, RayJobs, UnknownJobError
+from berth.cli.jobs.package import files_of, pack
+from berth.cli.jobs.request import Options, request_of
+from berth.cli.main import app
+from berth.components.core.errors import BadInputError, BerthError
+from berth.lab.devices.egress import RayHeads
+from berth.lab.devices.ray_jobs import NOT_RUN
+from berth.lab.devices.ray_pods import RayNode
+from berth.lab.home import CLONE
+
+CASES: dict[str, Any] = json.loads((CLONE / "tests/unit/lab/devices/ray_jobs.json").read_text(encoding="utf-8"))[
+    "cases"
+]
+HEAD = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True, resources={"CPU": 2.0})
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Address of the simulated head's dashboard."""
+    heads = RayHeads()
+    heads.see(HEAD.uid, HEAD)
+    loop, port = asyncio.new_event_loop(), list[int]()
+    ready = threading.Event()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return await heads.answer(HEAD.address, 8265, request)
+
+    async def serve() -> None:
+        server = await loop.create_server(web.Server(answer), "127.0.0.1", 0)
+        port.append(server.sockets[0].getsockname()[1])
+        ready.set()
+
+    def run() -> None:
+        loop.run_until_complete(serve())
+        loop.run_forever()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    ready.wait()
+    yield f"http://127.0.0.1:{port[0]}"
+    loop.call_soon_threadsafe(heads.see, HEAD.uid, None)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+class Way:
+    """Connection that leads to the simulated head at once."""
+
+    url = ""
+
+    def __init__(self, berth: Any) -> None:
+        self.berth, self.head = berth, {"metadata": {"uid": HEAD.uid}}
+        self.dashboard = Dashboard(berth.name, self.url, "token")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def renew(self) -> None:
+        pass
+
+
+@pytest.fixture
+def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    found = SimpleNamespace(name="alice", suspension_note=lambda: "", pods=lambda _kind: [{"metadata": {"uid": "1"}}])
+    monkeypatch.setattr(Way, "url", url)
+    for module in (submit, show):
+        monkeypatch.setattr(module, "find", lambda *_: found)
+        monkeypatch.setattr(module, "Connection", Way)
+    return found
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+@pytest.mark.usefixtures("berth")
+def test_a_job_is_submitted_listed_and_stopped(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hi')\n")
+    words = ("submit", "alice", "--working-dir", str(tmp_path), "--name", "one", "--no-follow", "--json")
+    done = call(*words, "--", "python", "train.py", "--lr", "1e-3")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["id"], found["status"], found["message"]) == ("one", "RUNNING", NOT_RUN)
+    assert found["entrypoint"] == "python train.py --lr 1e-3"
+    assert f"uploaded {tmp_path} (1 file, " in done.stderr
+    again = call(*words, "--", "true")
+    assert (again.exit_code, "alice has a job 'one' already" in again.stderr) == (2, True)
+    assert "Ray has the files of" in again.stderr
+    assert [job["id"] for job in json.loads(call("jobs", "alice", "--json").stdout)] == ["one"]
+    assert NOT_RUN in call("jobs", "alice", "one", "--log").stdout
+    stopped = call("jobs", "alice", "one", "--stop", "--json")
+    assert (stopped.exit_code, json.loads(stopped.stdout)["status"]) == (0, "STOPPED")
+    unknown = call("jobs", "alice", "two")
+    assert (unknown.exit_code, "alice has no job 'two'" in unknown.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("berth")
+def test_a_job_that_is_followed_ends_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulation runs no code: the job ends as the recorded one did."""
+    ended: Callable[[RayJobs, str], RayJob] = RayJobs.get
+    asked: list[str] = []
+
+    def get(jobs: RayJobs, job: str) -> RayJob:
+        asked.append(job)
+        if len(asked) == 1:
+            jobs.stop(job)
+        return ended(jobs, job) if len(asked) == 1 else of_case("failed with 3")
+
+    monkeypatch.setattr(RayJobs, "get", get)
+    done = call("submit", "alice", "--no-working-dir", "--", "exit 3")
+    assert done.exit_code == 3
+    assert NOT_RUN in done.stdout
+    assert "failed after 1 s: Job entrypoint command failed with exit code 3\n" in done.stderr
+
+
+@pytest.mark.usefixtures("berth")
+def test_ctrl_c_leaves_the_job_running_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(submit, "finish", interrupt)
+    done = call("submit", "alice", "--no-working-dir", "--name", "long", "--", "sleep 600")
+    assert done.exit_code == 130
+    assert "job long goes on without this command\nits log: berth jobs alice long --follow;" in done.stderr
+    assert json.loads(call("jobs", "alice", "long", "--json").stdout)["status"] == "RUNNING"
+
+
+@pytest.mark.parametrize(("answer", "status", "said"), [("y", "STOPPED", "is stopped"), ("n", "RUNNING", "goes on")])
+def test_ctrl_c_asks_whether_the_job_is_to_stop(
+    url: str, answer: str, status: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = RayJobs("alice", Dashboard("alice", url, None))
+    jobs.submit({"entrypoint": "sleep 600", "submission_id": "long"})
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(submit.typer, "confirm", lambda *_, **__: answer == "y")
+    submit._ask_to_stop(jobs, "long")  # noqa: SLF001
+    assert jobs.get("long").status == status
+    assert f"job long {said}" in capsys.readouterr().err
+
+
+def test_a_suspended_berth_is_not_asked(berth: SimpleNamespace) -> None:
+    berth.suspension_note = lambda: "alice is suspended; bring it back with: berth wake alice"
+    done = call("submit", "alice", "--no-working-dir", "--", "true")
+    assert done.exit_code == 1
+    assert "bring it back with: berth wake alice, or submit with --wake" in done.stderr
+
+
+def of_case(case: str) -> RayJob:
+    from berth.cli.jobs import client  # noqa: PLC0415
+
+    recorded = CASES[case][1]
+    return client._job(recorded)  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("case", "code"),
+    [
+        ("succeeded", 0),
+        ("failed with 3", 3),
+        ("killed", 128 + signal.SIGKILL),
+        ("stopped", 1),
+        ("package that is not there", 1),
+    ],
+)
+def test_exit_codes_of_recorded_jobs(case: str, code: int) -> None:
+    found = of_case(case)
+    assert (found.has_ended, found.code) == (True, code)
+
+
+def test_a_log_that_comes_again_is_not_written_twice() -> None:
+    written = io.StringIO()
+    log = follow._Log(written.write)  # noqa: SLF001
+    log.add("one\ntw")
+    log.again()
+    for part in ("one\n", "two\nth", "ree\n"):
+        log.add(part)
+    assert written.getvalue() == "one\ntwo\nthree\n"
+
+
+def test_a_new_head_ends_what_follows_a_job(berth: SimpleNamespace) -> None:
+    berth.pods = lambda _kind: [{"metadata": {"uid": "2"}}]
+    with pytest.raises(BerthError, match="the head of alice is gone, and job long with it"):
+        follow._renew(Way(berth), "long")  # type: ignore[arg-type]  # noqa: SLF001
+
+
+def test_what_ray_refuses_is_said_without_its_traceback(url: str) -> None:
+    dashboard = Dashboard("alice", url, None)
+    with pytest.raises(DashboardRefusedError, match="the dashboard of alice refuses: 404 Job none does not exist"):
+        list(dashboard.messages("/api/jobs/none/logs/tail"))
+    with pytest.raises(UnknownJobError):
+        RayJobs("alice", dashboard).get("none")
+    error = DashboardRefusedError("alice", *CASES["without entrypoint"][:2])
+    assert (
+        error.last_line == "TypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'"
+    )
+    assert "does not accept the token: 403" in str(DashboardRefusedError("alice", *CASES["wrong token"][:2]))
+
+
+def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
+    files = {
+        "train.py": "import src.model",
+        "run.sh": "#!/bin/sh",
+        "src/model.py": "x = 1",
+        "src/.rayignore": "/data\n*.bin\n!keep.bin\n",
+        "src/data/big": "x",
+        "src/a.bin": "x",
+        "src/keep.bin": "x",
+        ".gitignore": "*.log\nout/\n",
+        "a.log": "x",
+        "out/x": "x",
+        ".git/config": "x",
+        "lib/__pycache__/x.pyc": "x",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "src" / "up").symlink_to("..")
+    os.mkfifo(tmp_path / "pipe")
+    expected = [".gitignore", "run.sh", "src/.rayignore", "src/keep.bin", "src/model.py", "train.py"]
+    assert [name for _, name in files_of(tmp_path)] == expected
+    first, second = io.BytesIO(), io.BytesIO()
+    found = pack(tmp_path, first)
+    os.utime(tmp_path / "train.py", (0, 0))
+    assert (pack(tmp_path, second), found.files) == (found, 6), "the same files are the same package"
+    with ZipFile(first) as written:
+        assert written.namelist() == expected
+        assert stat.S_IMODE(written.getinfo("run.sh").external_attr >> 16) == 0o755
+    (tmp_path / "train.py").write_text("import src.other")
+    assert pack(tmp_path, io.BytesIO()).name != found.name
+
+
+def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package, "LARGEST", 2**18)
+    (tmp_path / "weights.bin").write_bytes(os.urandom(2**19))
+    (tmp_path / "train.py").write_text("x")
+    with pytest.raises(BadInputError, match=r"0\.2 MiB that Ray takes; largest: weights\.bin \(0\.5 MiB\)") as caught:
+        pack(tmp_path, io.BytesIO())
+    assert ".rayignore" in caught.value.remedy
+    with pytest.raises(BadInputError, match="none is not a folder"):
+        pack(tmp_path / "none", io.BytesIO())
+
+
+def test_options_become_a_request(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("einops==0.8 # of the model\n\n# tools\nrich\n")
+    (tmp_path / "env.yaml").write_text("env_vars: {A: file, B: file}\nconfig: {setup_timeout_seconds: 900}\n")
+    options = Options(
+        command=("python", "train.py", "a b"),
+        env=("A=option", "TOKEN"),
+        pip=("torch",),
+        requirements=tmp_path / "requirements.txt",
+        runtime_env=tmp_path / "env.yaml",
+        gpus=1,
+        memory="2Gi",
+    )
+    request = request_of(options, {"TOKEN": "canary"})
+    assert request.id.startswith("train-")
+    assert request.in_package("gcs://p.zip") == {
+        "entrypoint": "python train.py 'a b'",
+        "submission_id": request.id,
+        "runtime_env": {
+            "env_vars": {"A": "option", "B": "file", "TOKEN": "canary"},
+            "config": {"setup_timeout_seconds": 900},
+            "pip": ["torch", "einops==0.8", "rich"],
+            "working_dir": "gcs://p.zip",
+        },
+        "entrypoint_num_gpus": 1,
+        "entrypoint_memory": 2**31,
+    }
+    assert "canary" not in repr(request)
+    assert request_of(Options(("a && b",)), {}).body["entrypoint"] == "a && b"
+
+
+def test_all_wrong_options_are_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("rich\n-r other.txt\n-e .\n")
+    (tmp_path / "env.yaml").write_text("{pip: [a], working_dir: ., py_modules: [./x]}")
+    options = Options(
+        command=("true",),
+        name="a/b",
+        env=("1=x", "MISSING"),
+        requirements=tmp_path / "r.txt",
+        runtime_env=tmp_path / "env.yaml",
+        memory="much",
+    )
+    with pytest.raises(BadInputError) as caught:
+        request_of(options, {})
+    for said in (
+        "--name: 'a/b' is not",
+        "--env: '1' is not a variable's name",
+        "--env: MISSING is not set here",
+        f"{tmp_path}/r.txt:2: '-r other.txt' names a file",
+        f"{tmp_path}/r.txt:3: '-e .' names a file",
+        "go into `pip` of the runtime environment",
+        "working_dir '.' is a folder of this machine",
+        "py_modules has './x'",
+        "--memory: 'much' is not",
+    ):
+        assert said in str(caught.value)
