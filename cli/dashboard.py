@@ -220,10 +220,10 @@ def _proxied(program: Kubectl, berth: Berth, head: Object) -> Iterator[str]:
     name = head["metadata"]["name"]
     path = f"/api/v1/namespaces/{berth.namespace}/pods/http:{name}:{DASHBOARD}/proxy"
     with program.started("proxy", "--address=127.0.0.1", "--port=0", f"--accept-paths=^{re.escape(path)}/") as process:
-        said: list[str] = []
-        read(process.stderr, said.append)
+        complaints: list[str] = []
+        read(process.stderr, complaints.append)
         serves = next((found for line in process.stdout or () if (found := _SERVES.match(line.strip()))), None)
         if serves is None:
-            raise DashboardError(f"kubectl cannot reach the dashboard of {berth.name}: {''.join(said).strip()}")
+            raise DashboardError(f"kubectl cannot reach the dashboard of {berth.name}: {''.join(complaints).strip()}")
         read(process.stdout, lambda _line: None)
         yield f"http://127.0.0.1:{serves[1]}{path}"

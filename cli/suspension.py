@@ -73,7 +73,10 @@ def wake_up(berth: Berth, seconds: float) -> None:
     """
     suspension.set_suspended(berth.api, berth.key, suspended=False)
     if reasons := _reasons(berth, suspended=False, seconds=seconds):
-        raise BerthError(f"{berth.name} is not ready after {seconds:.0f} s: {'; '.join(reasons)}")
+        raise BerthError(
+            f"{berth.name} is not ready after {seconds:.0f} s: {'; '.join(reasons)}",
+            f"berth wake {berth.name} goes on waiting",
+        )
 
 
 def _agreed(berth: Berth, running: Running) -> bool:

@@ -151,7 +151,7 @@ class RayJobs:
                     f"{self.berth} has a job {job!r} already",
                     f"choose another --name; berth jobs {self.berth} lists them",
                 ) from None
-            raise BerthError(f"Ray refuses the job: {error.last_line}") from None
+            raise BerthError(f"Ray refuses the job: {error.last_line}", "correct what it names") from None
         return job
 
     def upload(self, package: Package, file: IO[bytes], report: Callable[[int], object]) -> bool:

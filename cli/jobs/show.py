@@ -23,8 +23,8 @@ _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": 
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What to do with one job.
+class Action:
+    """Action on one job.
 
     Attributes:
         log: print its log.
@@ -37,31 +37,31 @@ class Wish:
     stop: bool = False
 
 
-def jobs(name: str | None, stack: str | None, job: str | None, wish: Wish, *, as_json: bool) -> int:
+def jobs(name: str | None, stack: str | None, job: str | None, action: Action, *, as_json: bool) -> int:
     """Print the jobs of a berth, or do something with one; return the exit code."""
     with Connection(find(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         if job is None:
             return _all(ray, as_json=as_json)
         found = ray.get(job)
-        if wish != Wish() and not found.submitted:
+        if action != Action() and not found.submitted:
             raise BadInputError(
                 f"{job} is a program that connected to Ray, not a job: Ray has no log of it and cannot end it",
                 "end the program where it runs",
             )
-        if wish.stop:
+        if action.stop:
             found = stop(ray, job)
             if not found.has_ended:
                 err.print(
                     f"Ray is to stop {job}, and ends a job that waits for resources when it gets them", markup=False
                 )
-        elif wish.follow:
+        elif action.follow:
             return finish(connection, job, as_json=as_json)
-        elif wish.log:
+        elif action.log:
             sys.stdout.write(ray.log(job))
             return 0
         _one(found, ray.berth, as_json=as_json)
-        return FAILED if wish.stop and not found.has_ended else 0
+        return FAILED if action.stop and not found.has_ended else 0
 
 
 def _all(ray: RayJobs, *, as_json: bool) -> int:

@@ -53,7 +53,7 @@ def submit(name: str, stack: str | None, options: Options, manner: Manner) -> in
     berth = find(name, stack)
     if note := berth.suspension_note():
         if not manner.wake:
-            raise BerthError(f"{note}, or submit with --wake")
+            raise BerthError(note, "add --wake to do that first")
         wake_up(berth, seconds)
         berth = find(name, stack)
     with Connection(berth) as connection:

@@ -36,9 +36,9 @@ def run(
     Example: `berth jobs alice train-1a2b3c --follow`
     """
     if sum((log, follow, stop)) > 1:
-        raise BadInputError("--log, --follow and --stop are three wishes; choose one")
+        raise BadInputError("--log, --follow and --stop exclude each other; choose one")
     if job is None and (log or follow or stop):
         raise BadInputError("--log, --follow and --stop are for one job; name it: berth jobs NAME JOB")
     from berth.cli.jobs import show
 
-    return show.jobs(name, stack, job, show.Wish(log=log, follow=follow, stop=stop), as_json=as_json)
+    return show.jobs(name, stack, job, show.Action(log=log, follow=follow, stop=stop), as_json=as_json)

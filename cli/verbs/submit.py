@@ -65,9 +65,9 @@ def run(  # noqa: PLR0913 - each is an option
 
     Ctrl-C asks whether the job is to stop, too; without a terminal it goes on.
 
-    Exit code of the command; 128 and the signal's number if a signal ended it; 1 if it was stopped
-    or never ran, or the berth cannot be asked or is suspended; 2 for wrong options; 130 at Ctrl-C.
-    With --no-follow 0 if Ray has the job.
+    Exit code of the command, or as a shell has it after a signal; 1 if it was stopped or never
+    ran, or the berth cannot be asked or is suspended; 2 for wrong options; 130 at Ctrl-C. With
+    --no-follow 0 if Ray has the job.
 
     Example: `berth submit alice --env HF_TOKEN -- python train.py --epochs 3`
     """

@@ -105,11 +105,10 @@ class RayHeads:
         return host == "localhost"
 
     async def _dashboard(self, serve: RayServe, head: RayNode, request: web.BaseRequest) -> web.StreamResponse:
-        jobs, target = self._jobs.setdefault(head.uid, RayJobs()), request.path_qs
-        if stream := await jobs.tail(request):
-            return stream
-        answering = jobs if jobs.answers(target) else serve
-        return answering.dashboard(request.method, target, await request.read(), self._nodes_of(head))
+        nodes = self._nodes_of(head)
+        if answer := await self._jobs.setdefault(head.uid, RayJobs()).answer(request, nodes):
+            return answer
+        return serve.dashboard(request.method, request.path_qs, await request.read(), nodes)
 
     @staticmethod
     async def _proxy(serve: RayServe, request: web.BaseRequest) -> web.Response:

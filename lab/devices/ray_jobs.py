@@ -87,10 +87,18 @@ class RayJobs:
         self._jobs: dict[str, _Job] = {}
         self._packages: set[str] = set()
 
-    @staticmethod
-    def answers(target: str) -> bool:
-        """Return whether a path is of the Jobs API."""
-        return urlsplit(target).path.startswith((JOBS, PACKAGES))
+    async def answer(self, request: web.BaseRequest, nodes: Sequence[RayNode]) -> web.StreamResponse | None:
+        """Answer a request to the Jobs API; None for another one."""
+        path = urlsplit(request.path_qs).path
+        if not path.startswith((JOBS, PACKAGES)):
+            return None
+        if stream := await self._tail(path, request):
+            return stream
+        if path.startswith(PACKAGES):
+            async for _ in request.content.iter_any():
+                pass
+            return self.dashboard(request.method, path, b"", nodes)
+        return self.dashboard(request.method, path, await request.read(), nodes)
 
     def dashboard(self, method: str, target: str, body: bytes, nodes: Sequence[RayNode]) -> web.Response:
         """Return the dashboard's answer to a request for a path."""
@@ -116,9 +124,9 @@ class RayJobs:
                 return _json({"stopped": running})
         return web.Response(status=501, text=f"the lab does not simulate the dashboard's {method} {path}: unknown")
 
-    async def tail(self, request: web.BaseRequest) -> web.StreamResponse | None:
+    async def _tail(self, path: str, request: web.BaseRequest) -> web.StreamResponse | None:
         """Answer a request to follow a job's log; None for another request, or an unknown job."""
-        found = re.fullmatch(rf"{JOBS}([^/]+)/logs/tail", urlsplit(request.path_qs).path)
+        found = re.fullmatch(rf"{JOBS}([^/]+)/logs/tail", path)
         job = self._jobs.get(unquote(found[1])) if found else None
         if job is None:
             return None

@@ -43,26 +43,29 @@ def url() -> Iterator[str]:
     heads = RayHeads()
     heads.see(HEAD.uid, HEAD)
     loop, port = asyncio.new_event_loop(), list[int]()
-    ready = threading.Event()
+    ready, ended = threading.Event(), asyncio.Event()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return await heads.answer(HEAD.address, 8265, request)
 
     async def serve() -> None:
-        server = await loop.create_server(web.Server(answer), "127.0.0.1", 0)
+        handler = web.Server(answer)
+        server = await loop.create_server(handler, "127.0.0.1", 0)
         port.append(server.sockets[0].getsockname()[1])
         ready.set()
+        await ended.wait()
+        server.close()
+        await handler.shutdown(1)
 
     def run() -> None:
         loop.run_until_complete(serve())
-        loop.run_forever()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     ready.wait()
     yield f"http://127.0.0.1:{port[0]}"
     loop.call_soon_threadsafe(heads.see, HEAD.uid, None)
-    loop.call_soon_threadsafe(loop.stop)
+    loop.call_soon_threadsafe(ended.set)
     thread.join()
     loop.close()
 
@@ -152,9 +155,14 @@ def test_ctrl_c_leaves_the_job_running_without_a_terminal(monkeypatch: pytest.Mo
     assert json.loads(call("jobs", "alice", "long", "--json").stdout)["status"] == "RUNNING"
 
 
-@pytest.mark.parametrize(("answer", "status", "said"), [("y", "STOPPED", "is stopped"), ("n", "RUNNING", "goes on")])
+@pytest.mark.parametrize(("answer", "status", "outcome"), [("y", "STOPPED", "is stopped"), ("n", "RUNNING", "goes on")])
 def test_ctrl_c_asks_whether_the_job_is_to_stop(
-    url: str, answer: str, status: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    url: str,
+    answer: str,
+    status: str,
+    outcome: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     jobs = RayJobs("alice", Dashboard("alice", url, None))
     jobs.submit({"entrypoint": "sleep 600", "submission_id": "long"})
@@ -162,14 +170,14 @@ def test_ctrl_c_asks_whether_the_job_is_to_stop(
     monkeypatch.setattr(submit.typer, "confirm", lambda *_, **__: answer == "y")
     submit._ask_to_stop(jobs, "long")  # noqa: SLF001
     assert jobs.get("long").status == status
-    assert f"job long {said}" in capsys.readouterr().err
+    assert f"job long {outcome}" in capsys.readouterr().err
 
 
 def test_a_suspended_berth_is_not_asked(berth: SimpleNamespace) -> None:
     berth.suspension_note = lambda: "alice is suspended; bring it back with: berth wake alice"
     done = call("submit", "alice", "--no-working-dir", "--", "true")
     assert done.exit_code == 1
-    assert "bring it back with: berth wake alice, or submit with --wake" in done.stderr
+    assert "bring it back with: berth wake alice\nadd --wake to do that first" in done.stderr
 
 
 def of_case(case: str) -> RayJob:
@@ -314,7 +322,7 @@ def test_all_wrong_options_are_said_at_once(tmp_path: Path) -> None:
     )
     with pytest.raises(BadInputError) as caught:
         request_of(options, {})
-    for said in (
+    for problem in (
         "--name: 'a/b' is not",
         "--env: '1' is not a variable's name",
         "--env: MISSING is not set here",
@@ -325,4 +333,4 @@ def test_all_wrong_options_are_said_at_once(tmp_path: Path) -> None:
         "py_modules has './x'",
         "--memory: 'much' is not",
     ):
-        assert said in str(caught.value)
+        assert problem in str(caught.value)
