@@ -89,6 +89,32 @@ def test_logs_are_the_pods_own(real: RealNode, alice: str) -> None:
         assert "ray" in done.stdout.lower()
 
 
+def test_a_command_runs_in_a_container(real: RealNode, alice: str) -> None:
+    for options, kind in ([], "head"), (["--worker", "1"], "worker"):
+        command = ["berth", "exec", alice, *options, "--", "sh", "-c", "hostname; exit 7"]
+        done = real.lab.run(command, cwd=real.project.folder, check=False)
+        assert (done.returncode, kind in done.stdout) == (7, True), done.stderr
+
+
+def test_a_folder_runs_as_a_job_with_log_and_exit_code(real: RealNode, alice: str, tmp_path: Path) -> None:
+    code = "import os, sys, ray, lib\nray.init()\nprint('hello', lib.NAME, os.environ['GREETING'])\nsys.exit(7)\n"
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "lib.py").write_text("NAME = 'lib'\n")
+    submit = ["berth", "submit", alice, "--working-dir", str(tmp_path)]
+    options = ["--name", "seven", "--env", "GREETING=hi"]
+    done = real.lab.run([*submit, *options, "--", "python", "train.py"], cwd=real.project.folder, check=False)
+    assert (done.returncode, "hello lib hi" in done.stdout) == (7, True), done.stderr
+    again = real.lab.run([*submit, "--no-follow", "--name", "sleeper", "--", "sleep 600"], cwd=real.project.folder)
+    assert "Ray has the files of" in again.stderr
+    stopped = real.lab.run(["berth", "jobs", alice, "sleeper", "--stop"], cwd=real.project.folder)
+    assert "stopped" in stopped.stdout
+    jobs = json.loads(real.lab.run(["berth", "jobs", alice, "--json"], cwd=real.project.folder).stdout)
+    assert {(job["id"], job["status"], job["exitCode"]) for job in jobs if job["submitted"]} >= {
+        ("seven", "FAILED", 7),
+        ("sleeper", "STOPPED", None),
+    }
+
+
 def test_a_running_job_is_not_lost_without_consent(
     real: RealNode, alice: str, connected: tuple[subprocess.Popen[str], dict[str, Any]]
 ) -> None:
