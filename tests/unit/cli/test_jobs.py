@@ -167,7 +167,7 @@ def test_ctrl_c_asks_whether_the_job_is_to_stop(
     jobs = RayJobs("alice", Dashboard("alice", url, None))
     jobs.submit({"entrypoint": "sleep 600", "submission_id": "long"})
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(submit.typer, "confirm", lambda *_, **__: answer == "y")
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: answer == "y")
     submit._ask_to_stop(jobs, "long")  # noqa: SLF001
     assert jobs.get("long").status == status
     assert f"job long {outcome}" in capsys.readouterr().err
