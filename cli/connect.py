@@ -91,11 +91,6 @@ def connect(request: Request) -> int:
     """Forward ports until Ctrl-C; return the exit code."""
     berth = find(request.name, request.stack)
     head = ready_head(berth)
-    if berth.is_simulated(head):
-        raise BerthError(
-            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
-            f" (berth connect {berth.name} --print shows what it would do)"
-        )
     ports = {DASHBOARD: local_port(request.dashboard, DASHBOARD), CLIENT: local_port(request.client, CLIENT)}
     with private_folder() as folder:
         addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
@@ -107,7 +102,18 @@ def connect(request: Request) -> int:
 
 
 def ready_head(berth: Berth) -> Object:
-    """Return the ready head pod of a berth."""
+    """Return the ready head pod of a berth, in which containers run."""
+    head = any_ready_head(berth)
+    if berth.is_simulated(head):
+        raise BerthError(
+            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
+            f" (berth connect {berth.name} --print shows what it would do)"
+        )
+    return head
+
+
+def any_ready_head(berth: Berth) -> Object:
+    """Return the ready head pod of a berth, which may be simulated."""
     condition = condition_of(berth.cluster)
     if note := berth.suspension_note():
         raise BerthError(note)

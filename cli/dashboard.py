@@ -20,7 +20,7 @@ import urllib3
 import websocket
 
 from berth.cli.berths import Berth
-from berth.cli.connect import DASHBOARD, forwarding, local_port, read, read_token, ready_head
+from berth.cli.connect import DASHBOARD, any_ready_head, forwarding, local_port, read, read_token
 from berth.cli.kubectl import Kubectl, private_folder
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
@@ -180,7 +180,7 @@ class Connection:
         Raises:
             BerthError: the berth has no head that is ready, or nothing leads there.
         """
-        self.head = ready_head(self.berth)
+        self.head = any_ready_head(self.berth)
         self._token = read_token(self.berth)
         with ExitStack() as entered:
             self._program = Kubectl(self.berth.environment.kubeconfig, entered.enter_context(private_folder()))

@@ -18,7 +18,6 @@ from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BerthError
 from berth.components.programs import ssh_server
 
-
 DISCONNECTED = 255
 """Exit code of OpenSSH's client for a connection that breaks or is refused, ssh(1)."""
 
@@ -39,7 +38,7 @@ def ssh(place: Place, command: Sequence[str]) -> int:
     Raises:
         BerthError: the pod is not ready, or OpenSSH is not installed.
     """
-    _pod(find(place.berth, place.stack), place.worker)
+    pod_of(find(place.berth, place.stack), place.worker)
     client = program("ssh")
     public_key()
     words = [client, *(f"-o{key}={value}" for key, value in options(place).items())]
@@ -57,7 +56,7 @@ def ssh(place: Place, command: Sequence[str]) -> int:
 def proxy(place: Place) -> int:
     """Connect an SSH client on the standard streams to a server in a pod; return the exit code."""
     berth = find(place.berth, place.stack)
-    pod = _pod(berth, place.worker)
+    pod = pod_of(berth, place.worker)
     container = logs.WORKER_CONTAINER if place.worker else HEAD_CONTAINER
     where = ("--namespace", berth.namespace, pod, "--container", container)
     server = Path(ssh_server.__file__).read_text(encoding="utf-8")
@@ -65,7 +64,7 @@ def proxy(place: Place) -> int:
         return running.attached("exec", "--stdin", *where, "--", "python", "-c", server, public_key())
 
 
-def _pod(berth: Berth, worker: int | None) -> str:
+def pod_of(berth: Berth, worker: int | None) -> str:
     """Return the name of a pod that runs."""
     if worker is None:
         return str(ready_head(berth)["metadata"]["name"])

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from berth.cli import completion
-from berth.cli.arguments import OnStack
+from berth.cli.arguments import OnStack, Worker
 from berth.cli.help import Section
 
 SECTION = Section.USE
@@ -21,19 +21,12 @@ def run(
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command, after --. Default: bash.")
     ] = None,
     stack: OnStack = None,
-    worker: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|GROUP/N",
-            help="This worker, counted from 1 by name, or from 0 in its group.",
-            show_default="the head",
-        ),
-    ] = None,
+    worker: Worker = None,
 ) -> int:
     """Run a command in the head's container, or in a worker's, at this terminal.
 
-    Ray does not know of the command: it reserves nothing for it, and the keeper does not see it as
-    work. `berth submit` runs jobs.
+    Ray does not know of the command and reserves nothing for it; `berth submit` runs jobs. While it
+    runs, the keeper does not suspend the berth for idleness.
 
     Exit code of the command; 0 if it succeeds, 1 if the pod is not ready or the cluster cannot be
     asked, 2 for a wrong name or worker.

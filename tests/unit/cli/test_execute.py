@@ -12,15 +12,15 @@ from typer.testing import CliRunner, Result
 
 from berth.cli import execute
 from berth.cli.main import app
+from berth.cli.ssh import session
 
 
-def pod(name: str, group: str = "") -> dict[str, Any]:
+def pod(name: str) -> dict[str, Any]:
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    labels = {"ray.io/group": group} if group else {}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": ready}
+    return {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": ready}
 
 
-PODS = {"head": [pod("head")], "worker": [pod("cpu-a", "cpu"), pod("gpu-a", "gpu"), pod("gpu-b", "gpu")]}
+PODS = {"head": [pod("head")], "worker": [pod("cpu-a"), pod("gpu-a")]}
 
 
 @pytest.fixture
@@ -45,6 +45,8 @@ def berth(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     monkeypatch.setattr(execute, "find", lambda *_: found)
     monkeypatch.setattr(execute, "kubectl", program)
+    monkeypatch.setattr(execute, "marked_as_used", lambda _berth: contextlib.nullcontext())
+    monkeypatch.setattr(session, "ready_head", lambda _berth: PODS["head"][0])
     return found
 
 
@@ -57,7 +59,7 @@ def call(*words: str) -> Result:
     [
         ([], "head", "ray-head"),
         (["--worker", "1"], "cpu-a", "ray-worker"),
-        (["--worker", "gpu/1"], "gpu-b", "ray-worker"),
+        (["--worker", "2"], "gpu-a", "ray-worker"),
     ],
 )
 def test_the_command_runs_in_the_container_that_is_meant(
@@ -74,15 +76,7 @@ def test_without_a_command_it_is_a_shell(berth: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "problem"),
-    [
-        ("0", "workers count from 1"),
-        ("4", "there is no worker 4"),
-        ("gpu", "'gpu' is neither a number, such as 1, nor GROUP/N"),
-        ("gpu/x", "'gpu/x' is neither a number"),
-        ("gpus/0", "alice has no workers of a group 'gpus'; did you mean 'gpu'?"),
-        ("gpu/2", "group gpu of alice has 2 workers, from gpu/0; there is no gpu/2"),
-    ],
+    ("worker", "problem"), [("0", "0 is too small; the smallest is 1"), ("4", "there is no worker 4")]
 )
 def test_a_worker_that_is_not_there_is_bad_input(berth: SimpleNamespace, worker: str, problem: str) -> None:
     done = call("--worker", worker, "--", "true")
@@ -91,5 +85,5 @@ def test_a_worker_that_is_not_there_is_bad_input(berth: SimpleNamespace, worker:
 
 def test_no_container_runs_on_a_simulated_node(berth: SimpleNamespace) -> None:
     berth.is_simulated = lambda _pod: True
-    done = call("--", "true")
-    assert (done.exit_code, "head is on a simulated node: no container runs there" in done.stderr) == (1, True)
+    done = call("--worker", "1", "--", "true")
+    assert (done.exit_code, "cpu-a is on a simulated node" in done.stderr) == (1, True)
