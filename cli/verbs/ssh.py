@@ -30,8 +30,9 @@ def run(
     The connection goes through the API server to an SSH server that runs for this connection
     alone, as the container's own user: there is no Service, no open port and no key to set up.
     Whoever may run commands in the berth's pods may log in. The image needs openssh-server. An open
-    login counts as work: the keeper suspends no berth that somebody is logged in to. Exit code 0, or
-    the command's own; 1 if the berth is not ready, 2 for a wrong name, 255 if the connection breaks.
+    login counts as work: the keeper suspends no berth that somebody is logged in to. Exit code 0,
+    or the command's own; 1 if the berth is not ready, 2 for a wrong name, 255 if the connection
+    breaks.
 
     Example: `berth ssh alice -- nvidia-smi`
     """
