@@ -103,7 +103,9 @@ class Dashboard:
         headers = [f"{key}: {value}" for key, value in self._headers.items()]
         url = f"ws{self._url.removeprefix('http')}{path}"
         try:
-            connection = websocket.create_connection(url, _SILENT_SECONDS, header=headers, suppress_origin=True)
+            connection = websocket.create_connection(
+                url, _SILENT_SECONDS, header=headers, suppress_origin=True, http_no_proxy=["127.0.0.1"]
+            )
         except websocket.WebSocketBadStatusException as error:
             text = (error.resp_body or b"").decode(errors="replace")
             raise DashboardRefusedError(self._name, error.status_code, text) from None
