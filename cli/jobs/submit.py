@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 import time
@@ -148,7 +149,10 @@ def _goes_on(name: str, job: str) -> None:
 
 def _ask_to_stop(jobs: RayJobs, job: str) -> None:
     """Ask whether a job that is no longer followed is to stop; without an answer it goes on."""
-    if not sys.stdin.isatty() or not typer.confirm(f"\nStop job {job} too? Otherwise it goes on", err=True):
+    agreed = False
+    with contextlib.suppress(typer.Abort):  # Ctrl-C again is no consent
+        agreed = sys.stdin.isatty() and typer.confirm(f"\nStop job {job} too? Otherwise it goes on", err=True)
+    if not agreed:
         _goes_on(jobs.berth, job)
         return
     try:
