@@ -6,7 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
@@ -41,8 +41,10 @@ LOGGED_OUT = "Pulumi is not logged in to a state backend"
 LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
 
 _LONGEST_ERROR = 2000
-SUMS_UP = {"preview failed", "update failed", "destroy failed"}
-"""Errors that only say that there were others."""
+_SUMS_UP = {"preview failed", "update failed", "destroy failed"}
+# The engine repeats the error that ends an inline program and that the program has reported
+# (pulumi, pkg/resource/deploy/program_source.go).
+_REPEATS = "an unhandled error occurred: "
 
 # Words of Go's network library in errors of the backend, of plugins and of downloads.
 _NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
@@ -63,13 +65,11 @@ class UpdateResult:
         interrupted: Ctrl-C or SIGTERM came while it ran.
         terminated: the first of them was SIGTERM.
         error: error in the engine's words; None for success.
-        outputs: the stack's outputs after `up`, without secrets.
         recorded: the state has everything that was done.
     """
 
     interrupted: bool
     error: str | None = None
-    outputs: Mapping[str, Any] = field(default_factory=dict)
     terminated: bool = False
     recorded: bool = True
 
@@ -82,15 +82,11 @@ class _Workspace(LocalWorkspace):
 
 
 class _Stack(Stack):
-    """A stack whose update asks for no history, which berth does not show."""
+    """A stack whose update asks neither for history nor for outputs, which the program knows."""
 
     def info(self, show_secrets: bool = True) -> UpdateSummary:  # noqa: ARG002, FBT001, FBT002 - the API's signature
         """Return a summary without content."""
         return _NO_SUMMARY
-
-
-class _InlineStack(_Stack):
-    """One stack of many, whose update asks for no outputs either."""
 
     def outputs(self) -> dict[str, OutputValue]:
         """Return nothing."""
@@ -101,23 +97,27 @@ _NO_SUMMARY = UpdateSummary("update", datetime.fromtimestamp(0, tz=UTC), "", {},
 
 
 class Inline(NamedTuple):
-    """Program that this process runs, and the engine that runs it: many stacks share the imports.
+    """Program that this process runs: without a language host and another Python's imports.
 
     Attributes:
-        pulumi: the engine's command, which another thread may interrupt.
         program: the program.
+        unchanged: URNs of resources in the state that the program leaves out, and the engine as
+            they are.
+        pulumi: the engine's command, where another thread may interrupt it.
     """
 
-    pulumi: Pulumi
     program: Callable[[], Awaitable[None]]
+    unchanged: Sequence[str] = ()
+    pulumi: Pulumi | None = None
 
 
 def _stack(
     stack: str, environment: Mapping[str, str] | None = None, inline: Inline | None = None
 ) -> tuple[Pulumi, Stack]:
-    pulumi = inline.pulumi if inline else Pulumi(version=True)
+    pulumi = (inline.pulumi if inline else None) or Pulumi(version=True)
     workspace = _Workspace(work_dir=str(stack_file.project()), pulumi_command=pulumi, env_vars=dict(environment or {}))
-    return pulumi, (_InlineStack if inline else _Stack).select(stack, workspace)
+    # `Stack.select` returns the base class.
+    return pulumi, _Stack(stack, workspace, automation_stack.StackInitMode.SELECT)
 
 
 def preview(
@@ -150,14 +150,14 @@ def preview(
         events.append(event)
 
     pulumi, engine = _stack(stack, inline=inline)
-    program = inline.program if inline else None
+    program, exclude = (inline.program, list(inline.unchanged)) if inline else (None, [])
     try:
         with warnings.catch_warnings(record=True) as dropped:
             warnings.simplefilter("always")
             if destroy:
                 engine.preview_destroy(on_event=see, refresh=refresh)
             else:
-                engine.preview(on_event=see, refresh=refresh, program=program)
+                engine.preview(on_event=see, refresh=refresh, program=program, exclude=exclude)
     except CommandError as error:
         if not _only_protection(events):
             raise _failure(stack, events, pulumi.stderr, error) from None
@@ -206,27 +206,26 @@ def update(
     # https://www.pulumi.com/docs/iac/cli/environment-variables/ (backend/snapshot.go, v3.250.0)
     pulumi, engine = _stack(stack, None if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"}, inline)
     parallel = None if checkpoints else _PARALLEL
-    target, exclude = [_BERTHS] if only == "berths" else None, [_BERTHS] if only == "platform" else None
-    failure, shown = None, {}
+    target, exclude = [_BERTHS] if only == "berths" else None, [_BERTHS] if only == "platform" else []
+    failure = None
     with pulumi.pass_signals_on(interrupted):
         try:
             if verb == "destroy":
                 engine.destroy(on_event=collect, parallel=parallel, target=target, refresh=refresh)
             else:
-                outputs = engine.up(
+                engine.up(
                     on_event=collect,
                     show_secrets=False,
                     parallel=parallel,
                     target=target,
-                    exclude=exclude,
+                    exclude=[*exclude, *(inline.unchanged if inline else ())],
                     refresh=refresh,
                     program=inline.program if inline else None,
-                ).outputs
-                shown = {name: output.value for name, output in outputs.items() if not output.secret}
+                )
         except CommandError as error:
             failure = str(_failure(stack, events, pulumi.stderr, error))
     recorded = checkpoints or failure is None or _saved_since(stack, began)
-    return UpdateResult(pulumi.interrupts > 0, failure, shown, terminated=pulumi.terminated, recorded=recorded)
+    return UpdateResult(pulumi.interrupts > 0, failure, terminated=pulumi.terminated, recorded=recorded)
 
 
 def _saved_since(stack: str, began: datetime) -> bool:
@@ -312,6 +311,11 @@ def is_logged_out(stderr: str) -> bool:
     return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
 
 
+def sums_up(error: str) -> bool:
+    """Return whether an error of the engine only says that there were others."""
+    return error in _SUMS_UP or error.startswith(_REPEATS)
+
+
 def errors_of(events: Sequence[EngineEvent]) -> list[str]:
     """Return the errors that the engine reported, each once, without those that only sum up."""
     diagnostics = [event.diagnostic_event for event in events if event.diagnostic_event]
@@ -319,7 +323,7 @@ def errors_of(events: Sequence[EngineEvent]) -> list[str]:
         found.message.strip().removeprefix("Preview failed: ") for found in diagnostics if found.severity == "error"
     ]
     errors += [event.policy_event.message.strip() for event in events if event.policy_event]
-    return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
+    return [error for error in dict.fromkeys(errors) if error and not sums_up(error)]
 
 
 def _only_protection(events: Sequence[EngineEvent]) -> bool:

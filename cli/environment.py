@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +47,12 @@ class Environment:
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
-def brought_up(stack: str) -> Environment:
+def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environment:
     """Return the environment of a stack: an environment's own, or an engineer's.
+
+    Args:
+        stack: the stack.
+        outputs: outputs of the stack, where they are known already.
 
     Raises:
         NotUpError: it was never brought up, or was destroyed.
@@ -59,7 +64,7 @@ def brought_up(stack: str) -> Environment:
     environment = str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
     if isinstance(engineer, dict) and engineer.get("part") == "cluster":
         return _by_own_login(stack, environment)
-    outputs = _outputs(environment, stack)
+    outputs = dict(outputs) if outputs is not None and stack == environment else _outputs(environment, stack)
     bring_up = f"pulumi up -s {environment}"
     if "environment" not in outputs or "kubeconfig" not in outputs:
         raise NotUpError(f"stack {environment} has not been brought up; run: {bring_up}")

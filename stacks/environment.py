@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pulumi
@@ -23,8 +23,13 @@ from berth.stacks.settings.resolve import has_keeper
 from berth.stacks.waiting import wait_until_ready
 
 
-async def environment(loaded: Environment) -> None:
+async def environment(loaded: Environment, *, wait: bool = True, unchanged: Collection[str] = ()) -> None:
     """Register an environment.
+
+    Args:
+        loaded: the environment.
+        wait: wait until everything is ready.
+        unchanged: names of berths that the engine is told to leave as they are (`--exclude`).
 
     Raises:
         SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
@@ -54,7 +59,9 @@ async def environment(loaded: Environment) -> None:
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [
-        Berth(inputs.settings.name, replace(inputs, resource_api=resource_api), on_cluster) for inputs in loaded.berths
+        Berth(inputs.settings.name, replace(inputs, resource_api=resource_api), on_cluster)
+        for inputs in loaded.berths
+        if inputs.settings.name not in unchanged
     ]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(cluster.name for cluster in resolved.clusters))
@@ -67,9 +74,9 @@ async def environment(loaded: Environment) -> None:
     pulumi.export("environment", pulumi.Output.secret(document))
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.output)
-    if berths:
+    if wait and berths:
         await warn_of_killed_update(stack, platform.kubeconfig)
-    await wait_until_ready(stack, platform.kubeconfig, berths)
+        await wait_until_ready(stack, platform.kubeconfig, berths)
 
 
 def _keeper(loaded: Environment) -> KeeperInputs:

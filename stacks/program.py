@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import pulumi
 from pulumi.runtime import resource
 from pulumi.runtime.config import CONFIG, get_config_env
 from pulumi.runtime.proto.source_pb2 import StackTrace
+from pulumi.runtime.stack import Stack
 
 from berth.components.core.errors import BerthError
 from berth.stacks import passphrase, stack_file
@@ -39,30 +43,53 @@ async def _build() -> None:
         raise SystemExit(_REPORTED) from None
 
 
-async def inline() -> None:
-    """Build an engineer's stack in a process that builds many, and waits for all of them itself."""
-    _record_no_source_positions()
-    try:
-        await _load_and_build(wait=False)
-    except BerthError as error:
-        raise pulumi.RunError(str(error)) from None
+@dataclass
+class Inline:
+    """Program of a stack in a process that drives the engine, and waits for everything itself.
+
+    Attributes:
+        unchanged: names of an environment's berths that the engine is told to leave as they are.
+        exported: the outputs of the last run; None for one that only an update knows.
+        secret: names of the outputs that are secret.
+    """
+
+    unchanged: Collection[str] = ()
+    exported: dict[str, Any] = field(default_factory=dict, init=False)
+    secret: set[str] = field(default_factory=set, init=False)
+
+    async def __call__(self) -> None:
+        """Build the stack."""
+        _record_no_source_positions()
+        try:
+            await _load_and_build(wait=False, unchanged=self.unchanged)
+        except BerthError as error:
+            raise pulumi.RunError(str(error)) from None
+        root = pulumi.runtime.get_root_resource()
+        # The engine reports a resource that fails, and with it the outputs that need it.
+        with contextlib.suppress(Exception):
+            for name, value in (root.outputs if isinstance(root, Stack) else {}).items():
+                output = pulumi.Output.from_input(value)
+                self.exported[name] = await output.future()
+                if await output.is_secret():
+                    self.secret.add(name)
 
 
-async def _load_and_build(*, wait: bool = True) -> None:
+async def _load_and_build(*, wait: bool = True, unchanged: Collection[str] = ()) -> None:
     stack = pulumi.get_stack()
     file = _file_of(stack)
     passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
-    await build(load(stack, _values(), file), wait=wait)
+    await build(load(stack, _values(), file), wait=wait, unchanged=unchanged)
 
 
-async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> None:
+async def build(loaded: Environment | EngineerStack, *, wait: bool = True, unchanged: Collection[str] = ()) -> None:
     """Build a loaded stack.
 
     A program is imported only when it is built: an environment's takes seconds.
 
     Args:
         loaded: the stack.
-        wait: wait for an engineer's RayCluster.
+        wait: wait until everything is ready.
+        unchanged: names of an environment's berths that are left out.
 
     Raises:
         BerthError: the stack cannot be built, or is not ready in time.
@@ -70,7 +97,7 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> No
     if isinstance(loaded, Environment):
         from berth.stacks.environment import environment  # noqa: PLC0415
 
-        await environment(loaded)
+        await environment(loaded, wait=wait, unchanged=unchanged)
     else:
         from berth.stacks.engineer import engineer  # noqa: PLC0415
 

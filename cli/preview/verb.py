@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -19,15 +19,19 @@ from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
-from berth.components.core.errors import BAD_INPUT
+from berth.cli.pulumi_program import Pulumi
+from berth.cli.update.unchanged import State, Unchanged, outputs_of, unchanged_berths
+from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import BERTH, plan_of
+from berth.components.plan.plan import BERTH, Plan, plan_of
 from berth.stacks.load import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
+from berth.stacks.program import Inline
 from berth.stacks.settings.resolve import EnvironmentContract
 
 Rendering = Literal["tree", "markdown", "json"]
+Loaded = Environment | EngineerBerth | EngineerStack
 
 _NO_LIMIT = 10_000
 
@@ -52,15 +56,36 @@ class Options:
     expect_no_changes: bool = False
 
 
+@dataclass(frozen=True)
+class Planned:
+    """Plan of a stack, with what an update does it with.
+
+    Attributes:
+        report: what the plan means.
+        loaded: the stack; None for a destruction.
+        program: the program that was planned, with its outputs.
+        unchanged: URNs of resources that the program leaves out.
+        resources: number of resources that the plan looked at.
+        is_empty: an update would change neither a resource nor an output.
+    """
+
+    report: Report
+    loaded: Loaded | None = None
+    program: Inline = field(default_factory=Inline)
+    unchanged: Sequence[str] = ()
+    resources: int = 0
+    is_empty: bool = False
+
+
 def run(stack: str, options: Options) -> int:
     """Show what `pulumi up` would do to a stack; return the exit code."""
-    report = planned(stack, refresh=options.refresh)
+    report = planned(stack, refresh=options.refresh).report
     print_warnings(report.warnings)
     _show(report, options.rendering)
     return exit_code(report, options)
 
 
-def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Report:
+def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
@@ -68,8 +93,12 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Repo
         refresh: compare the state with what there is first.
         destroy: the same for `pulumi destroy`, which does not read the settings.
     """
-    loaded = None if destroy else _loaded(stack)
-    return _report(stack, loaded, refresh=refresh, destroy=destroy)
+    if destroy:
+        return _to_destroy(stack, refresh=refresh)
+    loaded = _loaded(stack)
+    state = _state(stack)
+    unchanged = unchanged_berths(state, loaded) if isinstance(loaded, Environment) and not refresh else Unchanged()
+    return _Planning(stack, loaded, state).plan(unchanged, refresh=refresh)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -86,39 +115,84 @@ def exit_code(report: Report, options: Options) -> int:
     return 0
 
 
-def _loaded(stack: str) -> Environment | EngineerBerth | EngineerStack | None:
+def _loaded(stack: str) -> Loaded:
     """Load a stack, or report its problems."""
     checked = check(stack)
-    if checked.lines:
+    if checked.lines or checked.loaded is None:
         raise ProblemsError(stack, checked.lines)
     return checked.loaded
 
 
-def _report(
-    stack: str, loaded: Environment | EngineerBerth | EngineerStack | None, *, refresh: bool, destroy: bool
-) -> Report:
-    """Run the engine's preview, and return what it means."""
-    environment = loaded if isinstance(loaded, Environment) else None
-    # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    asking = Asking(stack, lambda: engine.outputs(stack)) if environment or destroy else None
+def _state(stack: str) -> State:
+    """Return the state of a stack; nothing where the engine's preview reports why there is none."""
+    try:
+        return engine.export(Pulumi(version=False), stack)
+    except BerthError:
+        return {}
+
+
+def _to_destroy(stack: str, *, refresh: bool) -> Planned:
+    """Return what `pulumi destroy` would do, which runs no program."""
+    asking = Asking(stack, lambda: engine.outputs(stack))
     with _progress(stack) as report:
-        events = engine.preview(stack, refresh=refresh, report=report, destroy=destroy)
-        answer = asking.answer() if asking else Answer()
-        if answer.unrecorded and not refresh and not destroy:
-            # The state may lack what a killed update did, so that the plan would, too.
-            refresh, events = True, engine.preview(stack, refresh=True, report=report)
-    plan = plan_of(events)
-    known = Known(
+        events = engine.preview(stack, refresh=refresh, report=report, destroy=True)
+        answer = asking.answer()
+    kind = "environment" if "environment" in answer.outputs else "engineer"
+    return Planned(report_of(plan_of(events), _known(stack, kind, plan_of(events), answer, refreshed=refresh)))
+
+
+class _Planning:
+    """Plan of an update by the engine, with an answer of the environment's cluster."""
+
+    def __init__(self, stack: str, loaded: Loaded, state: State) -> None:
+        self._stack, self._loaded, self._outputs = stack, loaded, outputs_of(state)
+        self._environment = loaded if isinstance(loaded, Environment) else None
+        # An engineer's plan touches no other RayCluster, so the cluster is not asked.
+        self._asking = Asking(stack, lambda: self._outputs) if self._environment else None
+
+    def plan(self, unchanged: Unchanged, *, refresh: bool) -> Planned:
+        """Run the engine's preview, and return what it means.
+
+        Berths are left out of it only if the rest of the environment stays as it is, and if no
+        update was killed: the state would lack what that update did.
+        """
+        program = Inline(unchanged.names)
+        with _progress(self._stack) as report:
+            inline = engine.Inline(program, unchanged.urns)
+            events = engine.preview(self._stack, refresh=refresh, report=report, inline=inline)
+            answer = self._asking.answer() if self._asking else Answer()
+        plan = plan_of(events)
+        late = answer.unrecorded and not refresh
+        if late or (unchanged.names and not _only_berths_change(plan)):
+            return self.plan(Unchanged(), refresh=refresh or late)
+        known = _known(self._stack, self._loaded.kind, plan, answer, refreshed=refresh)
+        judged = None if isinstance(self._loaded, EngineerStack) else self._loaded
+        known = replace(known, policies=judged.judgment.context if judged else None)
+        report_ = report_of(plan, _with_settings(known, self._environment, answer) if self._environment else known)
+        is_empty = (
+            report_.verdict == "nothing"
+            and not known.unrecorded
+            and all(step.operation == "same" for step in plan.steps)
+            and program.exported == self._outputs
+        )
+        return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty)
+
+
+def _only_berths_change(plan: Plan) -> bool:
+    return all(step.operation == "same" or f"::{BERTH}" in step.urn for step in plan.steps)
+
+
+def _known(stack: str, kind: str, plan: Plan, answer: Answer, *, refreshed: bool) -> Known:
+    """Return what is known beside a plan."""
+    return Known(
         stack=stack,
-        kind="environment" if environment or "environment" in answer.outputs else "engineer",
+        kind=kind,
         live=answer.live,
         not_asked=answer.not_asked,
-        refreshed=refresh,
-        policies=loaded.judgment.context if isinstance(loaded, Environment | EngineerBerth) else None,
+        refreshed=refreshed,
         unrecorded=answer.unrecorded,
         left_over=answer.left_over(stack, {step.name for step in plan.steps if step.type == BERTH}),
     )
-    return report_of(plan, _with_settings(known, environment, answer) if environment else known)
 
 
 def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:

@@ -143,7 +143,7 @@ class _Many:
             if is_unchanged(engine.export(pulumi, own.stack), own.judged, self._provider):
                 own.result = "unchanged"
                 return ""
-            inline = engine.Inline(pulumi, program.inline)
+            inline = engine.Inline(program.Inline(), pulumi=pulumi)
             events = engine.preview(own.stack, refresh=False, report=lambda _urn: None, inline=inline)
         except BerthError as error:
             own.fail(str(error))
@@ -191,7 +191,7 @@ class _Many:
             if own.stack not in self._known:
                 engine.init(pulumi, own.stack)
             result = engine.update(
-                own.stack, "up", see, lambda _times: None, inline=engine.Inline(pulumi, program.inline)
+                own.stack, "up", see, lambda _times: None, inline=engine.Inline(program.Inline(), pulumi=pulumi)
             )
         except BerthError as error:
             own.fail(str(error))

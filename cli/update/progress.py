@@ -54,7 +54,25 @@ class Progress:
             return
         for component in completed:
             err.print(line(component))
-        for name, text in self._tracker.waiting.items():
+        self._print_waiting()
+
+    def note(self, name: str, text: str) -> None:
+        """Show the state of a resource that the update waits for."""
+        self._tracker.waiting[name] = text
+        self._print_waiting()
+
+    def fail(self, name: str, error: str) -> None:
+        """Take an error of a resource in."""
+        self._tracker.fail(name, error)
+
+    def warn(self, text: str) -> None:
+        """Take a warning in, which is printed at the end."""
+        self._tracker.warnings.append(text)
+
+    def _print_waiting(self) -> None:
+        if self._live:
+            return
+        for name, text in list(self._tracker.waiting.items()):
             if self._printed.get(name) != text:
                 self._printed[name] = text
                 err.print(f"  … {name}: {text}", markup=False)

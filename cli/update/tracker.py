@@ -92,6 +92,11 @@ class Tracker:
             self.counts = dict(Counter(before) + Counter(counts))
         return []
 
+    def fail(self, name: str, error: str) -> None:
+        """Take an error of a berth's resource in, which the cluster has and the engine does not."""
+        title = f"berth {name}"
+        self.errors.setdefault(title if title in self.components else name, []).append(error)
+
     def _of(self, urn: str) -> Component:
         title = self._titles.get(urn, OTHERS)
         return self.components.setdefault(title, Component(title, 0))
@@ -116,7 +121,7 @@ class Tracker:
         text, urn = diagnostic.message.strip(), diagnostic.urn or ""
         name = urn.rsplit("::", 1)[-1]
         match diagnostic.severity:
-            case "error" if text not in engine.SUMS_UP:
+            case "error" if not engine.sums_up(text):
                 self.errors.setdefault(self._titles.get(urn, name), []).append(text)
             case "warning":
                 if text not in self.warnings:

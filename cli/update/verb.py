@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.engine import UpdateResult, Verb, update
+from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
-from berth.cli.preview.verb import DESTRUCTIVE, planned
+from berth.cli.preview.verb import DESTRUCTIVE, Planned, planned
 from berth.cli.signals import TERMINATED
 from berth.cli.update.losses import Loss, Losses, losses_of
 from berth.cli.update.phases import Phase, phases_of
 from berth.cli.update.progress import Progress
+from berth.cli.update.ready import ready
 from berth.cli.update.recovery import Recovery
 from berth.cli.update.tracker import Tracker
 from berth.components.cluster.unrecorded import unrecorded_warning
@@ -51,7 +52,8 @@ class Options:
 
 def up(stack: str, options: Options) -> int:
     """Bring a stack up; return the exit code."""
-    report = planned(stack)
+    plan = planned(stack)
+    report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
         # A tree wraps at its console's width; a log has none.
@@ -68,12 +70,13 @@ def up(stack: str, options: Options) -> int:
     if refused is not None:
         lost = [*report.sitting(Level.DESTROYS), *left_over]
         return _refused(stack, "up", refused, options, [str(loss) for loss in lost])
-    return _run(stack, "up", report, options, {}, recovery, left_over)
+    return _run(stack, "up", plan, options, {}, recovery, left_over)
 
 
 def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
-    report = planned(stack, destroy=True)
+    plan = planned(stack, destroy=True)
+    report = plan.report
     recovery = Recovery(stack)
     if report.verdict == "nothing" and not report.known.left_over:
         err.print(f"stack {stack} has nothing to destroy", markup=False)
@@ -84,7 +87,7 @@ def destroy(stack: str, options: Options) -> int:
     refused = refusal(f"berth destroy -s {stack}", options, loses=losses.felt)
     if refused is not None:
         return _refused(stack, "destroy", refused, options, lost)
-    return _run(stack, "destroy", report, options, {"lost": lost}, recovery, recovery.left_over(report.known))
+    return _run(stack, "destroy", plan, options, {"lost": lost}, recovery, recovery.left_over(report.known))
 
 
 def _print_losses(stack: str, report: Report, losses: Losses) -> None:
@@ -135,16 +138,23 @@ def _refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence
 def _run(
     stack: str,
     verb: Verb,
-    report: Report,
+    plan: Planned,
     options: Options,
     more: Mapping[str, Any],
     recovery: Recovery,
     left_over: Sequence[Loss],
 ) -> int:
+    report = plan.report
     tracker = Tracker(report, time.monotonic)
     began = time.monotonic()
     with Progress(tracker) as progress:
-        result = _in_phases(stack, verb, report, recovery, left_over, progress)
+        if plan.is_empty:
+            result = UpdateResult(interrupted=False)
+            tracker.counts = {"same": plan.resources}
+        else:
+            result = _in_phases(stack, verb, plan, recovery, left_over, progress)
+        if verb == "up" and result.error is None and plan.loaded:
+            result = ready(stack, plan.loaded, plan.program.exported, progress)
     seen = {*report.warnings, unrecorded_warning(stack)}
     print_warnings([warning for warning in tracker.warnings if warning not in seen])
     facts = {
@@ -155,7 +165,9 @@ def _run(
         **more,
     }
     if result.error is None:
-        return _summarize(stack, verb, options, facts, result.outputs, tracker)
+        program = plan.program
+        shown = {name: value for name, value in program.exported.items() if name not in program.secret}
+        return _summarize(stack, verb, options, facts, shown, tracker)
     # An engine that is interrupted early ends without a word of its own.
     errors = _errors(tracker) or ([] if result.interrupted else [result.error])
     for text in errors:
@@ -178,25 +190,26 @@ def _run(
 
 
 def _in_phases(
-    stack: str, verb: Verb, report: Report, recovery: Recovery, left_over: Sequence[Loss], progress: Progress
+    stack: str, verb: Verb, plan: Planned, recovery: Recovery, left_over: Sequence[Loss], progress: Progress
 ) -> UpdateResult:
     """Run the phases of an update; return the result of the last one that ran."""
+    report = plan.report
     first, *rest = phases_of(report, verb)
     # What a killed update has deleted or changed, the state has as it was before.
     refresh = report.known.unrecorded and verb == "up"
-    result = _in_phase(stack, verb, first, recovery, progress, refresh=refresh)
+    result = _in_phase(stack, verb, first, plan, recovery, progress, refresh=refresh)
     if result.error is None:
         recovery.remove(left_over)
     for phase in rest:
         if result.error is None:
-            result = _in_phase(stack, verb, phase, recovery, progress, refresh=refresh)
+            result = _in_phase(stack, verb, phase, plan, recovery, progress, refresh=refresh)
     if result.error is None and report.known.unrecorded:
         recovery.end()
     return result
 
 
 def _in_phase(
-    stack: str, verb: Verb, phase: Phase, recovery: Recovery, progress: Progress, *, refresh: bool
+    stack: str, verb: Verb, phase: Phase, plan: Planned, recovery: Recovery, progress: Progress, *, refresh: bool
 ) -> UpdateResult:
     phase = recovery.begin(phase)
     result = update(
@@ -207,6 +220,7 @@ def _in_phase(
         only=phase.only,
         checkpoints=phase.checkpoints,
         refresh=refresh,
+        inline=Inline(plan.program, plan.unchanged) if verb == "up" else None,
     )
     if not phase.checkpoints and result.recorded:
         recovery.end()

@@ -13,7 +13,6 @@ from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.fabric import claim_of, claim_template
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.plan import BERTH
-from berth.components.ray import RayJobSettings, Workload
 
 
 class Berth(pulumi.ComponentResource):
@@ -23,14 +22,14 @@ class Berth(pulumi.ComponentResource):
     head, and RayJobs that run on the RayCluster.
     """
 
-    workload: Workload
-    """RayCluster, RayJob or RayService of the berth."""
+    inputs: BerthInputs
+    """Parts of the berth."""
     namespace: str
     """Name of the namespace."""
     main: KubernetesObject | None
     """Registered RayCluster, RayJob or RayService; None where another stack registers it."""
-    jobs: list[tuple[RayJobSettings, KubernetesObject]]
-    """RayJobs that run on the RayCluster."""
+    registered: dict[tuple[str, str], KubernetesObject]
+    """That object, and the RayJobs that run on the RayCluster, by kind and name."""
 
     def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Register the berth.
@@ -41,14 +40,14 @@ class Berth(pulumi.ComponentResource):
             opts: options with the kubernetes provider.
         """
         super().__init__(BERTH, name, None, opts)
-        self.workload = inputs.workload
+        self.inputs = inputs
         self.namespace = namespace_of(inputs.settings.name)
         manifests = inputs.manifests or berth_manifests(inputs)
         # The halves of a berth depend on one another only within one stack.
         self._keeps_home = KEEPS_HOME in manifests.namespace["metadata"]["annotations"]
         namespace = None if inputs.part == "cluster" else self._namespace(name, manifests)
         isolation = [] if namespace is None else self._isolation(name, manifests, namespace)
-        self.main, self.jobs = None, []
+        self.main, self.registered = None, {}
         if inputs.part != "isolation":
             self._work(name, inputs, manifests, isolation, namespace)
         if manifests.dashboard and namespace:
@@ -96,10 +95,13 @@ class Berth(pulumi.ComponentResource):
             replace_on_changes=list(edits.replace_on_changes),
             ignore_changes=list(edits.ignore_changes),
         )
-        self.jobs = [
-            (job, self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True))
+        jobs = [
+            self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True)
             for job in inputs.jobs
         ]
+        self.registered = {
+            (found.manifest["kind"], found.manifest["metadata"]["name"]): found for found in (self.main, *jobs)
+        }
 
     def _claim_template(
         self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None

@@ -5,8 +5,9 @@ events.
 from __future__ import annotations
 
 import json
+import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ with open(os.path.join(folder, "commands"), "a") as commands:
 with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 if not log:
-    print(json.dumps(answer["outputs"]))
+    root = {{"type": "pulumi:pulumi:Stack", "outputs": answer["outputs"]}}
+    state = {{"deployment": {{"resources": [root, *answer["resources"]]}}}}
+    print(json.dumps(state if arguments[:2] == ["stack", "export"] else answer["outputs"]))
     sys.exit(answer["code"])
 
 import grpc
@@ -73,19 +76,25 @@ class FakePulumi:
         stderr: str = "",
         code: int = 0,
         outputs: Mapping[str, Any] | None = None,
+        resources: Sequence[Mapping[str, Any]] = (),
         waits: bool = False,
     ) -> None:
-        """Set what the next commands say; with `waits` they end only when interrupted."""
+        """Set what the next commands say; with `waits` they end only when interrupted.
+
+        `outputs` and `resources` are in the state.
+        """
         lines = recording.read_text(encoding="utf-8").splitlines() if recording else []
         lines += [json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})]
-        answer = {"events": lines, "stderr": stderr, "code": code, "outputs": outputs or {}, "waits": waits}
+        state = {"outputs": outputs or {}, "resources": list(resources)}
+        answer = {"events": lines, "stderr": stderr, "code": code, "waits": waits, **state}
         (self.folder / "answer.json").write_text(json.dumps(answer))
 
     @property
     def commands(self) -> list[str]:
-        """Commands so far; the address of the event log is `LOG`."""
+        """Commands so far; the event log's address is `LOG`, that of the program `PROGRAM`."""
         path = self.folder / "commands"
-        return path.read_text().splitlines() if path.exists() else []
+        text = path.read_text() if path.exists() else ""
+        return re.sub(r"--client=\S+", "--client=PROGRAM", text).splitlines()
 
 
 def errors(*messages: str) -> Iterable[dict[str, Any]]:

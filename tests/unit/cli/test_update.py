@@ -16,6 +16,7 @@ import pytest
 from pulumi.automation import EngineEvent, ResOutputsEvent
 
 from berth.cli import engine
+from berth.cli.preview.verb import Planned
 from berth.cli.pulumi_program import Pulumi
 from berth.cli.running import Running
 from berth.cli.update import verb
@@ -163,7 +164,7 @@ def test_an_interrupted_update_has_the_exit_code_of_its_signal(
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="update canceled", terminated=terminated)
     monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", "up", created()[0], Options(as_json=True), {}, Recovery("x"), ()) == code  # noqa: SLF001
+    assert verb._run("x", "up", Planned(created()[0]), Options(as_json=True), {}, Recovery("x"), ()) == code  # noqa: SLF001
 
 
 @pytest.mark.parametrize(("name", "says"), [("up", False), ("destroy", True)])
@@ -175,7 +176,7 @@ def test_an_interrupted_destroy_says_what_brings_the_stack_back(
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="update canceled")
     monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", name, created()[0], Options(), {}, Recovery("x"), ()) == 130  # noqa: SLF001
+    assert verb._run("x", name, Planned(created()[0]), Options(), {}, Recovery("x"), ()) == 130  # noqa: SLF001
     printed = capsys.readouterr().err
     assert f"go on with: berth {name} -s x\n" in printed
     assert ("pulumi refresh -s x --yes --clear-pending-creates, then berth up -s x" in printed) == says
@@ -186,7 +187,7 @@ def test_an_interrupt_is_not_reported_as_an_error(
 ) -> None:
     result = engine.UpdateResult(interrupted=True, error="pulumi failed without a reason")
     monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", "up", created()[0], Options(as_json=True), {}, Recovery("x"), ()) == 130  # noqa: SLF001
+    assert verb._run("x", "up", Planned(created()[0]), Options(as_json=True), {}, Recovery("x"), ()) == 130  # noqa: SLF001
     printed = capsys.readouterr()
     assert json.loads(printed.out)["errors"] == []
     assert "error" not in printed.err

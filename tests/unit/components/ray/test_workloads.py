@@ -18,10 +18,10 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
+from berth.stacks.awaited import awaited_of
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment
 from berth.stacks.settings.resolve import Resolved
-from berth.stacks.waiting import awaited_of
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, run
 
@@ -281,16 +281,11 @@ def test_a_job_on_a_berth_has_room_in_its_quota() -> None:
 
 
 def test_each_is_waited_for_as_its_settings_say() -> None:
-    awaited: list[tuple[str, str, str, str]] = []
-
-    async def program() -> None:
-        for inputs in loaded(**BOTH).berths:
-            awaited.extend(
-                (found.kind, found.until, found.key[0], found.timeout)
-                for found in awaited_of(Berth(inputs.settings.name, inputs))
-            )
-
-    run(program, "test")
+    awaited = [
+        (found.kind, found.until, found.key[0], found.timeout)
+        for inputs in loaded(**BOTH).berths
+        for found in awaited_of(inputs)
+    ]
     assert sorted(awaited) == [
         ("RayCluster", "ready", "berth-alice", "3m"),
         ("RayJob", "running", "berth-alice", "3m"),

@@ -1,0 +1,77 @@
+"""Runs of the engine that `berth up` takes: one plan, and an update only where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from berth.cli.engine import UpdateResult
+from berth.cli.main import app
+from berth.cli.update import verb
+from berth.components.plan.plan import BERTH
+from berth.stacks.load import Environment, load_stack
+from tests.unit.cli.test_preview import Project
+from tests.unit.cli.test_update_unchanged import resources_of
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose stack is ready as soon as it is up."""
+    monkeypatch.setattr(verb, "ready", lambda *_: UpdateResult(interrupted=False))
+    return Project(tmp_path, monkeypatch)
+
+
+def up() -> Result:
+    return CliRunner().invoke(app, ["up", "-s", "fleet", "--yes", "--allow-destroy"], catch_exceptions=False)
+
+
+def runs(project: Project) -> list[str]:
+    return [command for command in project.commands if command.startswith(("preview", "up"))]
+
+
+def verbs(project: Project) -> list[str]:
+    return [command.split()[0] for command in runs(project)]
+
+
+def berths() -> list[dict[str, Any]]:
+    """Resources of the fleet's berths, as its settings want them."""
+    loaded = load_stack("fleet")
+    assert isinstance(loaded, Environment)
+    return resources_of(loaded)
+
+
+def test_nothing_to_do_is_one_plan(project: Project) -> None:
+    project.plans("noop")
+    done = up()
+    assert (done.exit_code, verbs(project)) == (0, ["preview"]), done.output
+    assert "fleet is up: " in done.stdout
+
+
+def test_an_output_that_changes_is_an_update(project: Project) -> None:
+    project.plans("noop", outputs={"clusterId": "another"})
+    assert (up().exit_code, verbs(project)) == (0, ["preview", "up"])
+
+
+def test_unchanged_berths_are_left_out_of_the_plan(project: Project) -> None:
+    resources = berths()
+    project.plans("noop", resources=resources)
+    assert up().exit_code == 0
+    (plan,) = runs(project)
+    for item in resources:
+        assert f" --exclude {item['urn']} " in plan
+
+
+@pytest.mark.parametrize(("recording", "left_out"), [("driver", False), ("engineer-removed", True)])
+def test_berths_are_left_out_only_if_nothing_around_them_changes(
+    recording: str,
+    left_out: bool,  # noqa: FBT001
+    project: Project,
+) -> None:
+    project.plans(recording, resources=berths())
+    assert up().exit_code == 0
+    expected = ["preview", "up"] if left_out else ["preview", "preview", "up"]
+    assert verbs(project) == expected
+    assert [f"::{BERTH}" in run for run in runs(project)[-2:]] == [left_out, left_out]
