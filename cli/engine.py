@@ -237,8 +237,8 @@ def _saved_since(stack: str, began: datetime) -> bool:
         return False
 
 
-def outputs(stack: str) -> dict[str, Any]:
-    """Return a stack's outputs, secret ones in clear text.
+def outputs(stack: str, *, secrets: bool = True) -> dict[str, Any]:
+    """Return a stack's outputs, secret ones in clear text or not at all.
 
     Raises:
         UnknownStackError: the backend has no such stack.
@@ -246,9 +246,10 @@ def outputs(stack: str) -> dict[str, Any]:
     """
     pulumi = Pulumi(version=False)
     # One command in place of the Automation API's two.
-    command = ["stack", "output", "--json", "--show-secrets", "--stack", stack]
+    command = ["stack", "output", "--json", *(["--show-secrets"] if secrets else []), "--stack", stack]
     try:
-        return dict(json.loads(pulumi.run(command, str(stack_file.project()), {}).stdout))
+        found = json.loads(pulumi.run(command, str(stack_file.project()), {}).stdout)
+        return {name: value for name, value in found.items() if secrets or value != "[secret]"}
     except CommandError as error:
         raise _failure(stack, (), pulumi.stderr, error) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from berth.cli import engine
 from berth.cli.check import check
 from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
+from berth.cli.own_program import is_berths_own
 from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
@@ -63,7 +64,7 @@ class Planned:
     Attributes:
         report: what the plan means.
         loaded: the stack; None for a destruction.
-        program: the program that was planned, with its outputs.
+        program: the program that was planned, with its outputs; None for an edited one.
         unchanged: URNs of resources that the program leaves out.
         resources: number of resources that the plan looked at.
         is_empty: an update would change neither a resource nor an output.
@@ -71,7 +72,7 @@ class Planned:
 
     report: Report
     loaded: Loaded | None = None
-    program: Inline = field(default_factory=Inline)
+    program: Inline | None = None
     unchanged: Sequence[str] = ()
     resources: int = 0
     is_empty: bool = False
@@ -96,8 +97,9 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Plan
     if destroy:
         return _to_destroy(stack, refresh=refresh)
     loaded = _loaded(stack)
-    state = _state(stack)
-    unchanged = unchanged_berths(state, loaded) if isinstance(loaded, Environment) and not refresh else Unchanged()
+    state, unchanged = _state(stack), Unchanged()
+    if isinstance(loaded, Environment) and is_berths_own() and not refresh:
+        unchanged = unchanged_berths(state, loaded)
     return _Planning(stack, loaded, state).plan(unchanged, refresh=refresh)
 
 
@@ -156,9 +158,9 @@ class _Planning:
         Berths are left out of it only if the rest of the environment stays as it is, and if no
         update was killed: the state would lack what that update did.
         """
-        program = Inline(unchanged.names)
+        program = Inline(unchanged.names) if is_berths_own() else None
         with _progress(self._stack) as report:
-            inline = engine.Inline(program, unchanged.urns)
+            inline = engine.Inline(program, unchanged.urns) if program else None
             events = engine.preview(self._stack, refresh=refresh, report=report, inline=inline)
             answer = self._asking.answer() if self._asking else Answer()
         plan = plan_of(events)
@@ -173,6 +175,7 @@ class _Planning:
             report_.verdict == "nothing"
             and not known.unrecorded
             and all(step.operation == "same" for step in plan.steps)
+            and program is not None
             and program.exported == self._outputs
         )
         return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty)

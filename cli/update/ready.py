@@ -23,7 +23,7 @@ from berth.stacks.load import EngineerBerth
 from berth.stacks.load import Environment as Settings
 
 
-def ready(stack: str, loaded: Loaded, outputs: Mapping[str, Any], progress: Progress) -> UpdateResult:
+def ready(stack: str, loaded: Loaded, outputs: Mapping[str, Any] | None, progress: Progress) -> UpdateResult:
     """Wait for everything that a stack's settings say; report what is not ready in time.
 
     Ctrl-C and SIGTERM end the wait; the update is over by then.
@@ -31,7 +31,7 @@ def ready(stack: str, loaded: Loaded, outputs: Mapping[str, Any], progress: Prog
     Args:
         stack: the stack.
         loaded: its settings.
-        outputs: its outputs.
+        outputs: its outputs; None if they are not known yet.
         progress: display of the update.
     """
     if isinstance(loaded, Settings):

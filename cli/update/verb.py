@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.engine import Inline, UpdateResult, Verb, update
+from berth.cli.engine import Inline, UpdateResult, Verb, outputs, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, Planned, planned
 from berth.cli.signals import TERMINATED
@@ -154,7 +154,7 @@ def _run(
         else:
             result = _in_phases(stack, verb, plan, recovery, left_over, progress)
         if verb == "up" and result.error is None and plan.loaded:
-            result = ready(stack, plan.loaded, plan.program.exported, progress)
+            result = ready(stack, plan.loaded, plan.program.exported if plan.program else None, progress)
     seen = {*report.warnings, unrecorded_warning(stack)}
     print_warnings([warning for warning in tracker.warnings if warning not in seen])
     facts = {
@@ -165,9 +165,7 @@ def _run(
         **more,
     }
     if result.error is None:
-        program = plan.program
-        shown = {name: value for name, value in program.exported.items() if name not in program.secret}
-        return _summarize(stack, verb, options, facts, shown, tracker)
+        return _summarize(stack, verb, options, facts, _shown(stack, plan) if verb == "up" else {}, tracker)
     # An engine that is interrupted early ends without a word of its own.
     errors = _errors(tracker) or ([] if result.interrupted else [result.error])
     for text in errors:
@@ -187,6 +185,13 @@ def _run(
     if result.interrupted:
         return TERMINATED if result.terminated else INTERRUPTED
     return FAILED
+
+
+def _shown(stack: str, plan: Planned) -> Mapping[str, Any]:
+    """Return the outputs of a stack that are not secret."""
+    if plan.program is None:
+        return outputs(stack, secrets=False)
+    return {name: value for name, value in plan.program.exported.items() if name not in plan.program.secret}
 
 
 def _in_phases(
@@ -220,7 +225,7 @@ def _in_phase(
         only=phase.only,
         checkpoints=phase.checkpoints,
         refresh=refresh,
-        inline=Inline(plan.program, plan.unchanged) if verb == "up" else None,
+        inline=Inline(plan.program, plan.unchanged) if plan.program else None,
     )
     if not phase.checkpoints and result.recorded:
         recovery.end()

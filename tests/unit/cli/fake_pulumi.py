@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from berth.cli.repository.template import TEMPLATE
 from tests.forks import PULUMI, python
 
 PROGRAM = """#!{python}
@@ -61,6 +62,7 @@ class FakePulumi:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         (folder / "Pulumi.yaml").write_text("name: berth\n")
+        (folder / "__main__.py").write_text((TEMPLATE / "main.txt").read_text(encoding="utf-8"))
         program = folder / "bin" / "pulumi"
         program.parent.mkdir()
         program.write_text(PROGRAM.format(python=python(*PULUMI), folder=str(folder)))

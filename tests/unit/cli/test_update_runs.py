@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.engine import UpdateResult
 from berth.cli.main import app
+from berth.cli.own_program import is_berths_own
 from berth.cli.update import verb
 from berth.components.plan.plan import BERTH
 from berth.stacks.load import Environment, load_stack
@@ -75,3 +77,24 @@ def test_berths_are_left_out_only_if_nothing_around_them_changes(
     expected = ["preview", "up"] if left_out else ["preview", "preview", "up"]
     assert verbs(project) == expected
     assert [f"::{BERTH}" in run for run in runs(project)[-2:]] == [left_out, left_out]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("__main__.py", "import mine\nfrom berth.stacks.program import run\nrun()\n"), ("Pulumi.yaml", "main: mine\n")],
+)
+def test_an_edited_program_runs_as_pulumi_runs_it(file: str, text: str, project: Project) -> None:
+    """It may have resources of its own, which berth's program would delete."""
+    project.plans("noop", resources=berths())
+    (project.folder / file).write_text(text)
+    assert up().exit_code == 0
+    assert verbs(project) == ["preview", "up"]
+    assert all("auto.local" in run and "--exclude" not in run for run in runs(project))
+
+
+@pytest.mark.parametrize(("venv", "own"), [(sys.prefix, True), ("missing", True), ("stacks", False)])
+def test_the_program_of_another_python_runs_there(venv: str, own: bool, project: Project) -> None:  # noqa: FBT001
+    runtime = f"runtime: {{name: python, options: {{virtualenv: '{venv}'}}}}\n"
+    (project.folder / "Pulumi.yaml").write_text(f"name: berth\n{runtime}")
+    (project.folder / "__main__.py").write_text("from berth.stacks.program import run  # berth\n\nrun()\n")
+    assert is_berths_own() == own
