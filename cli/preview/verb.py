@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -21,10 +21,10 @@ from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
 from berth.cli.pulumi_program import Pulumi
-from berth.cli.update.unchanged import State, Unchanged, outputs_of, unchanged_berths
+from berth.cli.update.unchanged import State, Unchanged, outputs_of, settled, unchanged_berths
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import BERTH, Plan, plan_of
+from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of
 from berth.stacks.load import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
@@ -68,6 +68,7 @@ class Planned:
         unchanged: URNs of resources that the program leaves out.
         resources: number of resources that the plan looked at.
         is_empty: an update would change neither a resource nor an output.
+        outputs: outputs of the stack before a destruction, secret ones in clear text.
     """
 
     report: Report
@@ -76,6 +77,7 @@ class Planned:
     unchanged: Sequence[str] = ()
     resources: int = 0
     is_empty: bool = False
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 def run(stack: str, options: Options) -> int:
@@ -134,13 +136,22 @@ def _state(stack: str) -> State:
 
 
 def _to_destroy(stack: str, *, refresh: bool) -> Planned:
-    """Return what `pulumi destroy` would do, which runs no program."""
-    asking = Asking(stack, lambda: engine.outputs(stack))
+    """Return what `pulumi destroy` would do, which runs no program: it deletes what the state has.
+
+    The engine plans it where it may refuse, or an earlier update left something to finish.
+    """
     with _progress(stack) as report:
-        events = engine.preview(stack, refresh=refresh, report=report, destroy=True)
+        state = engine.export(Pulumi(version=False), stack)
+        outputs = outputs_of(state)
+        asking = Asking(stack, lambda: outputs)
+        resources = settled(state)
+        if refresh or not resources or any(item.get("protect") for item in resources):
+            plan = plan_of(engine.preview(stack, refresh=refresh, report=report, destroy=True))
+        else:
+            plan = destruction_of(resources)
         answer = asking.answer()
     kind = "environment" if "environment" in answer.outputs else "engineer"
-    return Planned(report_of(plan_of(events), _known(stack, kind, plan_of(events), answer, refreshed=refresh)))
+    return Planned(report_of(plan, _known(stack, kind, plan, answer, refreshed=refresh)), outputs=outputs)
 
 
 class _Planning:

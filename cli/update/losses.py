@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +11,15 @@ from berth.cli.berths import Berth, names_of
 from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.kubectl import kubectl
 from berth.cli.running import Running, running_on
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray.condition import condition_of
+
+_AT_ONCE = 16
+"""Berths that are asked at the same time what runs on them."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,16 @@ class Losses:
         return sorted({loss.stack for loss in self.berths} - {stack})
 
 
-def losses_of(stack: str, *, of_environment: bool) -> Losses:
-    """Return the berths that are lost with a stack; with an environment's all on its cluster."""
+def losses_of(stack: str, outputs: Mapping[str, Any] | None = None, *, of_environment: bool) -> Losses:
+    """Return the berths that are lost with a stack; with an environment's all on its cluster.
+
+    Args:
+        stack: the stack.
+        outputs: its outputs, where they are known already.
+        of_environment: the stack is an environment's.
+    """
     try:
-        environment = brought_up(stack)
+        environment = brought_up(stack, outputs)
         return _losses(environment, None if of_environment else stack)
     except NotUpError:
         return Losses()
@@ -103,11 +113,15 @@ def _losses(environment: Environment, stack: str | None) -> Losses:
     api = ClusterApi(environment.kubeconfig)
     there = owners_of(api).of_environment(environment.contract.name)
     owners = there.of_stack(stack) if stack else there
-    losses = []
-    for cluster in owners.owned(api.list(RAY_CLUSTERS)[0]):
+
+    def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
         berth = Berth(name, environment, api, cluster)
-        losses.append(Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth)))
+        return Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth))
+
+    # Each head answers in the time that a Python takes to start there.
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
+        losses = list(threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0])))
     return Losses(sorted(losses, key=lambda loss: loss.name))
 
 

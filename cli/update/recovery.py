@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from berth.cli.console import err
 from berth.cli.environment import Environment, NotUpError, brought_up
@@ -25,8 +26,8 @@ _LOOK_SECONDS = 0.5
 class Recovery:
     """Cluster of a stack, for the mark of an update and for berths that are left over."""
 
-    def __init__(self, stack: str) -> None:
-        self._stack = stack
+    def __init__(self, stack: str, outputs: Mapping[str, Any] | None = None) -> None:
+        self._stack, self._outputs = stack, outputs
         self._environment: Environment | None = None
 
     def begin(self, phase: Phase) -> Phase:
@@ -35,7 +36,7 @@ class Recovery:
             return phase
         try:
             # The stack's first phase may just have created the cluster.
-            self._environment = brought_up(self._stack)
+            self._environment = brought_up(self._stack, self._outputs)
             unrecorded.mark(self._api, self._stack, self._environment.contract.name)
         except BerthError as error:
             err.print(f"writes the state at every step, since the cluster cannot be asked: {error}", markup=False)
@@ -45,7 +46,7 @@ class Recovery:
     def end(self) -> None:
         """Take the mark off the cluster; one that stays only costs the next update a comparison."""
         with contextlib.suppress(BerthError):
-            self._environment = self._environment or brought_up(self._stack)
+            self._environment = self._environment or brought_up(self._stack, self._outputs)
             unrecorded.unmark(self._api, self._stack)
 
     @property
@@ -58,7 +59,7 @@ class Recovery:
         """Return berths that a killed update left over, with the work that runs on them."""
         if not known.unrecorded:
             return ()
-        self._environment = brought_up(self._stack)
+        self._environment = brought_up(self._stack, self._outputs)
         return losses_in(self._environment, known.left_over) if known.left_over else ()
 
     def remove(self, left_over: Sequence[Loss]) -> None:

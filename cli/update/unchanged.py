@@ -53,7 +53,7 @@ def unchanged_berths(state: State, loaded: Environment) -> Unchanged:
     They stay as they are as long as everything outside of berths does: provider, operators,
     policies.
     """
-    resources = _settled(state)
+    resources = settled(state)
     inside: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for item in resources:
         inside[str(item.get("parent"))].append(item)
@@ -75,7 +75,7 @@ def is_unchanged(state: State, own: EngineerBerth, provider: Mapping[str, Any]) 
         own: the berth, as the settings have it.
         provider: inputs of its provider.
     """
-    resources = _settled(state)
+    resources = settled(state)
     providers = [_shown(item["inputs"]) for item in resources if item["type"] == _PROVIDER]
     return _registered(resources) == _wanted(own.berth) and providers == [provider]
 
@@ -90,7 +90,7 @@ def _resources(state: State) -> list[Mapping[str, Any]]:
     return list((state.get("deployment") or {}).get("resources") or [])
 
 
-def _settled(state: State) -> list[Mapping[str, Any]]:
+def settled(state: State) -> list[Mapping[str, Any]]:
     """Return the resources of a state; none if an earlier update left something to finish."""
     resources = _resources(state)
     pending = (state.get("deployment") or {}).get("pending_operations")

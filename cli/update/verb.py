@@ -77,11 +77,11 @@ def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
     plan = planned(stack, destroy=True)
     report = plan.report
-    recovery = Recovery(stack)
+    recovery = Recovery(stack, plan.outputs)
     if report.verdict == "nothing" and not report.known.left_over:
         err.print(f"stack {stack} has nothing to destroy", markup=False)
         return _summarize(stack, "destroy", options, {"result": "nothing", "seconds": 0, "changes": {}}, {})
-    losses = losses_of(stack, of_environment=report.known.kind == "environment")
+    losses = losses_of(stack, plan.outputs, of_environment=report.known.kind == "environment")
     _print_losses(stack, report, losses)
     lost = [loss.as_json() for loss in losses.berths]
     refused = refusal(f"berth destroy -s {stack}", options, loses=losses.felt)

@@ -120,6 +120,21 @@ def plan_of(events: Iterable[EngineEvent]) -> Plan:
     return Plan(steps, [step for step in drift if is_thing(step)], list(dict.fromkeys(warnings)))
 
 
+def destruction_of(resources: Sequence[Mapping[str, Any]]) -> Plan:
+    """Return the plan of `pulumi destroy`: all resources of an exported state, dependents first."""
+    return Plan([_deletion(item) for item in reversed(resources)])
+
+
+def _deletion(item: Mapping[str, Any]) -> Step:
+    urn, kind = str(item["urn"]), str(item["type"])
+    inputs, outputs = revealed(item.get("inputs") or {}), revealed(item.get("outputs") or {})
+    if kind.endswith(":Secret"):
+        inputs, outputs = _without_data(inputs), _without_data(outputs)
+    old = State(inputs, outputs, str(item.get("parent") or ""))
+    name = urn.rsplit("::", 1)[-1]
+    return Step("delete", urn, kind, name, bool(item.get("custom")), old, None, engine_operation="delete")
+
+
 def _warning(event: EngineEvent) -> str:
     diagnostic, policy = event.diagnostic_event, event.policy_event
     if diagnostic and diagnostic.severity == "warning":

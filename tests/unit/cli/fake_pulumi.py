@@ -29,7 +29,7 @@ with open(os.path.join(folder, "commands"), "a") as commands:
 with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 if not log:
-    root = {{"type": "pulumi:pulumi:Stack", "outputs": answer["outputs"]}}
+    root = {{"urn": "urn:root", "type": "pulumi:pulumi:Stack", "outputs": answer["outputs"]}}
     state = {{"deployment": {{"resources": [root, *answer["resources"]]}}}}
     print(json.dumps(state if arguments[:2] == ["stack", "export"] else answer["outputs"]))
     sys.exit(answer["code"])

@@ -98,3 +98,19 @@ def test_the_program_of_another_python_runs_there(venv: str, own: bool, project:
     (project.folder / "Pulumi.yaml").write_text(f"name: berth\n{runtime}")
     (project.folder / "__main__.py").write_text("from berth.stacks.program import run  # berth\n\nrun()\n")
     assert is_berths_own() == own
+
+
+@pytest.mark.parametrize(("protected", "expected"), [(False, ["destroy"]), (True, ["preview"])])
+def test_a_destruction_is_planned_by_the_state(
+    protected: bool,  # noqa: FBT001
+    expected: list[str],
+    project: Project,
+) -> None:
+    """The engine plans only what it may refuse."""
+    resources = [item | {"custom": True} for item in berths() if item["type"] != BERTH]
+    resources[0]["protect"] = protected
+    project.says(resources=resources)
+    done = CliRunner().invoke(app, ["destroy", "-s", "fleet", "--yes", "--allow-destroy"], catch_exceptions=False)
+    found = [command for command in project.commands if "auto." in command]
+    assert ["preview" if "--preview-only" in command else command.split()[0] for command in found] == expected
+    assert (f"destroys {len(resources)} resources of stack fleet" in done.stderr) == (not protected)
