@@ -130,7 +130,7 @@ def _deletion(item: Mapping[str, Any]) -> Step:
     inputs, outputs = revealed(item.get("inputs") or {}), revealed(item.get("outputs") or {})
     if kind.endswith(":Secret"):
         inputs, outputs = _without_data(inputs), _without_data(outputs)
-    old = State(inputs, outputs, str(item.get("parent") or ""))
+    old = State(inputs, outputs, str(item.get("parent") or ""), bool(item.get("retainOnDelete")))
     name = urn.rsplit("::", 1)[-1]
     return Step("delete", urn, kind, name, bool(item.get("custom")), old, None, engine_operation="delete")
 
