@@ -66,7 +66,7 @@ def awaited_of(inputs: BerthInputs) -> list[Awaited]:
     manifests = inputs.manifests or berth_manifests(inputs)
     goals: list[tuple[Kind, Goal | JobWait, str]] = [
         (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
-        *(("RayJob", job.wait, job.name) for job in inputs.jobs),
+        *(("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"]) for job in inputs.jobs),
     ]
     namespace = manifests.namespace["metadata"]["name"]
     return [

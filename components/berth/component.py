@@ -29,7 +29,7 @@ class Berth(pulumi.ComponentResource):
     main: KubernetesObject | None
     """Registered RayCluster, RayJob or RayService; None where another stack registers it."""
     registered: dict[tuple[str, str], KubernetesObject]
-    """That object, and the RayJobs that run on the RayCluster, by kind and name."""
+    """Main object and the RayJobs on the RayCluster, by kind and name."""
 
     def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Register the berth.
