@@ -61,7 +61,7 @@ def unchanged_berths(state: State, loaded: Environment) -> Unchanged:
     found = {
         name: urn
         for name, inputs in ((inputs.settings.name, inputs) for inputs in loaded.berths)
-        if (urn := berths.get(name)) and _registered(inside[urn]) == _wanted(inputs)
+        if (urn := berths.get(name)) and _registered(inside[urn]) == _objects_of(inputs)
     }
     children = [str(item["urn"]) for urn in found.values() for item in inside[urn]]
     return Unchanged(frozenset(found), [*found.values(), *children])
@@ -77,7 +77,7 @@ def is_unchanged(state: State, own: EngineerBerth, provider: Mapping[str, Any]) 
     """
     resources = settled(state)
     providers = [_shown(item["inputs"]) for item in resources if item["type"] == _PROVIDER]
-    return _registered(resources) == _wanted(own.berth) and providers == [provider]
+    return _registered(resources) == _objects_of(own.berth) and providers == [provider]
 
 
 def outputs_of(state: State) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _registered(resources: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]
     return sorted((str(item["type"]), _text(item["inputs"])) for item in objects)
 
 
-def _wanted(inputs: BerthInputs) -> list[tuple[str, str]]:
+def _objects_of(inputs: BerthInputs) -> list[tuple[str, str]]:
     """Return types and inputs of the objects that a berth registers, without a claims template."""
     manifests, part = inputs.manifests, inputs.part
     if manifests is None:
