@@ -84,7 +84,7 @@ def test_berths_are_left_out_only_if_nothing_around_them_changes(
     [("__main__.py", "import mine\nfrom berth.stacks.program import run\nrun()\n"), ("Pulumi.yaml", "main: mine\n")],
 )
 def test_an_edited_program_runs_as_pulumi_runs_it(file: str, text: str, project: Project) -> None:
-    """It may have resources of its own, which berth's program would delete."""
+    """An edited program may have resources of its own, which berth's program would delete."""
     project.plans("noop", resources=berths())
     (project.folder / file).write_text(text)
     assert up().exit_code == 0
