@@ -9,6 +9,8 @@ TEST_WORKERS ?= auto
 UV := uv==0.13.8
 # Targets that need the lab's tools: their build begins while pip installs the packages.
 EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
+# With it, each start of Python compiles all modules again: half of what tests take to be collected.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long fuzz lint types check dist bench chaos picture pages effects site recording requirements
