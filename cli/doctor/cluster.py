@@ -19,6 +19,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
+from berth.components.ray.volumes import BUCKET_DRIVER
 from berth.stacks import document, stack_file
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -102,9 +103,18 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
             *_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
             *check_nodes(nodes, settings),
             *check_isolation(api, nodes, settings.isolation_here, settings.pools),
+            *(_buckets(api) if settings.gcs_fuse else []),
         ]
     except ClusterError as error:
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl get --raw=/readyz")]
+
+
+def _buckets(api: ClusterApi) -> list[Finding]:
+    """Check that pods can mount the buckets of the settings."""
+    if api.get(f"/apis/storage.k8s.io/v1/csidrivers/{BUCKET_DRIVER}"):
+        return [CLUSTER.fine("GKE's Cloud Storage FUSE driver is on")]
+    remedy = "gcloud container clusters update CLUSTER --update-addons=GcsFuseCsiDriver=ENABLED"
+    return [CLUSTER.missing(f"{BUCKET_DRIVER} is not there: pods with buckets cannot start", remedy)]
 
 
 def _in_context(text: str, context: str | None) -> str:

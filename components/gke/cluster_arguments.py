@@ -111,13 +111,21 @@ def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
 
 
 def _addons(settings: GkeSettings) -> dict[str, Any] | None:
+    """Return the state of GKE's Ray operator and of its Cloud Storage FUSE driver."""
+    addons: dict[str, Any] = {}
+    if settings.ray_addon is not None:
+        addons["ray_operator_configs"] = [_ray_operator(settings)]
+    if settings.gcs_fuse is not None:
+        addons["gcs_fuse_csi_driver_config"] = {"enabled": settings.gcs_fuse}
+    return addons or None
+
+
+def _ray_operator(settings: GkeSettings) -> dict[str, Any]:
     """Return the state of GKE's own Ray operator; its logs and metrics go with the cluster's."""
-    if settings.ray_addon is None:
-        return None
     operator: dict[str, Any] = {"enabled": settings.ray_addon}
     if settings.ray_addon:
         operator |= {
             "ray_cluster_logging_config": {"enabled": "WORKLOADS" in settings.cluster.logging},
             "ray_cluster_monitoring_config": {"enabled": settings.cluster.managed_prometheus},
         }
-    return {"ray_operator_configs": [operator]}
+    return operator

@@ -72,6 +72,9 @@ class ClusterSettings(Settings):
     """Google Cloud Managed Service for Prometheus."""
     managed_dcgm: bool = True
     """GPU metrics by GKE's managed DCGM exporter."""
+    gcs_fuse: Annotated[bool | None, Field(examples=[True])] = None
+    """GKE's Cloud Storage FUSE driver, for `volumes` with buckets. Default: on if something in the
+    settings mounts a bucket. Write true for engineers' own stacks."""
     node_service_account: Annotated[
         NodeAccount | None, Field(examples=["own", "nodes@your-project.iam.gserviceaccount.com"])
     ] = None

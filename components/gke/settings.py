@@ -52,6 +52,11 @@ class GkeSettings(Settings):
         """Whether GKE's own Ray operator is on; None leaves it as it is."""
         return None
 
+    @property
+    def gcs_fuse(self) -> bool | None:
+        """Whether GKE's Cloud Storage FUSE driver is on; None leaves it as it is."""
+        return self.cluster.gcs_fuse
+
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
         """Zones of a pool's nodes, without duplicates."""
         return tuple(dict.fromkeys(pool.zones or self.zones or ([self.zone] if self.zone else [])))

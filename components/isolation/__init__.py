@@ -18,6 +18,7 @@ from berth.components.isolation.pod_security import (
 )
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.priority import priority_classes
+from berth.components.isolation.quota import BUCKETS
 from berth.components.isolation.ray_admission import ray_policy
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (
@@ -38,6 +39,7 @@ from berth.components.isolation.traffic import (
 )
 
 __all__ = [
+    "BUCKETS",
     "DASHBOARD",
     "DEVELOPMENT",
     "ENFORCE",

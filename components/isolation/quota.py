@@ -21,6 +21,16 @@ NAME = "berth"
 _AUTOSCALER = {"resources": {"limits": {"cpu": "500m", "memory": "512Mi"}}}
 _WAITING = {"resources": {"limits": {"cpu": "200m", "memory": "256Mi"}}}
 
+BUCKETS = {
+    "gke-gcsfuse/volumes": "true",
+    **{f"gke-gcsfuse/cpu-{kind}": "250m" for kind in ("request", "limit")},
+    **{f"gke-gcsfuse/memory-{kind}": "512Mi" for kind in ("request", "limit")},
+    **{f"gke-gcsfuse/ephemeral-storage-{kind}": "5Gi" for kind in ("request", "limit")},
+}
+"""Annotations of a pod that mounts buckets: GKE adds a container with these resources, which count
+against the quota (https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook/config.go
+and issue 372)."""
+
 DISK = "ephemeral-storage"
 """Resource of containers: files on the disk of their node."""
 
@@ -84,13 +94,13 @@ def resource_quota(
     for manifest in contents:
         for kind, template, count in pod_templates(manifest):
             beside = kind == "head" and autoscales(manifest)
-            asked = _asked(template["spec"], "requests", room, with_autoscaler=beside)
+            asked = _asked(template, "requests", room, with_autoscaler=beside)
             if claimed := claimed_gpus_of(template):
                 # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes
                 # 1.36).
                 asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
             requests = _sum(requests, _times(count, asked))
-            limits = _sum(limits, _times(count, _asked(template["spec"], "limits", room, with_autoscaler=beside)))
+            limits = _sum(limits, _times(count, _asked(template, "limits", room, with_autoscaler=beside)))
             claims += count * len(template["spec"].get("resourceClaims") or [])
             pods += count
     requests = _sum(requests, _RESERVE)
@@ -137,15 +147,29 @@ def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
     return {f"count/{kind}s.ray.io": str(room) for kind, room in _ROOM.items() if kind not in own}
 
 
-def _asked(pod: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:
+def _asked(template: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:
     """Return requests or limits of a pod: its containers' sum, or its largest init container."""
     most: Amounts = {}
-    for container in [*([_AUTOSCALER] if with_autoscaler else []), *pod["containers"]]:
+    pod = template["spec"]
+    added = [*([_AUTOSCALER] if with_autoscaler else []), *_of_buckets(template)]
+    for container in [*added, *pod["containers"]]:
         most = _sum(most, _amounts(container, kind, room))
     for before in (_WAITING, *(pod.get("initContainers") or [])):
         amounts = _amounts(before, kind, room)
         most |= {resource: max(amount, most.get(resource, Decimal(0))) for resource, amount in amounts.items()}
     return most
+
+
+def _of_buckets(template: Object) -> list[Object]:
+    """Return the container that GKE adds to a pod with buckets."""
+    notes = (template.get("metadata") or {}).get("annotations") or {}
+    if "gke-gcsfuse/volumes" not in notes:
+        return []
+    amounts = {
+        kind: {name: notes[f"gke-gcsfuse/{name}-{kind}"] for name in ("cpu", "memory", DISK)}
+        for kind in ("request", "limit")
+    }
+    return [{"resources": {"requests": amounts["request"], "limits": amounts["limit"]}}]
 
 
 def _sum(some: Amounts, more: Amounts) -> Amounts:

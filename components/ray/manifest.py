@@ -16,6 +16,7 @@ from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.settings import RayClusterSettings, Worker
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
+from berth.components.ray.volumes import with_volumes
 from berth.components.sharing import Pool, Pools
 
 WORKER_GROUP = "workers"
@@ -180,7 +181,8 @@ class _Container:
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
     container = _Container("ray-head", resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
-    return with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
+    template = with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
+    return with_volumes(template, settings.volumes, worker=False)
 
 
 def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
@@ -194,7 +196,8 @@ def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) ->
         claim=claim_of(worker, pool),
         nccl=parts_of(settings.nccl, worker),
     )
-    return _template(settings, container, pool, labels, gpus=worker.gpus)
+    template = _template(settings, container, pool, labels, gpus=worker.gpus)
+    return with_volumes(template, settings.volumes, worker=True)
 
 
 def _template(

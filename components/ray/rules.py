@@ -10,7 +10,8 @@ from berth.components.nested import nested_problems, nested_warning
 from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
 from berth.components.ray.image import image_warning
 from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing import Pools
+from berth.components.ray.volumes import volume_problems
+from berth.components.sharing import Pool, Pools
 
 
 def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
@@ -32,6 +33,7 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
             f"the head is on pool {cluster.head.pool!r}, whose machines take no Persistent Disks, and GKE's default"
             " class makes one; name a class of Hyperdisks (home.storageClass), or take another head.pool",
         )
+    yield from volume_problems(cluster.volumes, _shared_ssds(pools[worker.pool]), worker.pool, path)
     for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
         yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")
     yield from nested_problems(cluster.nested_containers, worker.gpus, pools[worker.pool], path)
@@ -48,3 +50,9 @@ def cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
         image_warning(cluster, path),
     )
     yield from filter(None, warnings)
+
+
+def _shared_ssds(pool: Pool) -> int:
+    """Return the number of local SSDs of a node on which folders of pods are."""
+    ssds = pool.settings.local_ssds
+    return 0 if ssds and ssds.use == "block" else pool.settings.local_ssd_count

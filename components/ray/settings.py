@@ -17,6 +17,7 @@ from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
 from berth.components.ray.storage import HomeSetting
 from berth.components.ray.variables import ObjectName, Secrets, Variables
+from berth.components.ray.volumes import Volumes
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
@@ -136,6 +137,13 @@ class RayClusterShape(DefaultedSettings):
     reads a value and writes it into a Secret of the berth's namespace; settings, state and plans
     have the Secret's name only. `{secret: NAME, key: KEY}` names the Secret and its key. Default
     for HF_TOKEN: Secret `hf-token`, key `value`."""
+    volumes: Annotated[
+        Volumes, Field(examples=[{"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}])
+    ] = {}
+    """Volumes by name. `{bucket: NAME, at: /data}`: a bucket of Cloud Storage, by GKE's Cloud
+    Storage FUSE driver. `{claim: NAME, at: /team}`: a PersistentVolumeClaim of the berth's
+    namespace that exists and that several nodes may mount. `{scratch: 500Gi, at: /scratch}`: a
+    folder on the workers' local SSDs, which goes with the pod. `readOnly: true` refuses writes."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
@@ -193,7 +201,7 @@ class RayShape(RayClusterShape):
 
 _WHOLE = ("workers", "hours")
 """Settings that are replaced as a whole."""
-_ENTRIES_WHOLE = ("env", "secrets")
+_ENTRIES_WHOLE = ("env", "secrets", "volumes")
 """Settings whose entries are replaced as a whole."""
 
 

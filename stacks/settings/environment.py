@@ -12,6 +12,7 @@ from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
 from berth.components.ray import JobShape, RayShape, ServiceShape
+from berth.components.ray.volumes import mounts_buckets
 
 
 class PolicySettings(Settings):
@@ -65,6 +66,15 @@ class EnvironmentSettings(OperatedSettings):
         if isinstance(value, dict):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
+
+    @property
+    def gcs_fuse(self) -> bool | None:
+        """Whether GKE's Cloud Storage FUSE driver is on: by the settings, else where it is used."""
+        if self.cluster.gcs_fuse is not None:
+            return self.cluster.gcs_fuse
+        kinds = (self.engineers, self.clusters, self.jobs, self.services)
+        volumes = [self.defaults.volumes, *(shape.volumes for shapes in kinds for shape in shapes.values())]
+        return True if any(map(mounts_buckets, volumes)) else None
 
     @property
     def isolation_here(self) -> IsolationSettings:

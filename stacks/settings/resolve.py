@@ -34,6 +34,7 @@ from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.rules import cluster_problems, cluster_warnings
+from berth.components.ray.volumes import mounts_buckets
 from berth.components.ray.workload_settings import (
     JobKeys,
     JobShape,
@@ -96,6 +97,8 @@ class EnvironmentContract(Settings):
     """Policies that do not hold, each with the reason: an engineer's own stack can waive none."""
     keeper: bool = False
     """Whether a keeper suspends and wakes berths."""
+    gcs_fuse: bool = True
+    """Whether pods can mount buckets, as far as the settings say."""
     login: ExistingCluster | None = None
     """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
     currency: str | None = None
@@ -158,6 +161,10 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
             elif cluster := _resolve(name, shape, settings.defaults, path, resolved, for_whole_node=kind == "cluster"):
                 (resolved.clusters if kind == "cluster" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
+    mounting = [cluster.name for cluster in resolved.every if mounts_buckets(cluster.volumes)]
+    if mounting and settings.cluster.gcs_fuse is False:
+        message = f"is false, but {', '.join(mounting)} mounts a bucket; take it out"
+        resolved.refuse(("environment", "cluster", "gcsFuse"), message)
     return resolved
 
 
@@ -182,6 +189,12 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
                 f" (`keeper: {{}}`; then pulumi up -s {contract.name}), or take this out"
             )
             resolved.refuse(("engineer", "lifecycle"), message)
+        if mounts_buckets(cluster.volumes) and not contract.gcs_fuse:
+            message = (
+                f"{environment} has no driver for buckets; write there `cluster: {{gcsFuse: true}}`, and run: pulumi up"
+                f" -s {contract.name}"
+            )
+            resolved.refuse(("engineer", "volumes"), message)
         demands = [*contract.demands, *resolved.demands]
         resolved.problems += capacity_problems(resolved.pools, demands, ("engineer",))
     return resolved
@@ -207,6 +220,7 @@ def contract_of(
         production=settings.is_production(stack),
         waived=settings.policies.waived,
         keeper=has_keeper(settings, resolved),
+        gcs_fuse=bool(settings.gcs_fuse) or settings.cluster.existing is not None,
         login=settings.cluster.existing,
         currency=settings.currency,
     )

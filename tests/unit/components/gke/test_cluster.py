@@ -124,3 +124,19 @@ def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() ->
     names = {derived(longest, "rdma", "northamerica-northeast1-a", str(number)) for number in range(8)}
     assert len(names) == 8
     assert all(len(name) <= LIMIT and "--" not in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "driver"),
+    [
+        ({}, None),
+        ({"cluster": {"gcsFuse": True}}, {"enabled": True}),
+        ({"engineers": {"alice": {"volumes": {"data": {"bucket": "my-bucket", "at": "/data"}}}}}, {"enabled": True}),
+        ({"engineers": {"alice": {"volumes": {"data": {"claim": "team", "at": "/data"}}}}}, None),
+    ],
+)
+def test_the_driver_of_buckets_is_on_where_something_mounts_one(
+    settings: dict[str, Any], driver: dict[str, Any] | None
+) -> None:
+    addons = cluster_arguments(environment_of(**settings))["addons_config"]
+    assert addons.get("gcs_fuse_csi_driver_config") == driver

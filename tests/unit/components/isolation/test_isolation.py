@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -362,3 +363,22 @@ def test_a_head_with_a_home_meets_the_strictest_level_and_may_write_there() -> N
     assert apart.level == "restricted"
     context = ray["spec"]["headGroupSpec"]["template"]["spec"]["securityContext"]
     assert (context["runAsNonRoot"], context["runAsUser"], context["fsGroup"]) == (True, 1000, 1000)
+
+
+def test_the_quota_counts_the_container_that_mounts_buckets() -> None:
+    def hard(**shape: Any) -> dict[str, Any]:
+        _, apart = registered("engineers", {"worker": {"pool": "dev"}, "workers": 2, **shape})
+        (quota,) = of_kind(apart, "ResourceQuota")
+        return dict(quota["spec"]["hard"])
+
+    without, with_bucket = hard(), hard(volumes={"data": {"bucket": "my-bucket", "at": "/data"}})
+    grown = {key: (without[key], value) for key, value in with_bucket.items() if value != without[key]}
+
+    # A head and two workers: 250m, 512Mi and 5Gi each.
+    assert {key: parse_quantity(after) - parse_quantity(before) for key, (before, after) in grown.items()} == {
+        "requests.cpu": Decimal("0.75"),
+        "requests.memory": 3 * 512 * 2**20,
+        "limits.memory": 3 * 512 * 2**20,
+        "requests.ephemeral-storage": 15 * 2**30,
+        "limits.ephemeral-storage": 15 * 2**30,
+    }

@@ -31,6 +31,12 @@ VARIABLES = {
     "head": {"env": {"LOG": "3"}},
 }
 
+VOLUMES = {
+    "data": {"bucket": "my-bucket", "at": "/data", "readOnly": True},
+    "team": {"claim": "team-data", "at": "/team"},
+    "fast": {"scratch": "500Gi", "at": "/scratch"},
+}
+
 WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
 
 
@@ -65,6 +71,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ("berth-without-authentication", "engineers", {"auth": "none"}),
         ("berth-with-variables-of-every-kind", "engineers", VARIABLES),
         ("berth-with-a-home", "engineers", {"home": "50Gi"}),
+        ("berth-with-volumes-of-every-kind", "engineers", {"home": "50Gi", "volumes": VOLUMES}),
     ],
 )
 def test_manifest(golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any]) -> None:

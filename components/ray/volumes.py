@@ -1,0 +1,146 @@
+"""Volumes that head and workers mount: buckets, claims that exist, and scratch on local SSDs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+
+from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import Settings
+from berth.components.core.types import Memory, Name
+from berth.components.isolation import BUCKETS, RAY_USER
+from berth.components.ray.storage import HOME
+from berth.components.ray.variables import ObjectName
+
+BUCKET_DRIVER = "gcsfuse.csi.storage.gke.io"
+"""GKE's Cloud Storage FUSE driver."""
+
+# https://docs.cloud.google.com/storage/docs/buckets#naming
+_BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
+_TAKEN = ("/bin", "/dev", "/etc", "/home/ray", "/lib", "/opt/berth", "/proc", "/sbin", "/sys", "/usr", HOME)
+"""Folders with files that a pod needs, which a volume would hide."""
+
+# Files belong to the user of Ray's image; folders exist that only names of objects imply
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup).
+_OPTIONS = f"implicit-dirs,uid={RAY_USER},gid={RAY_USER}"
+
+
+def _check_bucket(name: str) -> str:
+    if not _BUCKET.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a bucket; write it without gs:// and without a folder")
+    return name
+
+
+def _check_folder(text: str) -> str:
+    path = PurePosixPath(text)
+    if not path.is_absolute() or str(path) != text or ".." in path.parts or path == PurePosixPath("/"):
+        raise ValueError(f"{text!r} is not a folder of the pods; write for example /data")
+    if hidden := next((folder for folder in _TAKEN if _overlap(text, folder)), None):
+        raise ValueError(f"{text!r} would hide files that pods need in {hidden}; write for example /data")
+    return text
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether one folder is the other, or in the other."""
+    paths = PurePosixPath(one), PurePosixPath(other)
+    return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
+
+
+class Volume(Settings):
+    """Volume of pods: a bucket, a claim or scratch."""
+
+    bucket: Annotated[Annotated[str, AfterValidator(_check_bucket)] | None, Field(examples=["my-bucket"])] = None
+    """Bucket of Cloud Storage."""
+    claim: Annotated[ObjectName | None, Field(examples=["team-data"])] = None
+    """PersistentVolumeClaim of the berth's namespace."""
+    scratch: Annotated[Memory | None, Field(examples=["500Gi"])] = None
+    """Most bytes of an empty folder on the worker's local SSDs, which goes with the pod."""
+    at: Annotated[str, AfterValidator(_check_folder), Field(examples=["/data"])]
+    """Folder of the pods."""
+    read_only: bool = False
+    """Refuse writes."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if sum(kind is not None for kind in (self.bucket, self.claim, self.scratch)) != 1:
+            raise ValueError("needs one of `bucket`, `claim` and `scratch`")
+        if self.scratch and self.read_only:
+            raise ValueError("is empty at the start, so that `readOnly` makes no sense with `scratch`")
+        return self
+
+
+Volumes = dict[
+    Name, Annotated[Volume, WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "boolean"]}})]
+]
+"""Volumes by name: `{bucket, at, readOnly}`, `{claim, at, readOnly}` or `{scratch, at}`."""
+
+
+def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
+    """Return whether a volume is a bucket."""
+    return any(volume.bucket for volume in volumes.values())
+
+
+def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, worker: bool) -> dict[str, Any]:
+    """Return a pod template with volumes in Ray's container; only workers have scratch."""
+    mounted = {name: volume for name, volume in volumes.items() if worker or not volume.scratch}
+    if not mounted:
+        return template
+    metadata, spec = template["metadata"], template["spec"]
+    ray, *others = spec["containers"]
+    annotations = {**metadata.get("annotations", {}), **(BUCKETS if mounts_buckets(mounted) else {})}
+    mounts = [
+        {"name": _name(name), "mountPath": volume.at, **({"readOnly": True} if volume.read_only else {})}
+        for name, volume in mounted.items()
+    ]
+    return {
+        **template,
+        "metadata": {**metadata, **({"annotations": annotations} if annotations else {})},
+        "spec": {
+            **spec,
+            "volumes": [
+                *spec.get("volumes", []),
+                *({"name": _name(name), **_source(volume)} for name, volume in mounted.items()),
+            ],
+            "containers": [{**ray, "volumeMounts": [*ray.get("volumeMounts", []), *mounts]}, *others],
+        },
+    }
+
+
+def _name(name: str) -> str:
+    return f"volume-{name}"
+
+
+def _source(volume: Volume) -> dict[str, Any]:
+    if volume.scratch:
+        return {"emptyDir": {"sizeLimit": volume.scratch}}
+    if volume.claim:
+        return {"persistentVolumeClaim": {"claimName": volume.claim, "readOnly": volume.read_only}}
+    attributes = {"bucketName": volume.bucket, "mountOptions": _OPTIONS}
+    return {"csi": {"driver": BUCKET_DRIVER, "readOnly": volume.read_only, "volumeAttributes": attributes}}
+
+
+def volume_problems(volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path) -> Iterable[Problem]:
+    """Yield the problems of volumes of a RayCluster.
+
+    Args:
+        volumes: the volumes.
+        local_ssds: local SSDs of a worker's node whose file system the pods share.
+        pool: node pool of the workers.
+        path: path of the RayCluster's settings.
+    """
+    before: dict[str, str] = {}
+    for name, volume in volumes.items():
+        where = (*path, "volumes", name)
+        if other := next((other for other, at in before.items() if _overlap(at, volume.at)), None):
+            yield Problem((*where, "at"), f"{volume.at} and {before[other]} of volume {other!r} overlap; change one")
+        before[name] = volume.at
+        if volume.scratch and not local_ssds:
+            yield Problem(
+                (*where, "scratch"),
+                f"nodes of pool {pool!r} have no local SSDs for files of pods; write `localSsds: {{count: 2}}` for the"
+                " pool, or take another worker.pool",
+            )
