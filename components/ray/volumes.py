@@ -73,9 +73,10 @@ class Volume(Settings):
         return self
 
 
-Volumes = dict[
-    Name, Annotated[Volume, WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "boolean"]}})]
-]
+# The three forms stand in the description of the setting.
+_FORM = {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "boolean"}]}}
+
+Volumes = dict[Name, Annotated[Volume, WithJsonSchema(_FORM)]]
 """Volumes by name: `{bucket, at, readOnly}`, `{claim, at, readOnly}` or `{scratch, at}`."""
 
 

@@ -23,12 +23,13 @@ CANARY = "canary-5b1f9e"
 
 
 def environment(lab: Lab) -> Settings:
-    return environment_settings(
+    settings = environment_settings(
         lab,
         {"dev": {"machineType": "g2-standard-48", "nodes": 1}},
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
         engineers={"bob": {"workers": 2, "env": {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}}},
     )
+    return settings | {"cluster": settings["cluster"] | {"gcsFuse": True}}
 
 
 @pytest.fixture(scope="module")
@@ -220,13 +221,18 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
 
     without = environment(day.lab)
     settings = environment(day.lab)
-    settings["engineers"]["dora"] = {"home": "5Gi", "workers": 0}
+    volumes = {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}
+    settings["engineers"]["dora"] = {"home": "5Gi", "workers": 0, "volumes": volumes}
     day.write("day", environment=settings)
     berth(day, "up", "-s", "day", "--yes")
     (home,) = claims()
     assert home[2] == "Bound"
     (head,) = pods(day, "dora")
     assert {"name": "home", "mountPath": "/mnt/home"} in head["spec"]["containers"][0]["volumeMounts"]
+    # The API server and KubeRay take the pod with its bucket, in the strictest level.
+    assert head["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    (bucket,) = [volume["csi"] for volume in head["spec"]["volumes"] if "csi" in volume]
+    assert bucket["volumeAttributes"]["bucketName"] == "my-bucket"
     berth(day, "suspend", "dora")
     assert claims() == [home]
     assert "dora is ready" in berth(day, "wake", "dora").stdout

@@ -127,16 +127,16 @@ def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() ->
 
 
 @pytest.mark.parametrize(
-    ("settings", "driver"),
+    ("cluster", "volume", "driver"),
     [
-        ({}, None),
-        ({"cluster": {"gcsFuse": True}}, {"enabled": True}),
-        ({"engineers": {"alice": {"volumes": {"data": {"bucket": "my-bucket", "at": "/data"}}}}}, {"enabled": True}),
-        ({"engineers": {"alice": {"volumes": {"data": {"claim": "team", "at": "/data"}}}}}, None),
+        ({}, {"claim": "team"}, None),
+        ({"gcsFuse": True}, {"claim": "team"}, {"enabled": True}),
+        ({}, {"bucket": "my-bucket"}, {"enabled": True}),
     ],
 )
 def test_the_driver_of_buckets_is_on_where_something_mounts_one(
-    settings: dict[str, Any], driver: dict[str, Any] | None
+    cluster: dict[str, Any], volume: dict[str, Any], driver: dict[str, Any] | None
 ) -> None:
-    addons = cluster_arguments(environment_of(**settings))["addons_config"]
+    alice = {"worker": {"gpus": 0, "pool": "cpu"}, "volumes": {"data": {"at": "/data", **volume}}}
+    addons = cluster_arguments(environment_of(cluster=cluster, engineers={"alice": alice}))["addons_config"]
     assert addons.get("gcs_fuse_csi_driver_config") == driver
