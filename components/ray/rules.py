@@ -10,6 +10,7 @@ from berth.components.nested import nested_problems, nested_warning
 from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
 from berth.components.ray.image import image_warning
 from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
 from berth.components.sharing import Pool, Pools
 
@@ -26,13 +27,7 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
     yield from fit_problems(cluster, pools, path)
     yield from fabric_problems(cluster, pools, path)
     yield from version_problems(cluster, pools, path)
-    boot_disks = pools[cluster.head.pool].settings.machine.series.boot_disks
-    if cluster.home and not cluster.home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):
-        yield Problem(
-            (*path, "home"),
-            f"the head is on pool {cluster.head.pool!r}, whose machines take no Persistent Disks, and GKE's default"
-            " class makes one; name a class of Hyperdisks (home.storageClass), or take another head.pool",
-        )
+    yield from home_problems(cluster.home, pools[cluster.head.pool], path)
     yield from volume_problems(cluster.volumes, _shared_ssds(pools[worker.pool]), worker.pool, path)
     for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
         yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")

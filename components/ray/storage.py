@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
-from berth.components.core.types import Memory
+from berth.components.core.types import Memory, parse_quantity
 from berth.components.isolation import RAY_USER
 from berth.components.ray.variables import ObjectName
+from berth.components.sharing import Pool
 
 HOME = "/mnt/home"
 """Folder of the home in the head. /home/ray is not free: Ray's image has its Python there, and a
@@ -42,6 +45,34 @@ def _from_size(value: Any) -> Any:
 
 HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type=Home | str)]
 """Home of a berth: its size, or `{size, storageClass, retain}`."""
+
+
+_FILE_SHARES = {"standard-rwx": "100Gi", "premium-rwx": "2560Gi", "zonal-rwx": "1Ti", "enterprise-rwx": "1Ti"}
+"""Least size of GKE's StorageClasses of Filestore, by the tiers of their shares
+(https://docs.cloud.google.com/filestore/docs/service-tiers)."""
+
+
+def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem]:
+    """Yield what no StorageClass, and no node of the head's pool, can have.
+
+    Args:
+        home: the home.
+        head: node pool of the head.
+        path: path of the RayCluster's settings.
+    """
+    if home is None:
+        return
+    least = _FILE_SHARES.get(home.storage_class or "")
+    if least and parse_quantity(home.size) < parse_quantity(least):
+        message = f"{home.size} is less than {least}, the smallest share of {home.storage_class}; take a class of disks"
+        yield Problem((*path, "home", "size"), message)
+    boot_disks = head.settings.machine.series.boot_disks
+    if not home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):
+        yield Problem(
+            (*path, "home"),
+            f"the head is on pool {head.name!r}, whose machines take no Persistent Disks, and GKE's default class makes"
+            " one; name a class of Hyperdisks (home.storageClass), or take another head.pool",
+        )
 
 
 def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Manifest | None:
