@@ -82,6 +82,7 @@ ON_THE_CLUSTER = _permissions(
     namespaces="create",
     networkPolicies="create",
     nodes="list",
+    persistentVolumeClaims="create",
     pods="list",
     priorityClasses="create",
     resourceQuotas="create",

@@ -188,6 +188,7 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     values["defaults"] = values.get("defaults", {}) | {
         "access": {"users": ["bob@example.com"]},
         "lifecycle": {"idle": "2h"},
+        "home": "50Gi",
     }
     values["cluster"] = values["cluster"] | {"nodeServiceAccount": "own"}
     recorded = run(lambda: environment(environment_of("prod", values)), "prod")
@@ -197,5 +198,5 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     assert set(permissions.roles_of(needed)) <= set(permissions.ROLES.values())
     objects = {type_ for type_ in types if type_.startswith("kubernetes:") and not type_.endswith(":Release")}
     asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
-    assert "container.cronJobs.create" in asked
+    assert {"container.cronJobs.create", "container.persistentVolumeClaims.create"} <= asked
     assert asked <= set(permissions.ON_THE_CLUSTER)
