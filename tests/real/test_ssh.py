@@ -49,7 +49,7 @@ def test_files_are_copied_by_scp_and_rsync(real: RealNode, alice: str, home: Pat
 
 
 def test_an_open_login_holds_up_a_suspension(real: RealNode, alice: str, home: Path) -> None:
-    with started(real.project, "ssh", "-F", str(home), f"berth-{alice}", "echo in; cat") as process:
+    with started(real.project, "ssh", "-F", str(home), f"berth-{alice}", "echo in; sleep 600") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "in\n"
         eventually(lambda: OPEN_UNTIL in marks(real, alice), "the login is marked")
