@@ -89,6 +89,12 @@ def test_a_job_is_submitted_followed_and_stopped(fleet: Project, tmp_path: Path)
     assert "stopped" in fleet.run("berth", "jobs", "bob").stdout
     followed = fleet.run("berth", "jobs", "bob", "long", "--follow", check=False)
     assert (followed.returncode, NOT_RUN in followed.stdout) == (1, True)
+    again = ("berth", "submit", "bob", "--name", "long", "--no-working-dir", "--no-follow")
+    fleet.run("berth", "suspend", "bob")
+    asleep = fleet.run(*again, "--", "true", check=False)
+    assert (asleep.returncode, "add --wake" in asleep.stderr) == (1, True)
+    # A new head knows nothing of the last one's jobs.
+    assert fleet.run(*again, "--wake", "--", "true").stdout == "long\n"
 
 
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
