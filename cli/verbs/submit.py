@@ -24,7 +24,12 @@ def run(  # noqa: PLR0913 - each is an option
     stack: OnStack = None,
     *,
     working_dir: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder that is uploaded, and that the command runs in.")
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder that is uploaded, and that the command runs in.",
+            show_default="the current one",
+        ),
     ] = Path(),
     no_working_dir: Annotated[bool, typer.Option("--no-working-dir", help="Upload nothing.")] = False,
     env: Annotated[
@@ -48,7 +53,11 @@ def run(  # noqa: PLR0913 - each is an option
     job: Annotated[
         str | None,
         typer.Option(
-            "--name", "--submission-id", metavar="JOB", help="Id of the job.", show_default="after the command"
+            "--name",
+            "--submission-id",
+            metavar="JOB",
+            help="Id of the job.",
+            show_default="one that begins like the command",
         ),
     ] = None,
     no_follow: Annotated[bool, typer.Option("--no-follow", help="Print the job's id, and don't wait for it.")] = False,
