@@ -14,7 +14,7 @@ from berth.cli.change import Change
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.grid import Grid
-from berth.cli.homes import HomeDisk, home_of
+from berth.cli.homes import HomeDisk, forget, home_of
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
@@ -105,11 +105,18 @@ def add(stack: str, name: str, shape: Shape, options: Options) -> int:
     return _write(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
 
 
-def remove(stack: str, name: str, options: Options) -> int:
+def remove(stack: str, name: str, options: Options, *, forget_home: bool = False) -> int:
     """Take a berth out of an environment's file; return the exit code.
+
+    Args:
+        stack: the environment's stack.
+        name: the engineer's id.
+        options: options of the edit.
+        forget_home: delete the home as soon as the berth's pods are gone.
 
     Raises:
         BadInputError: there is no such berth, or the file can't be edited.
+        BerthError: the home is to be deleted, and the cluster cannot be asked.
     """
     file, text = _environment(stack)
     present = _engineers(file.settings["environment"])
@@ -119,7 +126,21 @@ def remove(stack: str, name: str, options: Options) -> int:
         raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
     change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
-    return _write(options, stack, name, change, _loss(stack, name))
+    if not forget_home:
+        return _write(options, stack, name, change, _loss(stack, name))
+    berth = find(name, stack)
+    home = home_of(berth.api, name)
+    if home is None:
+        raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
+    text = (
+        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also the home ({home}),"
+        f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
+        f" remove {name} -s {stack}"
+    )
+    code = _write(options, stack, name, change, text)
+    if code == 0 and not options.dry_run:
+        forget(berth.api, name)
+    return code
 
 
 def init(environment: str, name: str, shape: Shape, options: Options) -> int:

@@ -73,7 +73,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     homes = {home.name: home for home in homes_on(environment)}
-    home = homes.get(name)
+    home = homes.get(name) or _left(api, environment, name)
     if home is None:
         raise BadInputError(
             f"environment {environment.stack} has no home {name!r}{did_you_mean(name, homes)}",
@@ -118,6 +118,17 @@ def homes_on(environment: Environment) -> list[HomeDisk]:
     return sorted(found, key=lambda home: home.name)
 
 
+def forget(api: ClusterApi, name: str) -> None:
+    """Delete the claim of a home; Kubernetes waits until no pod uses the claim.
+
+    Raises:
+        ClusterError: the API server refuses or does not answer.
+    """
+    path = f"{within(namespace_of(name), CLAIMS)}/{CLAIM}"
+    if claim := api.get(path):
+        api.delete(path, claim["metadata"]["uid"])
+
+
 def home_of(api: ClusterApi, name: str) -> HomeDisk | None:
     """Return the home of a berth that is there; None without one."""
     claim = api.get(f"{within(namespace_of(name), CLAIMS)}/{CLAIM}")
@@ -126,6 +137,16 @@ def home_of(api: ClusterApi, name: str) -> HomeDisk | None:
     namespace = api.get(f"{NAMESPACES}/{namespace_of(name)}") or {"metadata": {}}
     retained = KEEPS_HOME in (namespace["metadata"].get("annotations") or {})
     return replace(_home(claim, name, "", in_use=True), retained=retained)
+
+
+def _left(api: ClusterApi, environment: Environment, name: str) -> HomeDisk | None:
+    """Return the namespace that a home, which is gone, has left; None without one."""
+    owners = owners_of(api).of_environment(environment.contract.name)
+    owner = owners.by_namespace.get(namespace_of(name))
+    if owner is None or not owner.keeps_home:
+        return None
+    in_use = bool(api.list(within(namespace_of(name), RAY_CLUSTERS))[0])
+    return HomeDisk(name, owner.stack, "none", "", "", "never", in_use=in_use)
 
 
 def _home(claim: Object, name: str, stack: str, *, in_use: bool) -> HomeDisk:

@@ -60,16 +60,28 @@ def add(  # noqa: PLR0913 - each is an option
 
 
 @app.command()
-def remove(name: Id, stack: Stack, *, dry_run: DryRun = False, as_json: Json = False) -> int:
+def remove(
+    name: Id,
+    stack: Stack,
+    *,
+    forget_home: Annotated[
+        bool, typer.Option("--forget-home", help="Delete the home too, once the pods are gone; for good.")
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> int:
     """Remove an engineer's berth from an environment's file, and say what the next update deletes.
 
-    Exit code 0 if the entry is gone, 2 if there was none or the result would be wrong.
+    The home stays, unless its settings or `--forget-home` say otherwise. Exit code 0 if the entry
+    is gone, 1 if a home is to be deleted and the cluster cannot be asked, 2 if there was no entry
+    or the result would be wrong.
 
     Example: `berth engineer remove dora -s lab`
     """
     from berth.cli import engineers
 
-    return engineers.remove(stack, name, engineers.Options(dry_run=dry_run, as_json=as_json))
+    options = engineers.Options(dry_run=dry_run, as_json=as_json)
+    return engineers.remove(stack, name, options, forget_home=forget_home)
 
 
 @app.command("list")

@@ -219,7 +219,6 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
         found = day.get("persistentvolumeclaims", "-n", "berth-dora")
         return [(item["metadata"]["uid"], item["spec"]["volumeName"], item["status"]["phase"]) for item in found]
 
-    without = environment(day.lab)
     settings = environment(day.lab)
     volumes = {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}
     settings["engineers"]["dora"] = {"home": "5Gi", "workers": 0, "volumes": volumes}
@@ -247,16 +246,21 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     assert claims() == [home]
     (listed,) = json.loads(berth(day, "home", "list", "-s", "day", "--json").stdout)
     assert (listed["name"], listed["size"], listed["in_use"]) == ("dora", "5Gi", False)
+    berth(day, "home", "remove", "dora", "-s", "day", code=3)
 
     day.write("day", environment=settings)
     berth(day, "up", "-s", "day", "--yes")
     assert claims() == [home]
     assert len(pods(day, "dora")) == 1
 
-    day.write("day", environment=without)
-    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
-    berth(day, "home", "remove", "dora", "-s", "day", code=3)
+    berth(day, "engineer", "remove", "dora", "-s", "day", "--forget-home", "--dry-run")
     assert claims() == [home]
+    forgotten = berth(day, "engineer", "remove", "dora", "-s", "day", "--forget-home")
+    assert "also the home (5Gi" in forgotten.stdout
+    # The running head keeps the home until the update has deleted the head.
+    assert len(claims()) == 1
+    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    eventually(lambda: claims() == [], "the home is gone with the pods")
     assert "is deleted" in berth(day, "home", "remove", "dora", "-s", "day", "--yes").stderr
     eventually(lambda: day.get("persistentvolumes") == [], "the disk is gone")
 
