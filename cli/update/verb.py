@@ -27,6 +27,8 @@ from berth.components.cluster.unrecorded import unrecorded_warning
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
+from berth.stacks import program
+from berth.stacks.load import Environment
 from berth.stacks.preview.report import Report
 
 INTERRUPTED = 130
@@ -225,11 +227,18 @@ def _in_phase(
         only=phase.only,
         checkpoints=phase.checkpoints,
         refresh=refresh,
-        inline=Inline(plan.program, plan.unchanged) if plan.program else None,
+        inline=_inline(plan, phase),
     )
     if not phase.checkpoints and result.recorded:
         recovery.end()
     return result
+
+
+def _inline(plan: Planned, phase: Phase) -> Inline | None:
+    """Return the program of a phase, which registers no berths where the phase leaves all out."""
+    if phase.only == "platform" and plan.program and isinstance(plan.loaded, Environment):
+        return Inline(program.Inline({inputs.settings.name for inputs in plan.loaded.berths}))
+    return Inline(plan.program, plan.unchanged) if plan.program else None
 
 
 def _print_interrupted(times: int) -> None:

@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from berth.cli.engine import UpdateResult
+from berth.cli.engine import Inline, UpdateResult
 from berth.cli.main import app
 from berth.cli.own_program import is_berths_own
+from berth.cli.preview.verb import Planned
 from berth.cli.update import verb
+from berth.cli.update.phases import Phase
 from berth.components.plan.plan import BERTH
+from berth.stacks import program
 from berth.stacks.load import Environment, load_stack
+from berth.stacks.preview.report import Known, Report
 from tests.unit.cli.test_preview import Project
 from tests.unit.cli.test_update_unchanged import resources_of
 
@@ -114,3 +118,16 @@ def test_a_destruction_is_planned_by_the_state(
     found = [command for command in project.commands if "auto." in command]
     assert ["preview" if "--preview-only" in command else command.split()[0] for command in found] == expected
     assert (f"destroys {len(resources)} resources of stack fleet" in done.stderr) == (not protected)
+
+
+def test_the_platform_is_brought_up_without_registering_berths(project: Project) -> None:
+    project.says()
+    loaded = load_stack("fleet")
+    assert isinstance(loaded, Environment)
+    whole = program.Inline()
+    plan = Planned(Report(Known("fleet", "environment"), (), (), {}, (), None, ()), loaded, whole)
+    platform, all_of_it = (verb._inline(plan, phase) for phase in (Phase("platform"), Phase()))  # noqa: SLF001
+    assert platform is not None
+    assert isinstance(platform.program, program.Inline)
+    assert set(platform.program.unchanged) == {inputs.settings.name for inputs in loaded.berths}
+    assert all_of_it == Inline(whole)
