@@ -21,6 +21,24 @@ if TYPE_CHECKING:
 # The client runs this file without site-packages, so that all other imports are inside functions.
 PULUMI = ("berth.cli.doctor.registered", "berth.stacks.program", "pulumi")
 """Modules of Pulumi's runtime and of berth's program."""
+LAB = (
+    *PULUMI,
+    "berth.stacks.environment",
+    "berth.stacks.google",
+    "berth.stacks.engineer",
+    "berth.lab.plugins.gcp.provider",
+    "berth.lab.plugins.kubernetes.provider",
+    "pip._internal.commands.list",
+    "berth.cli.preview.verb",
+    "berth.cli.update.verb",
+    "berth.cli.status_page",
+    "berth.cli.doctor.examine",
+    "berth.cli.diagnose.verb",
+    "berth.cli.gpu_proof",
+)
+"""Modules of what runs in the lab's tests: an engine's program and plugins, the list of packages
+that it asks for, and commands.
+"""
 
 _COMMAND = ("berth.cli.main", "berth.cli.check")
 _CHUNK = 1 << 16
@@ -46,8 +64,8 @@ def python(*modules: str) -> str:
             file.write(f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} run {name} "$@"\n')
         os.chmod(program, 0o755)  # noqa: PTH101, S103
         command = [sys.executable, __file__, "serve", name, *_COMMAND, *modules]
-        # The server ends with this process, whose end closes the pipe.
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # The server ends with this process, whose end closes the pipe, and not by Ctrl-C.
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
         assert server.stdout
         assert server.stdout.readline() == b"ready\n"
         _started[modules] = program, server
@@ -56,11 +74,12 @@ def python(*modules: str) -> str:
 
 def _run(name: str, words: list[str]) -> NoReturn:
     """Run Python with some words in a fork of the server; end as that fork ends."""
+    if words[0].startswith("-") and words[0] not in {"-m", "-c", "-P", "-u"}:
+        os.execv(sys.executable, [sys.executable, *words])  # noqa: S606 - such as --version
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(f"\0{name}")
-        request = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()  # noqa: PTH109
-        socket.send_fds(server, [request], [0, 1, 2])
-        server.shutdown(socket.SHUT_WR)
+        request = json.dumps([words, os.getcwd(), dict(os.environ)]) + "\n"  # noqa: PTH109
+        socket.send_fds(server, [request.encode()], [0, 1, 2])
         with server.makefile() as answer:
             child = int(answer.readline())
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,10 +93,12 @@ def _run(name: str, words: list[str]) -> NoReturn:
 
 def _serve(name: str, modules: list[str]) -> list[str]:
     """Answer clients until stdin ends; in a fork for one of them, return its words."""
+    import gc  # noqa: PLC0415
     from importlib import import_module  # noqa: PLC0415
 
     for module in modules:
         import_module(module)
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"\0{name}")
         server.listen()
@@ -93,13 +114,20 @@ def _serve(name: str, modules: list[str]) -> list[str]:
 
 
 def _fork(client: socket.socket) -> list[str]:
-    """Fork once more; return the words in the fork, and tell the client how that has ended."""
+    """Fork once more; return the words in the fork, and tell the client how that has ended.
+
+    If the client is killed, so is the fork.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, _, _ = socket.recv_fds(client, _CHUNK, 3)
-    while part := client.recv(_CHUNK):
-        request += part
+    while not request.endswith(b"\n"):
+        request += client.recv(_CHUNK)
     if child := os.fork():
         client.sendall(f"{child}\n".encode())
+        gone, ended = client.fileno(), os.pidfd_open(child)
+        if gone in select.select([gone, ended], [], [])[0]:
+            os.kill(child, signal.SIGKILL)
+            os._exit(0)
         _, status = os.waitpid(child, 0)
         client.sendall(f"{status}\n".encode())
         os._exit(0)
@@ -121,18 +149,20 @@ if __name__ == "__main__":
     if _does == "run":
         _run(_name, _words)
     sys.path.pop(0)  # this file's folder
-    _what, *_rest = _serve(_name, _words)
-    sys.path[:0] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
-    if _what == "-m":
-        import runpy
+    import runpy
 
-        sys.argv = _rest
-        sys.modules.pop(f"{_rest[0]}.__main__", None)
-        runpy.run_module(_rest[0], run_name="__main__", alter_sys=True)
+    _words = _serve(_name, _words)
+    _path = os.environ.get("PYTHONPATH", "").split(":")
+    sys.path[:0] = [*([] if "-P" in _words[:2] else [""]), *filter(None, _path)]
+    while _words[0] in {"-P", "-u"}:
+        _words.pop(0)
+    if _words[0] == "-m":
+        sys.argv = _words[1:]
+        sys.modules.pop(f"{_words[1]}.__main__", None)
+        runpy.run_module(_words[1], run_name="__main__", alter_sys=True)
+    elif _words[0] == "-c":
+        sys.argv = ["-c", *_words[2:]]
+        exec(compile(_words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
     else:
-        if _what == "-c":
-            sys.argv, _code = ["-c", *_rest[1:]], _rest[0]
-        else:
-            with open(_what, encoding="utf-8") as _file:  # noqa: PTH123
-                sys.argv, _code = [_what, *_rest], _file.read()
-        exec(compile(_code, _what, "exec"), {"__name__": "__main__"})  # noqa: S102
+        sys.argv = _words
+        runpy.run_path(_words[0], run_name="__main__")

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.kubernetes_plugin import CHOICE
+from tests.forks import LAB, python
 from tests.leftovers import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -34,13 +35,17 @@ class Lab:
 
     Attributes:
         home: its paths.
+        forks: whether `berth`, programs and plugins are forks of one process (tests/forks.py).
     """
 
     home: Home
+    forks: bool = field(default=False, kw_only=True)
 
     @property
     def env(self) -> dict[str, str]:
-        return environment.complete(self.home)
+        # The language host starts a program with it.
+        forks = {"PULUMI_PYTHON_CMD": python(*LAB)} if self.forks else {}
+        return environment.complete(self.home) | forks
 
     @property
     def kubeconfig(self) -> Path:
@@ -58,8 +63,11 @@ class Lab:
         """Run a program in the environment of `berth lab env`; a failure shows its output."""
         if INTERRUPTED.is_set():
             pytest.fail(f"{args[0]} is not started: the tests were interrupted")
+        command = list(args)
+        if self.forks and command[0] == "berth":
+            command[:1] = [python(*LAB), "-m", "berth.cli"]
         result = subprocess.run(
-            list(args),
+            command,
             cwd=cwd or CLONE,
             env=self.env,
             input=stdin if stdin is not None else "",
@@ -80,7 +88,12 @@ class Lab:
 
     def up(self) -> str:
         """Bring it up without `pulumi up`; return its progress lines."""
-        return self.berth("up", "--no-update", timeout=BUILD_SECONDS).stderr
+        shown = self.berth("up", "--no-update", timeout=BUILD_SECONDS).stderr
+        for plugin in self.home.pulumi_home.glob("plugins/*/pulumi-resource-*") if self.forks else ():
+            script = plugin.read_bytes()
+            if script.startswith(b"#!/bin/sh"):
+                plugin.write_bytes(script.replace(f"exec {sys.executable} ".encode(), f"exec {python(*LAB)} ".encode()))
+        return shown
 
     def get(self, *args: str) -> Any:
         """`kubectl get … -o json`."""
@@ -93,8 +106,8 @@ class Lab:
 
 
 @contextlib.contextmanager
-def brought_up(folder: Path) -> Iterator[Lab]:
-    lab = Lab(Home(folder))
+def brought_up(folder: Path, *, forks: bool = False) -> Iterator[Lab]:
+    lab = Lab(Home(folder), forks=forks)
     try:
         lab.up()
         yield lab
@@ -104,7 +117,7 @@ def brought_up(folder: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
+    with brought_up(tmp_path_factory.mktemp("shared") / "lab", forks=True) as lab:
         yield lab
 
 

@@ -36,7 +36,7 @@ def shipped() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab of its own: afterward its simulated project has to be empty."""
-    with brought_up(tmp_path_factory.mktemp("prod") / "lab") as lab:
+    with brought_up(tmp_path_factory.mktemp("prod") / "lab", forks=True) as lab:
         yield lab
 
 
