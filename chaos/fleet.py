@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,16 +145,16 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def left_behind(mark: str, spared: str = "", seconds: float = _SETTLE_SECONDS) -> list[str]:
+def left_behind(mark: str, spared: str = "", lasting: Collection[int] = ()) -> list[str]:
     """Return the command lines of a case's processes that go on, and end them.
 
     Args:
         mark: mark of the case.
         spared: program that may go on, which is ended and not reported; "" for none.
-        seconds: time in which the others may end.
+        lasting: pids of processes that are meant to stay.
     """
-    deadline = time.monotonic() + seconds
-    while (found := _lines(mark)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while (found := _lines(mark, lasting)) and time.monotonic() < deadline:
         if spared and all(spared in line for line in found.values()):
             break
         time.sleep(0.1)
@@ -164,12 +164,13 @@ def left_behind(mark: str, spared: str = "", seconds: float = _SETTLE_SECONDS) -
     return [line[:200] for line in found.values() if not spared or spared not in line]
 
 
-def _lines(mark: str) -> dict[psutil.Process, str]:
-    """Return the command lines of a case's living processes."""
+def _lines(mark: str, lasting: Collection[int]) -> dict[psutil.Process, str]:
+    """Return the command lines of a case's living processes, without lasting ones."""
     found = {}
     for process in marked(mark):
         with contextlib.suppress(psutil.Error):
-            found[process] = " ".join(process.cmdline())
+            if process.pid not in lasting:
+                found[process] = " ".join(process.cmdline())
     return found
 
 

@@ -152,7 +152,8 @@ class Interrupts(Part):
                 process.process.kill()
                 return Outcome(name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)])
             problems = _problems(fleet, verb, sent, ended, took)
-            problems += strays(mark)
+            # The lab goes on, with the processes that it has recorded.
+            problems += strays(mark, lasting=fleet.lab.pids().values() if name == "lab up" else ())
             problems += [f"file left: {path.name}" for path in _credentials(Path(temporary))]
         if verb.stack:
             fleet.unlock(verb.stack)

@@ -49,6 +49,13 @@ def raise_on_signals() -> None:
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
             signal.signal(number, _end)
+    sys.unraisablehook = _without_ends
+
+
+def _without_ends(lost: sys.UnraisableHookArgs) -> None:
+    """Print an exception that Python loses, except an end: that comes again."""
+    if not isinstance(lost.exc_value, tuple(_ENDS.values())):
+        sys.__unraisablehook__(lost)
 
 
 @contextlib.contextmanager
