@@ -54,6 +54,9 @@ class RememberedFleet(Fleet):
     def define_ray(self) -> None:
         self.defined += 1
 
+    def define_storage(self) -> None:
+        pass
+
     def define_network_classes(self) -> None:
         self.classes_defined += 1
 
