@@ -206,6 +206,9 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
     own_lab.run(["kubectl", "create", "-f", "-"], stdin=json.dumps(node))
     old, new = older_chart(own_lab, tmp_path, "gpu-operator"), own_lab.home.charts / "gpu-operator"
     release = ["--namespace", "by-hand", "--set", "driver.enabled=false", "--wait", "--timeout", "240s"]
+    # Helm asks only once for the kinds that a definition adds. The server's list of kinds is a
+    # moment behind.
+    kinds = ["kubectl", "api-resources", "--api-group=nvidia.com", "--output=name"]
     try:
         for flags in ([], ["--disable-openapi-validation"]):
             own_lab.run(["helm", "install", "by-hand", str(old), "--create-namespace", *release])
@@ -214,6 +217,7 @@ def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not
             assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"]["enabled"] is True
             own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--wait"])
             own_lab.run(["kubectl", "delete", "crd", "clusterpolicies.nvidia.com"])
+            eventually(lambda: own_lab.run(kinds).stdout == "", "the server has forgotten the kind")
     finally:
         # What a failed release leaves outside its namespace would be in the way of the next test.
         own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--no-hooks"], check=False)
