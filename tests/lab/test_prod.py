@@ -35,8 +35,12 @@ def shipped() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of its own: afterward its simulated project has to be empty."""
-    with brought_up(tmp_path_factory.mktemp("prod") / "lab", forks=True) as lab:
+    """A lab of its own: afterward its simulated project has to be empty.
+
+    None of its programs is a fork (tests/forks.py), which a test's network namespace would not
+    enclose.
+    """
+    with brought_up(tmp_path_factory.mktemp("prod") / "lab") as lab:
         yield lab
 
 
