@@ -149,7 +149,9 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
         ("get", "configmap/berth-environment -n berth-bob"),
         ("create", "namespace"),
         ("create", "clusterrolebinding"),
-        ("get", "secrets -n berth-alice"),
+        ("list", "secrets -n berth-alice"),
+        ("get", "secrets -n berth-bob"),
+        ("create", "serviceaccounts --subresource=token -n berth-alice"),
     ):
         assert "no" in alone("kubectl", "auth", "can-i", verb, *what.split(), refused=True).split(), (verb, what)
     # No admin has prepared another namespace for her.
