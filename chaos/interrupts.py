@@ -151,6 +151,8 @@ class Interrupts(Part):
             if ended is None:
                 process.process.kill()
                 return Outcome(name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)])
+            if _before_berth(ended):
+                return Outcome(name, f"{what}: Python was starting", strays(mark), {"disturbed": False})
             problems = _problems(fleet, verb, sent, ended, took)
             # The lab goes on, with the processes that it has recorded.
             problems += strays(mark, lasting=fleet.lab.pids().values() if name == "lab up" else ())
@@ -158,6 +160,11 @@ class Interrupts(Part):
         if verb.stack:
             fleet.unlock(verb.stack)
         return Outcome(name, what, problems, {"code": ended.code, "seconds": round(took, 2)})
+
+
+def _before_berth(ended: Ended) -> bool:
+    """Return whether a signal came while Python itself started, which then prints its own trace."""
+    return ended.code == 1 and "<frozen site>" in ended.stderr and "berth/cli" not in ended.stderr
 
 
 def _credentials(folder: Path) -> list[Path]:

@@ -76,6 +76,8 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
 - Nodes are simulated. For `connect` and `logs`, the proxy answers that nodes may not be listed and
   that a log goes on, and a program in kubectl's place says that it forwards ports. Tests of the
   real node interrupt a connection that stands.
+- Ctrl-C in the first hundredths of a second, before Python runs berth's first line, prints a trace
+  of Python's own. Such a case counts as not disturbed.
 - `verify fabric` creates nothing on simulated nodes, and the campaign does not interrupt it. A test
   of the real node interrupts its all-reduce (tests/real/test_fabric.py).
 - `kills` spares Pulumi's language host, which outlives a killed engine by up to five minutes: it
