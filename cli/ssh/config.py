@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from berth.cli.console import err, out, print_json
@@ -32,8 +33,7 @@ def add(place: Place) -> Path:
     program("ssh")
     public_key()
     file = folder() / "config"
-    blocks = _blocks(file) | {place.host: block(place)}
-    _write(file, _HEADING + "\n" + "\n".join(blocks[host] for host in sorted(blocks)))
+    _write_blocks(file, _blocks(file) | {place.host: block(place)})
     users = folder().parent / "config"
     text = users.read_text(encoding="utf-8") if users.exists() else ""
     if _INCLUDE not in (line.strip() for line in text.splitlines()):
@@ -49,7 +49,7 @@ def remove(place: Place) -> bool:
     blocks = _blocks(file)
     if blocks.pop(place.host, None) is None:
         return False
-    _write(file, _HEADING + "\n" + "\n".join(blocks[host] for host in sorted(blocks)))
+    _write_blocks(file, blocks)
     return True
 
 
@@ -92,6 +92,10 @@ def _blocks(file: Path) -> dict[str, str]:
     """Return the blocks of berth's own file by host."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return {found[1]: found[0] for found in _BLOCK.finditer(text)}
+
+
+def _write_blocks(file: Path, blocks: Mapping[str, str]) -> None:
+    _write(file, _HEADING + "\n" + "\n".join(blocks[host] for host in sorted(blocks)))
 
 
 def _write(file: Path, text: str) -> None:

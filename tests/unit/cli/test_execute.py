@@ -12,7 +12,6 @@ from typer.testing import CliRunner, Result
 
 from berth.cli import execute
 from berth.cli.main import app
-from berth.cli.ssh import session
 
 
 def pod(name: str) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def berth(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(execute, "find", lambda *_: found)
     monkeypatch.setattr(execute, "kubectl", program)
     monkeypatch.setattr(execute, "marked_as_used", lambda _berth: contextlib.nullcontext())
-    monkeypatch.setattr(session, "ready_head", lambda _berth: PODS["head"][0])
+    monkeypatch.setattr(execute, "ready_head", lambda _berth: PODS["head"][0])
     return found
 
 
