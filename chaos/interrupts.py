@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.components.proof import RUN_LABEL
-from chaos.case import Outcome, Part, crashes, strays
+from chaos.case import Outcome, Part, chance_of, crashes, strays
 from chaos.fleet import ENV, OWN, Ended, Fleet
 from chaos.proxy import Fault, Request
 
@@ -21,7 +21,6 @@ END_SECONDS = 10.0
 """Longest time from the signal to the end of the command."""
 
 _HUNG_SECONDS = 120.0
-_USUAL_STATUS_SECONDS = 1.8
 _KUBECTL = """#!/bin/sh
 for word in "$@"; do
     case "$word" in *[0-9]:[0-9]*) echo "Forwarding from 127.0.0.1:${word%%:*} -> ${word##*:}" ;; esac
@@ -73,7 +72,8 @@ class Verb:
 
     Attributes:
         command: the command line.
-        seconds: how long it runs undisturbed; the signal comes within.
+        seconds: time within which the signal comes, for a verb without an end of its own. None: the
+            verb's usual duration, which `prepare` measures.
         codes: exit codes beside the signal's that are right, as the verb's help says.
         before: brings the fleet into the state that the verb needs.
         stack: stack whose lock it may take; "" for none.
@@ -81,7 +81,7 @@ class Verb:
     """
 
     command: tuple[str, ...]
-    seconds: float
+    seconds: float | None = None
     codes: frozenset[int] = frozenset()
     before: Callable[[Fleet, random.Random], None] = _nothing
     stack: str = ""
@@ -89,19 +89,19 @@ class Verb:
 
 
 VERBS = {
-    "up": Verb(("berth", "up", "-s", OWN, "--yes", "--allow-destroy"), 10.0, before=_something_to_do, stack=OWN),
-    "preview": Verb(("berth", "preview", "-s", OWN), 4.8, stack=OWN),
-    "destroy": Verb(("berth", "destroy", "-s", OWN, "--yes", "--allow-destroy"), 11.0, before=_there, stack=OWN),
+    "up": Verb(("berth", "up", "-s", OWN, "--yes", "--allow-destroy"), before=_something_to_do, stack=OWN),
+    "preview": Verb(("berth", "preview", "-s", OWN), stack=OWN),
+    "destroy": Verb(("berth", "destroy", "-s", OWN, "--yes", "--allow-destroy"), before=_there, stack=OWN),
     # Ctrl-C is the end of a watch that people mean.
     "status --watch": Verb(("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), 4.0, frozenset({0})),
-    "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), 4.0, before=_awake),
-    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), 3.0, before=_suspended),
-    "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV), 8.0),
+    "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), before=_awake),
+    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), before=_suspended),
+    "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV)),
     "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), before=_ready, real=True),
     "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, before=_ready, real=True),
     # The job goes on without its log, unless somebody at a terminal agrees to stop it.
     "submit": Verb(("berth", "submit", "bob", "--stack", ENV, "--", "sleep", "600"), 5.0, before=_ready),
-    "lab up": Verb(("berth", "lab", "up", "--no-update"), 2.5, before=_broken),
+    "lab up": Verb(("berth", "lab", "up", "--no-update"), before=_broken),
 }
 
 
@@ -118,12 +118,15 @@ class Interrupts(Part):
 
     def __init__(self, verbs: tuple[str, ...] = tuple(VERBS)) -> None:
         self._verbs = verbs
-        self._pace = 1.0
+        self._usual: dict[str, float] = {}
 
     def prepare(self, fleet: Fleet) -> None:
-        """Measure how fast this machine is: moments are parts of a verb's usual time."""
-        status = fleet.run("pace", "berth", "status", "-s", ENV)
-        self._pace = max(0.5, status.seconds / _USUAL_STATUS_SECONDS)
+        """Measure how long each verb takes undisturbed: signals come within that time."""
+        for name in self._verbs:
+            verb = VERBS[name]
+            if verb.seconds is None:
+                verb.before(fleet, chance_of(0, self.name, 0))
+                self._usual[name] = fleet.run("usual", *verb.command).seconds
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Interrupt one verb."""
@@ -132,7 +135,7 @@ class Interrupts(Part):
         sent = chance.choice(list(_CODES))
         # A terminal's Ctrl-C reaches the whole group.
         to_group = chance.choice([False, True])
-        moment = chance.uniform(0.02, verb.seconds) * self._pace
+        moment = chance.uniform(0.02, verb.seconds or self._usual[name])
         verb.before(fleet, chance)
         whom = "its group" if to_group else "it alone"
         what = f"{name}: {signal.Signals(sent).name} to {whom} after {moment:.2f} s"
